@@ -1,0 +1,1 @@
+"""The compiled core of kraft: files, batches, segments, the log."""

@@ -1,0 +1,66 @@
+/* Every system call of the engine that touches a file goes through here.
+ *
+ * Why one door: a short write is finished or fails as a whole (KAFKA-17181), EINTR never reaches a caller, open
+ * descriptors are counted, and a test may watch or fail any call (`faults.pyx`). All functions return -errno on
+ * failure and never retry a failed write or flush: after a failed fsync Linux may have dropped the dirty pages, and
+ * a second call would report success for data that is gone.
+ */
+#ifndef KRAFT_FILEIO_H
+#define KRAFT_FILEIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+enum kf_op {
+    KF_OPEN = 1,      /* path, a = flags; fd is known only afterwards (see KF_OPENED) */
+    KF_OPENED = 2,    /* path, fd, a = flags, b = 1 when the call created the file; tells only, cannot fail */
+    KF_CLOSED = 3,    /* fd; tells only */
+    KF_WRITE = 4,     /* fd, a = file offset, data/size */
+    KF_TRUNCATE = 5,  /* fd, a = new size */
+    KF_DATASYNC = 6,  /* fd */
+    KF_SYNC = 7,      /* fd */
+    KF_SYNC_DIR = 8,  /* path of the directory */
+    KF_RENAME = 9,    /* path -> path2 */
+    KF_UNLINK = 10,   /* path */
+    KF_MKDIR = 11,    /* path */
+    KF_READ = 12      /* fd, a = file offset, b = byte count */
+};
+
+typedef struct kf_event {
+    int op;
+    int fd;
+    int64_t a;
+    int64_t b;
+    const char *path;
+    const char *path2;
+    const struct iovec *iov;
+    int iov_count;
+    size_t size;
+} kf_event;
+
+/* What a hook answers: 0 = carry on; a negative errno = fail the call with it, undone; for KF_WRITE a positive n =
+ * let the kernel take only the first n bytes of this call (the rest is asked for in a further call). */
+typedef int64_t (*kf_hook_fn)(const kf_event *event, void *context);
+
+void kf_set_hook(kf_hook_fn hook, void *context);
+int64_t kf_open_count(void);
+
+int kf_open(const char *path, int flags, int mode);
+void kf_close(int fd);
+int kf_pwritev(int fd, struct iovec *iov, int iov_count, int64_t offset);
+int kf_pwrite(int fd, const void *data, size_t size, int64_t offset);
+int64_t kf_pread(int fd, void *data, size_t size, int64_t offset);
+int kf_truncate(int fd, int64_t size);
+int kf_datasync(int fd);
+int kf_sync(int fd);
+int kf_sync_dir(const char *path);
+int kf_rename(const char *from, const char *to);
+int kf_unlink(const char *path);
+int kf_mkdir(const char *path, int mode);
+int64_t kf_size(int fd);
+/* Takes a write (exclusive) or read lock on the whole file without waiting. Open-file-description locks: they
+ * conflict with the POSIX locks that a Java FileChannel takes in another process. -EAGAIN when it is held. */
+int kf_lock(int fd, int exclusive);
+
+#endif

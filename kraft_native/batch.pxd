@@ -1,0 +1,105 @@
+"""Record batch v2: the 61-byte header. Loading, structural checks, walking, patching; records are `records.pxd`."""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+
+from kraft_native.bytes_be cimport load_i16, load_i32, load_i64, load_u32, store_i32, store_i64
+from kraft_native.errors cimport Fault
+from kraft_native.limits cimport (
+    ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_DELETE_HORIZON, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES,
+    BATCH_BASE_OFFSET, BATCH_BASE_SEQUENCE, BATCH_BASE_TIMESTAMP, BATCH_CRC, BATCH_HEADER_BYTES,
+    BATCH_LAST_OFFSET_DELTA, BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_MAGIC, BATCH_MAX_TIMESTAMP,
+    BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID, BATCH_RECORD_COUNT, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES,
+)
+
+
+cdef struct BatchHeader:
+    int64_t base_offset
+    int64_t base_timestamp
+    int64_t max_timestamp
+    int64_t producer_id
+    int32_t batch_length           # bytes after this field
+    int32_t leader_epoch
+    uint32_t crc
+    int32_t last_offset_delta
+    int32_t base_sequence
+    int32_t record_count
+    int16_t attributes
+    int16_t producer_epoch
+    int8_t magic
+
+
+cdef inline void batch_load(const uint8_t* p, BatchHeader* h) noexcept nogil:
+    """Loads all fields from 61 readable bytes."""
+    h.base_offset = load_i64(p + BATCH_BASE_OFFSET)
+    h.batch_length = load_i32(p + BATCH_LENGTH)
+    h.leader_epoch = load_i32(p + BATCH_LEADER_EPOCH)
+    h.magic = <int8_t>p[BATCH_MAGIC]
+    h.crc = load_u32(p + BATCH_CRC)
+    h.attributes = load_i16(p + BATCH_ATTRIBUTES)
+    h.last_offset_delta = load_i32(p + BATCH_LAST_OFFSET_DELTA)
+    h.base_timestamp = load_i64(p + BATCH_BASE_TIMESTAMP)
+    h.max_timestamp = load_i64(p + BATCH_MAX_TIMESTAMP)
+    h.producer_id = load_i64(p + BATCH_PRODUCER_ID)
+    h.producer_epoch = load_i16(p + BATCH_PRODUCER_EPOCH)
+    h.base_sequence = load_i32(p + BATCH_BASE_SEQUENCE)
+    h.record_count = load_i32(p + BATCH_RECORD_COUNT)
+
+
+cdef inline Py_ssize_t batch_bytes(const BatchHeader* h) noexcept nogil:
+    return <Py_ssize_t>LOG_OVERHEAD_BYTES + h.batch_length
+
+
+cdef inline int64_t batch_last_offset(const BatchHeader* h) noexcept nogil:
+    return h.base_offset + h.last_offset_delta
+
+
+cdef inline int batch_codec(const BatchHeader* h) noexcept nogil:
+    return h.attributes & ATTR_CODEC_MASK
+
+
+cdef inline bint batch_is_control(const BatchHeader* h) noexcept nogil:
+    return (h.attributes & ATTR_CONTROL) != 0
+
+
+cdef inline bint batch_is_transactional(const BatchHeader* h) noexcept nogil:
+    return (h.attributes & ATTR_TRANSACTIONAL) != 0
+
+
+cdef inline bint batch_has_delete_horizon(const BatchHeader* h) noexcept nogil:
+    return (h.attributes & ATTR_DELETE_HORIZON) != 0
+
+
+cdef inline bint batch_is_log_append_time(const BatchHeader* h) noexcept nogil:
+    return (h.attributes & ATTR_LOG_APPEND_TIME) != 0
+
+
+cdef inline int32_t sequence_add(int32_t sequence, int32_t count) noexcept nogil:
+    """Kafka's sequences wrap from 2147483647 to 0."""
+    if sequence > INT32_MAX_VALUE - count:
+        return count - (INT32_MAX_VALUE - sequence) - 1
+    return sequence + count
+
+
+cdef inline int32_t batch_last_sequence(const BatchHeader* h) noexcept nogil:
+    if h.base_sequence < 0:
+        return -1
+    return sequence_add(h.base_sequence, h.last_offset_delta)
+
+
+# What a look at the bytes at one position says.
+cdef enum BatchLook:
+    LOOK_OK = 0          # a whole batch, its structure sound (CRC only where asked)
+    LOOK_END = 1         # no bytes left
+    LOOK_PARTIAL = 2     # the bytes end inside a batch that may be sound
+    LOOK_CORRUPT = 3     # not a batch: length, magic, counts, deltas or CRC are wrong
+
+# Looks at p[0:left]. `check_crc` adds the checksum. Fills `h` as far as bytes reach (61 of them) and, for
+# LOOK_PARTIAL and LOOK_CORRUPT, `fault` (code 2) when it is not NULL. Structure: length >= 49, magic 2,
+# 0 <= last_offset_delta, 0 <= record_count <= last_offset_delta + 1 (compaction leaves gaps and empty batches),
+# base_offset >= 0.
+cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h, Fault* fault) noexcept nogil
+
+# Writes base offset and leader epoch (both outside the CRC) into a writable header.
+cdef inline void batch_assign(uint8_t* header, int64_t base_offset, int32_t leader_epoch) noexcept nogil:
+    store_i64(header + BATCH_BASE_OFFSET, base_offset)
+    store_i32(header + BATCH_LEADER_EPOCH, leader_epoch)

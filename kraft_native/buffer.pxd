@@ -1,0 +1,41 @@
+"""Memory with a visible owner: growable scratch space, mapped files, and pinned slices of them."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef class Scratch:
+    """A growable byte buffer for one owner (decompression, encoding). Not shared, not exported while in use."""
+    cdef uint8_t* data
+    cdef Py_ssize_t size           # bytes in use; callers set it
+    cdef Py_ssize_t capacity
+
+    # Makes capacity >= count, keeping the first `size` bytes. MemoryError when the system refuses.
+    cdef int reserve(self, Py_ssize_t count) except -1
+    # Appends bytes, growing as needed.
+    cdef int put(self, const uint8_t* data, Py_ssize_t count) except -1
+
+
+cdef class Mapping:
+    """A read-only shared mapping of a file's first `size` bytes. Unmapped when the last slice and owner are gone.
+
+    The mapping may reach past the end of the file: only bytes known to be in the file may be touched, and a file
+    with pinned slices is never shrunk (see `segment.pyx`).
+    """
+    cdef const uint8_t* data
+    cdef Py_ssize_t size
+    cdef int pins                  # slices alive on this mapping
+
+
+cdef class Slice:
+    """Pinned bytes: while it lives, its memory stays mapped and unchanged. Exports the buffer protocol, read-only."""
+    cdef object owner              # Mapping, bytes, or whatever keeps `data` alive
+    cdef const uint8_t* data
+    cdef Py_ssize_t size
+    cdef int64_t first_offset      # offset of the first batch, -1 when the slice is empty
+    cdef int64_t next_offset       # where to read on
+
+
+# Maps `size` bytes of fd (page cache, shared, read-only). `populate` faults the pages in at once.
+cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path)
+cdef Slice slice_mapping(Mapping mapping, Py_ssize_t position, Py_ssize_t size)
+cdef Slice slice_bytes(bytes data)

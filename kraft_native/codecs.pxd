@@ -1,0 +1,21 @@
+"""Compression codecs of record batches, over mapped or any other memory. Needs the GIL (the codecs are libraries)."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from kraft_native.buffer cimport Scratch
+
+
+cdef struct DecompressLimits:
+    int64_t bytes_max              # of one batch's records, decompressed
+    int64_t ratio_max              # decompressed over compressed bytes (applied above 1 MiB of output only)
+
+
+# Decompresses into out (out.size is set). Refuses what Kafka's Java client refuses (`wire.md` 2.3).
+# CorruptRecordError: undecodable; MessageTooLargeError: past a limit, with at most bytes_max + 64 KiB ever allocated.
+cdef int decompress(int codec, const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits, Scratch out) except -1
+
+# Compresses as Kafka's Java producer writes it, appending to out (after out.size). level: the codec's own scale;
+# CODEC_LEVEL_DEFAULT takes Kafka's default.
+cdef enum:
+    CODEC_LEVEL_DEFAULT = -0x80000000
+cdef int compress(int codec, int level, const uint8_t* data, Py_ssize_t size, Scratch out) except -1

@@ -1,0 +1,43 @@
+"""Error codes and the way from nogil code to an exception."""
+
+from libc.stdint cimport int64_t
+
+cdef enum:
+    # Kafka's error codes that the engine answers with.
+    ERROR_UNKNOWN = -1
+    ERROR_NONE = 0
+    ERROR_OFFSET_OUT_OF_RANGE = 1
+    ERROR_CORRUPT_MESSAGE = 2
+    ERROR_MESSAGE_TOO_LARGE = 10
+    ERROR_INVALID_TIMESTAMP = 32
+    ERROR_INVALID_REQUEST = 42
+    ERROR_UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    ERROR_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    ERROR_DUPLICATE_SEQUENCE_NUMBER = 46
+    ERROR_INVALID_PRODUCER_EPOCH = 47
+    ERROR_INVALID_TXN_STATE = 48
+    ERROR_TRANSACTION_COORDINATOR_FENCED = 52
+    ERROR_KAFKA_STORAGE_ERROR = 56
+    ERROR_FENCED_LEADER_EPOCH = 74
+    ERROR_UNSUPPORTED_COMPRESSION_TYPE = 76
+    ERROR_INVALID_RECORD = 87
+
+# What nogil code found wrong. `what` is a static printf pattern with at most two %lld, filled from a and b.
+cdef struct Fault:
+    int code
+    const char* what
+    int64_t a
+    int64_t b
+
+
+cdef inline int fault_set(Fault* fault, int code, const char* what, int64_t a, int64_t b) noexcept nogil:
+    """Fills `fault` and returns -1, so that a checker can end with `return fault_set(...)`."""
+    fault.code = code
+    fault.what = what
+    fault.a = a
+    fault.b = b
+    return -1
+
+
+# Raises the exception class that stands for fault.code (see `errors.pyx`); always returns -1.
+cdef int raise_fault(const Fault* fault) except -1

@@ -1,0 +1,200 @@
+"""Exceptions of the engine, in three families, each carrying the Kafka error code to answer with.
+
+`ProtocolError`: the bytes or arguments that somebody sent are wrong. `OperationError`: expected refusals (an offset
+that is gone, a sequence out of order, a read-only log). Anything else of ours is an assertion: a bug. After a
+`ProtocolError` or an `OperationError` other than `StorageError` nothing has changed.
+"""
+
+import os
+
+from libc.stdio cimport snprintf
+
+
+class KraftError(Exception):
+    """Base of all errors. `code` is the Kafka error code that stands for it on the wire."""
+
+    code = -1
+
+
+class ProtocolError(KraftError):
+    """What was sent is wrong; nothing was changed."""
+
+
+class OperationError(KraftError):
+    """An expected refusal; nothing was changed unless the class says otherwise."""
+
+
+class InvalidArgumentError(KraftError, ValueError):
+    """An argument is outside what is allowed; the message names the argument, the value and the range."""
+
+    code = 42
+
+
+class CorruptRecordError(ProtocolError):
+    """A batch that is cut off, has a wrong CRC, or cannot be decompressed or parsed (CORRUPT_MESSAGE)."""
+
+    code = 2
+
+
+class MessageTooLargeError(ProtocolError):
+    """A batch larger than `max.message.bytes`, or one that decompresses past its limits."""
+
+    code = 10
+
+
+class InvalidTimestampError(ProtocolError):
+    """A record's time is too far from the clock (message.timestamp.before/after.max.ms)."""
+
+    code = 32
+
+
+class UnsupportedForMessageFormatError(ProtocolError):
+    """The batch uses something its format version cannot carry."""
+
+    code = 43
+
+
+class UnsupportedCompressionTypeError(ProtocolError):
+    """The codec is not allowed here."""
+
+    code = 76
+
+
+class InvalidRecordError(ProtocolError):
+    """A well-formed batch that breaks a rule (INVALID_RECORD).
+
+    `record_errors` lists (index of the record in the batch, message) where single records are at fault.
+    """
+
+    code = 87
+
+    def __init__(self, message: str, record_errors: tuple = ()):
+        super().__init__(message)
+        self.record_errors = tuple(record_errors)
+
+
+class OffsetOutOfRangeError(OperationError):
+    """The offset is below the log start or past what this reader may see."""
+
+    code = 1
+
+
+class OutOfOrderSequenceError(OperationError):
+    """An idempotent producer's sequence leaves a gap, or repeats one that is no longer kept."""
+
+    code = 45
+
+
+class InvalidProducerEpochError(OperationError):
+    """The producer was fenced by a newer instance."""
+
+    code = 47
+
+
+class InvalidTxnStateError(OperationError):
+    """A transactional write that does not fit the producer's transaction."""
+
+    code = 48
+
+
+class TransactionCoordinatorFencedError(OperationError):
+    """A marker of a coordinator that was replaced."""
+
+    code = 52
+
+
+class FencedLeaderEpochError(OperationError):
+    """A batch of an older leader epoch than the log already has."""
+
+    code = 74
+
+
+class StorageError(OperationError):
+    """A file operation failed. Where it was a write or a flush, the log is read-only from then on.
+
+    `path` is the file, `errno` the system's error number.
+    """
+
+    code = 56
+
+    def __init__(self, path: str, errno: int, doing: str = ""):
+        self.path = path
+        self.errno = errno
+        text = f"{path}: {os.strerror(errno)} (errno {errno})"
+        super().__init__(f"{doing}: {text}" if doing else text)
+
+
+class LogReadOnlyError(OperationError):
+    """The log refuses writes after a failed write or flush; `cause` is that first failure."""
+
+    code = 56
+
+    def __init__(self, message: str, cause: BaseException | None = None):
+        super().__init__(message)
+        self.cause = cause
+
+
+class LogLockedError(OperationError):
+    """Another writer holds the directory."""
+
+    code = 56
+
+
+class LogClosedError(OperationError):
+    """The log, segment or view was closed."""
+
+    code = 56
+
+
+class WrongThreadError(OperationError):
+    """A call from another thread than the one that opened the log."""
+
+
+class BufferPinnedError(OperationError):
+    """The memory is still being read by somebody."""
+
+
+class CorruptLogError(OperationError):
+    """Damage inside a stored log. Reading may go on at `next_offset`.
+
+    `path` and `position` say where the first damaged byte may be, `offset` is the first offset that cannot be read,
+    `next_offset` the first readable one after the damage (-1: none is known).
+    """
+
+    code = 56
+
+    def __init__(self, path: str, position: int, offset: int, next_offset: int, what: str):
+        super().__init__(f"{path}: damaged at position {position}: offsets {offset} to "
+                         f"{next_offset - 1 if next_offset >= 0 else 'the end'} cannot be read: {what}")
+        self.path = path
+        self.position = position
+        self.offset = offset
+        self.next_offset = next_offset
+        self.what = what
+
+
+class CorruptFileError(OperationError):
+    """An index, checkpoint or snapshot file whose content contradicts itself; it can be rebuilt from the log."""
+
+    code = 56
+
+
+BY_CODE = {
+    error.code: error
+    for error in (
+        CorruptRecordError, MessageTooLargeError, InvalidTimestampError, UnsupportedForMessageFormatError,
+        UnsupportedCompressionTypeError, InvalidRecordError, OffsetOutOfRangeError, OutOfOrderSequenceError,
+        InvalidProducerEpochError, InvalidTxnStateError, TransactionCoordinatorFencedError, FencedLeaderEpochError,
+        InvalidArgumentError,
+    )
+}
+
+
+cdef int raise_fault(const Fault* fault) except -1:
+    cdef char text[512]
+    snprintf(text, sizeof(text), fault.what, <long long>fault.a, <long long>fault.b)
+    message = text.decode("utf-8", "replace")
+    error = BY_CODE.get(fault.code)
+    if error is None:
+        raise AssertionError(f"fault without an exception class: code {fault.code}: {message}")
+    raise error(message)

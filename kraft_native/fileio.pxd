@@ -1,0 +1,43 @@
+"""Files, for compiled callers: thin names for `_c/fileio.c`, callable from nogil code of every module.
+
+All of them return -errno on failure. `raise_errno` turns that into `StorageError` with the path.
+"""
+
+from libc.stdint cimport int64_t
+
+cdef extern from "<sys/uio.h>" nogil:
+    struct iovec:
+        void* iov_base
+        size_t iov_len
+
+cdef extern from "fileio.h" nogil:
+    ctypedef struct kf_event:
+        int op
+        int fd
+        int64_t a
+        int64_t b
+        const char* path
+        const char* path2
+        const iovec* iov
+        int iov_count
+        size_t size
+    ctypedef int64_t (*kf_hook_fn)(const kf_event* event, void* context) noexcept nogil
+
+cdef void file_set_hook(kf_hook_fn hook, void* context) noexcept nogil
+cdef int file_open(const char* path, int flags, int mode) noexcept nogil
+cdef void file_close(int fd) noexcept nogil
+cdef int file_writev(int fd, iovec* iov, int iov_count, int64_t offset) noexcept nogil
+cdef int file_write(int fd, const void* data, size_t size, int64_t offset) noexcept nogil
+cdef int64_t file_read(int fd, void* data, size_t size, int64_t offset) noexcept nogil
+cdef int file_truncate(int fd, int64_t size) noexcept nogil
+cdef int file_datasync(int fd) noexcept nogil
+cdef int file_sync(int fd) noexcept nogil
+cdef int file_sync_dir(const char* path) noexcept nogil
+cdef int file_rename(const char* source, const char* target) noexcept nogil
+cdef int file_unlink(const char* path) noexcept nogil
+cdef int file_mkdir(const char* path, int mode) noexcept nogil
+cdef int64_t file_size(int fd) noexcept nogil
+cdef int file_lock(int fd, bint exclusive) noexcept nogil
+
+# Raises StorageError(errno = -result, path) when result is negative; otherwise gives it back.
+cdef int64_t check(int64_t result, object path) except? -1

@@ -1,0 +1,164 @@
+"""Files: the one door through which the engine reaches the file system (`_c/fileio.h` says why there is one).
+
+The Python functions here serve cold paths (checkpoints, snapshots, directory work). Each raises `StorageError` naming
+the path and the cause, and none retries. Any thread may call them.
+"""
+
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+from kraft_native.errors import StorageError
+
+cdef extern from "fileio.h" nogil:
+    void kf_set_hook(kf_hook_fn hook, void* context)
+    int64_t kf_open_count()
+    int kf_open(const char* path, int flags, int mode)
+    void kf_close(int fd)
+    int kf_pwritev(int fd, iovec* iov, int iov_count, int64_t offset)
+    int kf_pwrite(int fd, const void* data, size_t size, int64_t offset)
+    int64_t kf_pread(int fd, void* data, size_t size, int64_t offset)
+    int kf_truncate(int fd, int64_t size)
+    int kf_datasync(int fd)
+    int kf_sync(int fd)
+    int kf_sync_dir(const char* path)
+    int kf_rename(const char* source, const char* target)
+    int kf_unlink(const char* path)
+    int kf_mkdir(const char* path, int mode)
+    int64_t kf_size(int fd)
+    int kf_lock(int fd, int exclusive)
+
+
+cdef void file_set_hook(kf_hook_fn hook, void* context) noexcept nogil:
+    kf_set_hook(hook, context)
+
+
+cdef int file_open(const char* path, int flags, int mode) noexcept nogil:
+    return kf_open(path, flags, mode)
+
+
+cdef void file_close(int fd) noexcept nogil:
+    kf_close(fd)
+
+
+cdef int file_writev(int fd, iovec* iov, int iov_count, int64_t offset) noexcept nogil:
+    return kf_pwritev(fd, iov, iov_count, offset)
+
+
+cdef int file_write(int fd, const void* data, size_t size, int64_t offset) noexcept nogil:
+    return kf_pwrite(fd, data, size, offset)
+
+
+cdef int64_t file_read(int fd, void* data, size_t size, int64_t offset) noexcept nogil:
+    return kf_pread(fd, data, size, offset)
+
+
+cdef int file_truncate(int fd, int64_t size) noexcept nogil:
+    return kf_truncate(fd, size)
+
+
+cdef int file_datasync(int fd) noexcept nogil:
+    return kf_datasync(fd)
+
+
+cdef int file_sync(int fd) noexcept nogil:
+    return kf_sync(fd)
+
+
+cdef int file_sync_dir(const char* path) noexcept nogil:
+    return kf_sync_dir(path)
+
+
+cdef int file_rename(const char* source, const char* target) noexcept nogil:
+    return kf_rename(source, target)
+
+
+cdef int file_unlink(const char* path) noexcept nogil:
+    return kf_unlink(path)
+
+
+cdef int file_mkdir(const char* path, int mode) noexcept nogil:
+    return kf_mkdir(path, mode)
+
+
+cdef int64_t file_size(int fd) noexcept nogil:
+    return kf_size(fd)
+
+
+cdef int file_lock(int fd, bint exclusive) noexcept nogil:
+    return kf_lock(fd, exclusive)
+
+
+cdef int64_t check(int64_t result, object path) except? -1:
+    if result >= 0:
+        return result
+    raise StorageError(os.fsdecode(path), <int>-result)
+
+
+def open_descriptors() -> int:
+    """How many descriptors this module has open: must be back at its old value when everything is closed."""
+    return kf_open_count()
+
+
+def read_file(path) -> bytes:
+    """The whole file as bytes."""
+    cdef bytes name = os.fsencode(path)
+    cdef int fd = <int>check(kf_open(name, os.O_RDONLY, 0), path)
+    cdef int64_t size
+    cdef bytes data
+    try:
+        size = check(kf_size(fd), path)
+        data = PyBytes_FromStringAndSize(NULL, size)
+        got = check(kf_pread(fd, PyBytes_AS_STRING(data), <size_t>size, 0), path)
+        return data if got == size else data[:got]
+    finally:
+        kf_close(fd)
+
+
+def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
+    """Replaces the file so that a reader, and a restart, sees the old content or the new one and nothing between.
+
+    Writes `path + ".tmp"`, flushes it, renames it over `path`, and flushes the directory. With `durable=False` the
+    two flushes are left out (the file may then be empty after a power loss: only for files that can be rebuilt).
+    On failure the old file is untouched and the temporary one may remain; it is overwritten the next time.
+    """
+    cdef bytes name = os.fsencode(path)
+    cdef bytes temporary = name + b".tmp"
+    cdef int fd = <int>check(kf_open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), temporary)
+    try:
+        check(kf_pwrite(fd, PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data), 0), temporary)
+        if durable:
+            check(kf_sync(fd), temporary)
+    finally:
+        kf_close(fd)
+    check(kf_rename(temporary, name), path)
+    if durable:
+        sync_directory(os.path.dirname(name) or b".")
+
+
+def sync_directory(path) -> None:
+    """Makes the directory's entries (creations, renames, removals) durable."""
+    cdef bytes name = os.fsencode(path)
+    check(kf_sync_dir(name), path)
+
+
+def rename(source, target) -> None:
+    """Renames without flushing the directory."""
+    cdef bytes old = os.fsencode(source)
+    cdef bytes new = os.fsencode(target)
+    check(kf_rename(old, new), source)
+
+
+def unlink(path, *, bint missing_ok=False) -> None:
+    """Removes the name without flushing the directory."""
+    cdef bytes name = os.fsencode(path)
+    cdef int result = kf_unlink(name)
+    if result == -2 and missing_ok:
+        return
+    check(result, path)
+
+
+def make_directory(path) -> None:
+    """Creates one directory level without flushing its parent."""
+    cdef bytes name = os.fsencode(path)
+    check(kf_mkdir(name, 0o755), path)

@@ -1,0 +1,43 @@
+"""What a leader checks and changes in a client's batch before it is stored (Kafka's LogValidator; `wire.md` 2.2)."""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+
+from kraft_native.batch cimport BatchHeader
+from kraft_native.buffer cimport Scratch
+from kraft_native.codecs cimport DecompressLimits
+from kraft_native.limits cimport BATCH_HEADER_BYTES
+
+
+cdef enum AppendOrigin:
+    ORIGIN_CLIENT = 0              # all checks
+    ORIGIN_COORDINATOR = 1         # control batches and any base sequence allowed
+    ORIGIN_RAFT_LEADER = 2         # as coordinator; the caller's offsets and epoch are kept
+
+
+cdef struct ValidateOptions:
+    int64_t now_ms
+    int64_t timestamp_before_max_ms
+    int64_t timestamp_after_max_ms
+    DecompressLimits limits
+    int32_t batch_bytes_max        # max.message.bytes
+    int32_t target_codec           # -1: keep the producer's codec
+    int32_t target_level
+    int8_t timestamp_type          # TIMESTAMP_CREATE_TIME or TIMESTAMP_LOG_APPEND_TIME
+    int8_t origin                  # AppendOrigin
+    bint key_required              # compacted topic
+
+
+# A batch ready to be written as two pieces: `header` (patched copy) and `body` (the client's own bytes, or re-encoded
+# ones in the scratch given). Valid until the input or the scratch changes.
+cdef struct PreparedBatch:
+    BatchHeader h                  # as in `header`; base_offset and leader_epoch are assigned by the log
+    const uint8_t* body
+    Py_ssize_t body_bytes
+    int64_t max_timestamp_delta    # offset delta of the first record that has h.max_timestamp
+    uint8_t header[61]
+
+
+# Validates one whole batch data[0:size] for a leader append and prepares it. Raises (nothing changed): see the table
+# in `validate.pyx`. `records` and `rewrite` are scratch: decompressed records, and the re-encoded body.
+cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOptions* options, Scratch records,
+                        Scratch rewrite, PreparedBatch* out) except -1
