@@ -20,8 +20,28 @@ MODULES: dict[str, list[str]] = {
     "errors": [],
     "crc": ["_c/crc32c.c"],
     "fileio": ["_c/fileio.c"],
+    "faults": ["_c/faults.c"],
     "buffer": [],
+    "batch": [],
+    "codecs": [],
+    "records": [],
+    "control": [],
+    "validate": [],
+    "columns": [],
+    "checkpoints": [],
+    "index": [],
+    "txnindex": [],
+    "epochs": [],
+    "producers": [],
+    "segment": [],
+    "flusher": ["_c/flusher.c"],
+    "live": [],
+    "recovery": [],
+    "log": [],
+    "cleaner": [],
+    "reader": [],
 }
+MODULES = {name: sources for name, sources in MODULES.items() if os.path.exists(f"kraft_native/{name}.pyx")}
 
 
 def switch(name: str) -> bool:
