@@ -4,15 +4,29 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef class LeaderEpochCache:
-    cdef readonly object path
+    cdef readonly object path      # str
     cdef list epochs               # parallel, both strictly increasing
     cdef list starts
+    cdef int32_t last_epoch        # the last entry again, for the check on every append; -1 when empty
+    cdef int64_t last_start
+    cdef readonly bint dirty       # the file holds older entries below the log start (see `truncate_from_start`)
 
-    cdef int32_t latest(self) except? -2                       # -1 when empty
+    cdef inline int32_t latest(self) noexcept nogil:
+        """The latest epoch, -1 when there is none."""
+        return self.last_epoch
+
     # Notes that `epoch` starts at `start_offset`; entries it contradicts are dropped first; writes the file if changed.
-    cdef int assign(self, int32_t epoch, int64_t start_offset) except -1
-    cdef int truncate_from_end(self, int64_t end_offset) except -1      # drops entries starting at >= end_offset
-    cdef int truncate_from_start(self, int64_t start_offset) except -1  # keeps the epoch in force at start_offset
+    # Returns 1 when something changed. Free of cost when `epoch` is the latest one and starts no earlier.
+    cpdef int assign(self, int32_t epoch, int64_t start_offset) except -1
+    cpdef int truncate_from_end(self, int64_t end_offset) except -1      # drops entries starting at >= end_offset
+    cpdef int truncate_from_start(self, int64_t start_offset) except -1  # keeps the epoch in force at start_offset
     # end_offset_for(epoch, log_end) -> (epoch, end offset) as OffsetForLeaderEpoch answers, (-1, -1) when undefined
     cpdef tuple end_offset_for(self, int32_t epoch, int64_t log_end)
     cpdef int32_t epoch_at(self, int64_t offset) except? -2             # -1 when none
+    # Replaces all entries, given as (epoch, start offset) pairs in log order, and writes the file.
+    cpdef int rebuild(self, object entries) except -1
+    # Writes the file when it is behind; a clean stop calls this.
+    cpdef int flush(self) except -1
+    cdef int note(self, int32_t epoch, int64_t start_offset) except -1
+    cdef int keep(self, Py_ssize_t first, Py_ssize_t end) except -1
+    cdef int write(self) except -1

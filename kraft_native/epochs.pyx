@@ -1,0 +1,205 @@
+"""Leader-epoch cache: which leader epoch began at which offset (Kafka's LeaderEpochFileCache; KIP-101, KIP-279).
+
+The cache lives in `leader-epoch-checkpoint`, text lines: `0`, the count of entries, then `epoch start-offset` pairs,
+both strictly increasing. What a crash may leave in the file, and why that is safe:
+
+- A new epoch is written and flushed before the first batch that carries it is written, so the file never misses an
+  epoch of the log. It may name one whose batches were lost: opening a log truncates the cache to the log end.
+- Entries dropped from the end are flushed before the call returns. Left in the file, they could come true again by
+  accident: a follower that truncates, fetches batches of an *older* epoch in their place and grows past the dropped
+  start would, after a crash, give that start as the end of the older epoch. (Kafka defers this flush.)
+- Entries dropped from the start are not written at once. Stale ones lie below the log start, and opening a log
+  truncates the cache to the log start. They are written with the next change, or by `flush` at a clean stop. The
+  file is never replaced without a flush, which could leave it empty after a power loss (KAFKA-16541).
+
+Used by the thread that owns the log.
+"""
+
+import os
+from bisect import bisect_left, bisect_right
+
+cimport cython
+
+from kraft_native.errors import CorruptFileError, InvalidArgumentError
+from kraft_native.fileio import read_file, write_atomic
+
+cdef str FILE_NAME = "leader-epoch-checkpoint"
+
+
+@cython.final
+cdef class LeaderEpochCache:
+    """The epochs of one log, oldest first, and their file.
+
+    `directory` is the partition's directory. With `load` the file is read (a missing file is an empty cache);
+    `CorruptFileError` says that it cannot be understood: then construct with `load=False` and `rebuild` from the
+    batches of the log. Invariant: epochs and start offsets both strictly increase.
+    """
+
+    def __init__(self, directory, *, bint load=True):
+        self.path = os.path.join(os.fsdecode(directory), FILE_NAME)
+        self.epochs = []
+        self.starts = []
+        self.last_epoch = -1
+        self.last_start = -1
+        self.dirty = False
+        if load and os.path.exists(self.path):
+            for epoch, start_offset in parse(self.path, read_file(self.path)):
+                self.epochs.append(epoch)
+                self.starts.append(start_offset)
+            self.keep(0, len(self.epochs))
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __repr__(self) -> str:
+        return f"<LeaderEpochCache {self.path}: {len(self.epochs)} epochs, latest {self.last_epoch}>"
+
+    @property
+    def latest_epoch(self) -> int:
+        """The latest epoch, -1 when there is none."""
+        return self.last_epoch
+
+    def entries(self) -> list[tuple[int, int]]:
+        """(epoch, start offset) pairs, oldest first."""
+        return list(zip(self.epochs, self.starts))
+
+    cpdef int assign(self, int32_t epoch, int64_t start_offset) except -1:
+        """Notes that `epoch` starts at `start_offset`. Returns 1 when the cache changed and the file was written, else 0.
+
+        Older entries that contradict the new one (epoch >= its epoch, or start >= its start) are dropped, as a log
+        that was overwritten demands. InvalidArgumentError: either number is negative. StorageError: the file could
+        not be written; the cache has changed, and the caller must stop writing to the log.
+        """
+        if epoch == self.last_epoch and start_offset >= self.last_start and epoch >= 0:
+            return 0
+        self.note(epoch, start_offset)
+        self.write()
+        return 1
+
+    cdef int note(self, int32_t epoch, int64_t start_offset) except -1:
+        """`assign` without its shortcut and without writing the file."""
+        cdef Py_ssize_t end
+        if epoch < 0 or start_offset < 0:
+            raise InvalidArgumentError(
+                f"leader epoch {epoch} at start offset {start_offset}: neither may be negative")
+        end = min(bisect_left(self.epochs, epoch), bisect_left(self.starts, start_offset))
+        self.keep(0, end)
+        self.epochs.append(epoch)
+        self.starts.append(start_offset)
+        self.last_epoch = epoch
+        self.last_start = start_offset
+        return 0
+
+    cpdef int truncate_from_end(self, int64_t end_offset) except -1:
+        """Drops entries that start at or after `end_offset` (the new log end). Returns 1 when there were any, else 0.
+
+        Call it after the log itself was cut. StorageError as for `assign`.
+        """
+        cdef Py_ssize_t end = bisect_left(self.starts, end_offset)
+        if end == len(self.starts):
+            return 0
+        self.keep(0, end)
+        self.write()
+        return 1
+
+    cpdef int truncate_from_start(self, int64_t start_offset) except -1:
+        """Drops epochs that ended by `start_offset` (the new log start); the one in force there starts there.
+
+        Returns 1 when an entry was changed or dropped, else 0. The file is not written now (see the head of this
+        module).
+        """
+        cdef Py_ssize_t first = bisect_right(self.starts, start_offset) - 1
+        if first < 0 or (first == 0 and <int64_t>self.starts[0] == start_offset):
+            return 0
+        self.keep(first, len(self.epochs))
+        self.starts[0] = start_offset
+        self.keep(0, len(self.epochs))
+        self.dirty = True
+        return 1
+
+    cpdef tuple end_offset_for(self, int32_t epoch, int64_t log_end):
+        """What OffsetForLeaderEpoch answers for `epoch`: (epoch, end offset), or (-1, -1) when it is not known.
+
+        The latest epoch ends at `log_end`. Otherwise the answer is the largest known epoch <= `epoch` with the start
+        of the next one; for an epoch older than all known ones it is (`epoch`, start of the first).
+        """
+        cdef Py_ssize_t higher
+        if epoch == self.last_epoch and epoch >= 0:
+            return epoch, log_end
+        if epoch < 0:
+            return -1, -1
+        higher = bisect_right(self.epochs, epoch)
+        if higher == len(self.epochs):
+            return -1, -1
+        return (epoch if higher == 0 else self.epochs[higher - 1]), self.starts[higher]
+
+    cpdef int32_t epoch_at(self, int64_t offset) except? -2:
+        """The epoch in force at `offset`, -1 when all known epochs start after it."""
+        cdef Py_ssize_t higher = bisect_right(self.starts, offset)
+        return self.epochs[higher - 1] if higher > 0 else -1
+
+    cpdef int rebuild(self, object entries) except -1:
+        """Replaces everything by `entries`, (epoch, start offset) pairs in log order, and writes the file.
+
+        Made for a walk over all batches: a pair whose epoch is not larger than the latest one is passed over, so each
+        epoch starts at its first batch. If `entries` raises, the cache is empty and the file as it was.
+        """
+        cdef int32_t epoch
+        cdef int64_t start_offset
+        self.keep(0, 0)
+        try:
+            for epoch, start_offset in entries:
+                if epoch > self.last_epoch:
+                    self.note(epoch, start_offset)
+        except BaseException:
+            self.keep(0, 0)
+            raise
+        self.write()
+        return 0
+
+    cpdef int flush(self) except -1:
+        """Writes the file if it still names entries below the log start. A clean stop calls this."""
+        if self.dirty:
+            self.write()
+        return 0
+
+    cdef int keep(self, Py_ssize_t first, Py_ssize_t end) except -1:
+        """Cuts the cache to entries [first, end)."""
+        self.epochs = self.epochs[first:end]
+        self.starts = self.starts[first:end]
+        self.last_epoch = self.epochs[end - first - 1] if end > first else -1
+        self.last_start = self.starts[end - first - 1] if end > first else -1
+        return 0
+
+    cdef int write(self) except -1:
+        """Replaces the file, flushed."""
+        lines = ["0", str(len(self.epochs))]
+        lines += [f"{epoch} {start_offset}" for epoch, start_offset in zip(self.epochs, self.starts)]
+        write_atomic(self.path, ("\n".join(lines) + "\n").encode())
+        self.dirty = False
+        return 0
+
+
+@cython.boundscheck(True)
+@cython.wraparound(True)
+cdef list parse(str path, bytes data):
+    """The entries in a checkpoint file's bytes. An empty file, which Kafka creates, holds none."""
+    cdef list lines = data.decode("ascii", "replace").splitlines()
+    cdef list found = []
+    if not data:
+        return found
+    try:
+        if int(lines[0]) != 0:
+            raise CorruptFileError(f"{path}: version {lines[0]}, known: 0")
+        if int(lines[1]) != len(lines) - 2:
+            raise CorruptFileError(f"{path}: {lines[1]} entries announced, {len(lines) - 2} found")
+        for line in lines[2:]:
+            epoch, start_offset = map(int, line.split())
+            if not (0 <= epoch < 2**31 and 0 <= start_offset < 2**63):
+                raise CorruptFileError(f"{path}: entry {line!r} is out of range")
+            if found and (epoch <= found[-1][0] or start_offset <= found[-1][1]):
+                raise CorruptFileError(f"{path}: entry {line!r} does not follow {found[-1]}")
+            found.append((epoch, start_offset))
+    except (ValueError, IndexError) as error:
+        raise CorruptFileError(f"{path}: not a checkpoint file: {error}") from error
+    return found
