@@ -19,7 +19,7 @@ from setuptools import Extension, setup
 MODULES: dict[str, list[str]] = {
     "errors": [],
     "crc": ["_c/crc32c.c"],
-    "fileio": ["_c/fileio.c"],
+    "fileio": ["_c/fileio.c", "_c/window.c"],
     "faults": ["_c/faults.c"],
     "buffer": [],
     "batch": [],

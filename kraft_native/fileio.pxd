@@ -23,6 +23,12 @@ cdef extern from "fileio.h" nogil:
         size_t size
     ctypedef int64_t (*kf_hook_fn)(const kf_event* event, void* context) noexcept nogil
 
+cdef extern from "window.h" nogil:
+    ctypedef struct kf_window:
+        char* base
+        int64_t start
+        int64_t end
+
 cdef void file_set_hook(kf_hook_fn hook, void* context) noexcept nogil
 cdef int file_open(const char* path, int flags, int mode) noexcept nogil
 cdef void file_close(int fd) noexcept nogil
@@ -31,6 +37,10 @@ cdef int file_write(int fd, const void* data, size_t size, int64_t offset) noexc
 cdef int64_t file_read(int fd, void* data, size_t size, int64_t offset) noexcept nogil
 cdef int file_truncate(int fd, int64_t size) noexcept nogil
 cdef int file_datasync(int fd) noexcept nogil
+cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil
+# Small appends by copy into a mapped window (`_c/window.h`); a zeroed kf_window is a closed one.
+cdef int file_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset) noexcept nogil
+cdef void file_window_close(kf_window* window) noexcept nogil
 cdef int file_sync(int fd) noexcept nogil
 cdef int file_sync_dir(const char* path) noexcept nogil
 cdef int file_rename(const char* source, const char* target) noexcept nogil

@@ -26,7 +26,12 @@ cdef extern from "fileio.h" nogil:
     int kf_unlink(const char* path)
     int kf_mkdir(const char* path, int mode)
     int64_t kf_size(int fd)
+    int kf_allocate(int fd, int64_t offset, int64_t size)
     int kf_lock(int fd, int exclusive)
+
+cdef extern from "window.h" nogil:
+    int kf_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset)
+    void kf_window_close(kf_window* window)
 
 
 cdef void file_set_hook(kf_hook_fn hook, void* context) noexcept nogil:
@@ -87,6 +92,18 @@ cdef int64_t file_size(int fd) noexcept nogil:
 
 cdef int file_lock(int fd, bint exclusive) noexcept nogil:
     return kf_lock(fd, exclusive)
+
+
+cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil:
+    return kf_allocate(fd, offset, size)
+
+
+cdef int file_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset) noexcept nogil:
+    return kf_window_write(window, fd, iov, iov_count, offset)
+
+
+cdef void file_window_close(kf_window* window) noexcept nogil:
+    kf_window_close(window)
 
 
 cdef int64_t check(int64_t result, object path) except? -1:

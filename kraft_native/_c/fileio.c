@@ -147,6 +147,22 @@ int kf_truncate(int fd, int64_t size) {
     return result;
 }
 
+int kf_allocate(int fd, int64_t offset, int64_t size) {
+    kf_event event = {.op = KF_ALLOCATE, .fd = fd, .a = offset, .b = size};
+    int64_t verdict = ask_hook(&event);
+    if (verdict < 0) return (int)verdict;
+    int result;
+    UNINTERRUPTED(result, fallocate(fd, 0, offset, size));
+    return result;
+}
+
+int kf_announce_write(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset) {
+    kf_event event = {.op = KF_WRITE, .fd = fd, .a = offset, .iov = iov, .iov_count = iov_count, .size = size};
+    int64_t verdict = ask_hook(&event);
+    if (verdict > 0 && (size_t)verdict < size) return -EIO;
+    return verdict < 0 ? (int)verdict : 0;
+}
+
 int kf_datasync(int fd) {
     kf_event event = {.op = KF_DATASYNC, .fd = fd};
     int64_t verdict = ask_hook(&event);

@@ -24,7 +24,8 @@ enum kf_op {
     KF_RENAME = 9,    /* path -> path2 */
     KF_UNLINK = 10,   /* path */
     KF_MKDIR = 11,    /* path */
-    KF_READ = 12      /* fd, a = file offset, b = byte count */
+    KF_READ = 12,     /* fd, a = file offset, b = byte count */
+    KF_ALLOCATE = 13  /* fd, a = file offset, b = byte count: reserves space, may lengthen the file with zeros */
 };
 
 typedef struct kf_event {
@@ -52,6 +53,10 @@ int kf_pwritev(int fd, struct iovec *iov, int iov_count, int64_t offset);
 int kf_pwrite(int fd, const void *data, size_t size, int64_t offset);
 int64_t kf_pread(int fd, void *data, size_t size, int64_t offset);
 int kf_truncate(int fd, int64_t size);
+int kf_allocate(int fd, int64_t offset, int64_t size);
+/* Tells a hook of a write that is done by memory copy (`window.c`): 0, or -errno when it must not happen. A hook
+ * that shortens it makes it fail with -EIO, since a copy has no short form. */
+int kf_announce_write(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset);
 int kf_datasync(int fd);
 int kf_sync(int fd);
 int kf_sync_dir(const char *path);

@@ -1,0 +1,186 @@
+"""Apache Kafka 4.3.1 as a peer: its command-line tools and a whole node, started from the jars that Maven resolves.
+
+Nothing here runs where Java or Maven are missing: `require_kafka()` skips the test and says why.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CLASSPATH_FILE = HERE / ".cache" / "classpath.txt"
+START_SECONDS = 60
+STOP_SECONDS = 60
+
+
+@functools.cache
+def missing() -> str | None:
+    """Why Kafka cannot be run here, or None."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    try:
+        classpath()
+    except subprocess.CalledProcessError as error:
+        return f"Maven could not resolve Kafka: {error.stdout[-500:]}"
+    return None
+
+
+def require_kafka() -> None:
+    """Skips the calling test, visibly, when the peer cannot be had."""
+    if (reason := missing()) is not None:
+        pytest.skip(f"needs Apache Kafka as a peer: {reason}")
+
+
+def classpath() -> str:
+    """The class path of Kafka and its tools; resolved once per checkout, and again when a jar has gone."""
+    if CLASSPATH_FILE.exists():
+        text = CLASSPATH_FILE.read_text()
+        if all(os.path.exists(jar) for jar in text.split(":")):
+            return text
+    CLASSPATH_FILE.parent.mkdir(exist_ok=True)
+    subprocess.run(
+        ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:build-classpath",
+         f"-Dmdep.outputFile={CLASSPATH_FILE}"],
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900,
+    )
+    return CLASSPATH_FILE.read_text()
+
+
+def java(main_class: str, *arguments: str, timeout: float = 120, heap: str = "512m") -> str:
+    """Runs one of Kafka's tools to its end and gives its standard output."""
+    done = subprocess.run(
+        ["java", f"-Xmx{heap}", "-cp", f"{HERE}:{classpath()}", main_class, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"{main_class} exited with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def dump_log(files: Sequence[Path]) -> str:
+    """`kafka-dump-log --deep-iteration --print-data-log` over the files."""
+    return java("org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--print-data-log",
+                "--files", ",".join(map(str, files)))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class KafkaNode:
+    """One combined node (broker and controller) on loopback. `start` and `stop` may be called in turns."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self.home = home
+        self.data = home / "data"
+        self.port = free_port()
+        controller_port = free_port()
+        self.properties = home / "server.properties"
+        home.mkdir(parents=True, exist_ok=True)
+        base = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.dirs": str(self.data),
+            "log.initial.task.delay.ms": "600000",
+        }
+        base.update({name.replace("_", "."): value for name, value in settings.items()})
+        self.properties.write_text("".join(f"{name}={value}\n" for name, value in base.items()))
+        self.process: subprocess.Popen[str] | None = None
+        self.output: list[str] = []
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def format(self) -> None:
+        cluster_id = java("kafka.tools.StorageTool", "random-uuid").strip()
+        java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id, "-c", str(self.properties))
+
+    def start(self) -> None:
+        """Starts the process and waits until it says that it serves."""
+        self.output = []
+        self.process = subprocess.Popen(
+            ["java", "-Xmx512m", "-cp", f"{HERE}:{classpath()}", "kafka.Kafka", str(self.properties)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
+        )
+        ready = threading.Event()
+        threading.Thread(target=self._collect, args=(self.process, ready), daemon=True).start()
+        if not ready.wait(START_SECONDS) or self.process.poll() is not None:
+            tail = "".join(self.output[-40:])
+            self.kill()
+            raise AssertionError(f"Kafka did not start:\n{tail}")
+
+    def _collect(self, process: subprocess.Popen[str], ready: threading.Event) -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                self.output.append(line)
+                if "Kafka Server started" in line:
+                    ready.set()
+        ready.set()
+
+    def stop(self) -> None:
+        """Ends it cleanly, so that it leaves its clean-shutdown marker."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(STOP_SECONDS)
+            self.process = None
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(STOP_SECONDS)
+            self.process = None
+
+    def create_topic(self, name: str, **configs: str) -> None:
+        options = [piece for key, value in configs.items() for piece in ("--config", f"{key.replace('_', '.')}={value}")]
+        java("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.bootstrap, "--create", "--topic", name,
+             "--partitions", "1", "--replication-factor", "1", *options)
+
+    def consume(self, topic: str, *, count: int, isolation: str = "read_uncommitted") -> list[str]:
+        """The first `count` records of partition 0 as `CreateTime:t|Offset:o|Headers|key|value` lines."""
+        text = java(
+            "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", self.bootstrap, "--topic", topic,
+            "--partition", "0", "--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "20000",
+            "--isolation-level", isolation, "--formatter-property", "print.timestamp=true", "--formatter-property",
+            "print.offset=true", "--formatter-property", "print.headers=true", "--formatter-property", "print.key=true",
+            "--formatter-property", "key.separator=|", "--formatter-property", "headers.separator=,",
+        )
+        return text.splitlines()
+
+
+@contextmanager
+def kafka_node(home: Path, **settings: str) -> Iterator[KafkaNode]:
+    """A formatted node, not yet started; killed at the end if it still runs."""
+    node = KafkaNode(home, **settings)
+    node.format()
+    try:
+        yield node
+    finally:
+        node.kill()
