@@ -21,6 +21,7 @@ cdef extern from "fileio.h" nogil:
         const iovec* iov
         int iov_count
         size_t size
+        int64_t result
     ctypedef int64_t (*kf_hook_fn)(const kf_event* event, void* context) noexcept nogil
 
 cdef extern from "window.h" nogil:

@@ -26,6 +26,16 @@ static inline int64_t ask_hook(const kf_event *event) {
     return __builtin_expect(hook == NULL, 1) ? 0 : hook(event, hook_context);
 }
 
+/* A trace needs both ends of a call: what a flush covers was written before it began, what it promises holds only
+ * after it returned, and a call may fail in the kernel. */
+static inline void tell_done(kf_event *event, int64_t result) {
+    kf_hook_fn hook = __atomic_load_n(&hook_fn, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(hook == NULL, 1)) return;
+    event->op |= KF_DONE;
+    event->result = result;
+    hook(event, hook_context);
+}
+
 /* Calls `call` until it is not interrupted; gives its result, or -errno. */
 #define UNINTERRUPTED(result, call)                 \
     do {                                            \
@@ -100,6 +110,7 @@ int kf_pwritev(int fd, struct iovec *iov, int iov_count, int64_t offset) {
             written = write_some(fd, iov, count, offset, (size_t)verdict);
         else
             UNINTERRUPTED(written, pwritev(fd, iov, count, offset));
+        tell_done(&event, written);
         if (written < 0) return (int)written;
         if (written == 0) return -EIO; /* a regular file never takes nothing of something */
         left -= (size_t)written;
@@ -144,6 +155,7 @@ int kf_truncate(int fd, int64_t size) {
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, ftruncate(fd, size));
+    tell_done(&event, result);
     return result;
 }
 
@@ -153,6 +165,7 @@ int kf_allocate(int fd, int64_t offset, int64_t size) {
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, fallocate(fd, 0, offset, size));
+    tell_done(&event, result);
     return result;
 }
 
@@ -163,12 +176,18 @@ int kf_announce_write(int fd, const struct iovec *iov, int iov_count, size_t siz
     return verdict < 0 ? (int)verdict : 0;
 }
 
+void kf_announce_written(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset) {
+    kf_event event = {.op = KF_WRITE, .fd = fd, .a = offset, .iov = iov, .iov_count = iov_count, .size = size};
+    tell_done(&event, (int64_t)size);
+}
+
 int kf_datasync(int fd) {
     kf_event event = {.op = KF_DATASYNC, .fd = fd};
     int64_t verdict = ask_hook(&event);
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, fdatasync(fd));
+    tell_done(&event, result);
     return result;
 }
 
@@ -178,6 +197,7 @@ int kf_sync(int fd) {
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, fsync(fd));
+    tell_done(&event, result);
     return result;
 }
 
@@ -190,6 +210,7 @@ int kf_sync_dir(const char *path) {
     if (fd < 0) return fd;
     UNINTERRUPTED(result, fsync(fd));
     close(fd);
+    tell_done(&event, result);
     return result;
 }
 
@@ -199,6 +220,7 @@ int kf_rename(const char *from, const char *to) {
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, rename(from, to));
+    tell_done(&event, result);
     return result;
 }
 
@@ -208,6 +230,7 @@ int kf_unlink(const char *path) {
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, unlink(path));
+    tell_done(&event, result);
     return result;
 }
 
@@ -217,6 +240,7 @@ int kf_mkdir(const char *path, int mode) {
     if (verdict < 0) return (int)verdict;
     int result;
     UNINTERRUPTED(result, mkdir(path, (mode_t)mode));
+    tell_done(&event, result);
     return result;
 }
 

@@ -25,7 +25,9 @@ enum kf_op {
     KF_UNLINK = 10,   /* path */
     KF_MKDIR = 11,    /* path */
     KF_READ = 12,     /* fd, a = file offset, b = byte count */
-    KF_ALLOCATE = 13  /* fd, a = file offset, b = byte count: reserves space, may lengthen the file with zeros */
+    KF_ALLOCATE = 13, /* fd, a = file offset, b = byte count: reserves space, may lengthen the file with zeros */
+    KF_DONE = 0x100   /* added to an operation from KF_WRITE on, reading excepted: it has returned `result`; tells only.
+                       * A call that the hook itself failed is not told again. */
 };
 
 typedef struct kf_event {
@@ -38,6 +40,7 @@ typedef struct kf_event {
     const struct iovec *iov;
     int iov_count;
     size_t size;
+    int64_t result; /* KF_DONE: bytes taken by a write, 0, or -errno */
 } kf_event;
 
 /* What a hook answers: 0 = carry on; a negative errno = fail the call with it, undone; for KF_WRITE a positive n =
@@ -57,6 +60,8 @@ int kf_allocate(int fd, int64_t offset, int64_t size);
 /* Tells a hook of a write that is done by memory copy (`window.c`): 0, or -errno when it must not happen. A hook
  * that shortens it makes it fail with -EIO, since a copy has no short form. */
 int kf_announce_write(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset);
+/* Tells it that the copy is done. */
+void kf_announce_written(int fd, const struct iovec *iov, int iov_count, size_t size, int64_t offset);
 int kf_datasync(int fd);
 int kf_sync(int fd);
 int kf_sync_dir(const char *path);

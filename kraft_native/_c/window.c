@@ -45,5 +45,6 @@ int kf_window_write(kf_window *window, int fd, const struct iovec *iov, int iov_
         memcpy(to, iov[i].iov_base, iov[i].iov_len);
         to += iov[i].iov_len;
     }
+    kf_announce_written(fd, iov, iov_count, size, offset);
     return 0;
 }
