@@ -103,3 +103,36 @@ cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, Bat
 cdef inline void batch_assign(uint8_t* header, int64_t base_offset, int32_t leader_epoch) noexcept nogil:
     store_i64(header + BATCH_BASE_OFFSET, base_offset)
     store_i32(header + BATCH_LEADER_EPOCH, leader_epoch)
+
+
+# The CRC-32C of a whole batch, to be compared with h.crc.
+cdef uint32_t batch_crc(const uint8_t* p, const BatchHeader* h) noexcept nogil
+
+# As `batch_look`, but raises CorruptRecordError unless there is a whole, sound batch.
+cdef int batch_require(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h) except -1
+
+# Counts whole batches from the front; `whole_bytes` is where the first that is not one would start.
+cdef int64_t batch_count(const uint8_t* p, Py_ssize_t size, bint check_crc, Py_ssize_t* whole_bytes) noexcept nogil
+
+
+cdef class HeldBuffer:
+    """Somebody's contiguous buffer, held until this object goes."""
+    cdef Py_buffer view
+    cdef const uint8_t* data
+    cdef Py_ssize_t size
+
+
+cdef class Batch:
+    """The Python view of one batch; `owner` keeps `data` alive."""
+    cdef object owner
+    cdef const uint8_t* data
+    cdef BatchHeader h
+
+
+cdef class BatchIterator:
+    cdef HeldBuffer held
+    cdef Py_ssize_t at
+    cdef bint check_crc
+
+# A view over a batch that was looked at already (LOOK_OK); `owner` is whatever keeps `data` alive.
+cdef Batch batch_view(object owner, const uint8_t* data, const BatchHeader* h)

@@ -9,6 +9,18 @@ cdef struct DecompressLimits:
     int64_t bytes_max              # of one batch's records, decompressed
     int64_t ratio_max              # decompressed over compressed bytes (applied above 1 MiB of output only)
 
+cdef enum:
+    DECOMPRESS_BYTES_MAX_DEFAULT = 128 * 1024 * 1024
+    DECOMPRESS_RATIO_MAX_DEFAULT = 4096
+
+
+cdef inline DecompressLimits decompress_limits_default() noexcept nogil:
+    cdef DecompressLimits limits
+    limits.bytes_max = DECOMPRESS_BYTES_MAX_DEFAULT
+    limits.ratio_max = DECOMPRESS_RATIO_MAX_DEFAULT
+    return limits
+
+
 
 # Decompresses into out (out.size is set). Refuses what Kafka's Java client refuses (`wire.md` 2.3).
 # CorruptRecordError: undecodable; MessageTooLargeError: past a limit, with at most bytes_max + 64 KiB ever allocated.
@@ -19,3 +31,8 @@ cdef int decompress(int codec, const uint8_t* data, Py_ssize_t size, const Decom
 cdef enum:
     CODEC_LEVEL_DEFAULT = -0x80000000
 cdef int compress(int codec, int level, const uint8_t* data, Py_ssize_t size, Scratch out) except -1
+
+# Number of a codec's name, or the number itself after a check; the level to use for `level` (None: Kafka's default),
+# checked against Kafka's range. Both raise InvalidArgumentError.
+cdef int codec_id(object codec) except -1
+cdef int codec_level(int codec, object level) except? -1

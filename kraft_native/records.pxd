@@ -1,14 +1,23 @@
-"""Records inside a batch: one bounded step per record, and the encoder."""
+"""Records inside a batch: one bounded step per record, and the encoder.
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+A record (all lengths and deltas are zig-zag varints, as Kafka's ByteUtils writes them):
 
-from kraft_native.batch cimport BatchHeader
+    length | int8 attributes (unused, 0) | timestampDelta varlong | offsetDelta
+    key length (-1: null), key | value length (-1: null), value | header count, headers
+
+and a header: key length (never negative), key (UTF-8) | value length (-1: null), value.
+"""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from kraft_native.batch cimport Batch, BatchHeader, BatchIterator
 from kraft_native.buffer cimport Scratch
 from kraft_native.codecs cimport DecompressLimits
 from kraft_native.span cimport Span
 
 
-cdef struct Record:
+# One record's fields, pointing into the bytes it was read from. (`Record` is the Python class.)
+cdef struct RecordView:
     int64_t timestamp_delta
     int32_t offset_delta
     int32_t key_bytes              # -1: null
@@ -20,38 +29,154 @@ cdef struct Record:
     Py_ssize_t headers_bytes
     Py_ssize_t size                # whole record with its length varint
 
-# Steps over one record. 1: filled; 0: no bytes left; -1: malformed (a field leaves the record, a length is negative
-# below -1, a header key is null, or bytes are left over inside the record).
-cdef int record_next(Span* s, Record* r) noexcept nogil
+# The complete step, for every record that `record_next` does not take itself.
+cdef int record_next_any(Span* s, RecordView* r) noexcept nogil
 
-# Steps over one header inside Record.headers: same results.
+# Reads the header count and the headers in [p, end), which they must fill exactly. 0 or -1.
+cdef int record_headers(const uint8_t* p, const uint8_t* end, RecordView* r) noexcept nogil
+
+
+cdef inline const uint8_t* short_varint(const uint8_t* p, uint32_t* v) noexcept nogil:
+    """An unsigned varint of one to three bytes from four readable ones. NULL when it is longer."""
+    cdef uint32_t b = p[0]
+    if b < 0x80:
+        v[0] = b
+        return p + 1
+    b = (b & 0x7F) | (<uint32_t>p[1] << 7)
+    if b < 0x80 << 7:
+        v[0] = b
+        return p + 2
+    b = (b & 0x3FFF) | (<uint32_t>p[2] << 14)
+    if b < 0x80 << 14:
+        v[0] = b
+        return p + 3
+    return NULL
+
+
+cdef inline int32_t unzigzag(uint32_t v) noexcept nogil:
+    return <int32_t>((v >> 1) ^ (<uint32_t>0 - (v & 1)))
+
+
+# Steps over one record. 1: filled; 0: no bytes left; -1: malformed (a field leaves the record, a length is negative
+# below -1, a header key is null, or bytes are left over inside the record); the span then stays where it was.
+#
+# This is the hot loop of everything that looks into batches, so the usual record is taken here: lengths and deltas of
+# at most three bytes, and 32 bytes in the span, which cover the fields up to the key without a check per byte. All else
+# goes to `record_next_any`, which is also the one to read first.
+cdef inline int record_next(Span* s, RecordView* r) noexcept nogil:
+    cdef const uint8_t* p = s.p
+    cdef const uint8_t* end
+    cdef uint32_t v
+    if s.end - p < 32:
+        return record_next_any(s, r)
+    p = short_varint(p, &v)
+    if p == NULL or (v & 1) != 0 or s.end - p < <Py_ssize_t>(v >> 1):
+        return record_next_any(s, r)
+    end = p + (v >> 1)
+    p = short_varint(p + 1, &v)
+    if p == NULL:
+        return record_next_any(s, r)
+    r.timestamp_delta = unzigzag(v)
+    p = short_varint(p, &v)
+    if p == NULL:
+        return record_next_any(s, r)
+    r.offset_delta = unzigzag(v)
+    p = short_varint(p, &v)
+    if p == NULL:
+        return record_next_any(s, r)
+    r.key = p
+    r.key_bytes = unzigzag(v)
+    if (v & 1) == 0:
+        if end - p < r.key_bytes:
+            return -1
+        p += r.key_bytes
+    elif r.key_bytes != -1:
+        return -1
+    if s.end - p < 4:
+        return record_next_any(s, r)
+    p = short_varint(p, &v)
+    if p == NULL:
+        return record_next_any(s, r)
+    r.value = p
+    r.value_bytes = unzigzag(v)
+    if (v & 1) == 0:
+        if end - p <= r.value_bytes:
+            return -1
+        p += r.value_bytes
+    elif r.value_bytes != -1 or p >= end:
+        return -1
+    if p[0] == 0 and p + 1 == end:
+        r.header_count = 0
+        r.headers = end
+        r.headers_bytes = 0
+    elif record_headers(p, end, r) < 0:
+        return -1
+    r.size = end - s.p
+    s.p = end
+    return 1
+
+# Steps over one header inside RecordView.headers: same results.
 cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value, int32_t* value_bytes) noexcept nogil
 
 # Gives the uncompressed records of the batch at `batch` (header already looked at): a span into the batch itself
-# when it is not compressed, else into `scratch`.
+# when it is not compressed, else into `scratch`. Raises CorruptRecordError or MessageTooLargeError.
 cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits, Scratch scratch) except *
+
+# Appends to `out` a whole uncompressed batch of one record, without a producer, CRC included. key_bytes/value_bytes -1 =
+# null; `headers` is the encoded header list without its count.
+cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,
+                    Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
+                    Py_ssize_t headers_bytes, int32_t header_count) except -1
+
+# Appends the encoded form of `headers`, an iterable of (str or bytes, bytes-like or None), to `out`; gives their count.
+cdef int32_t encode_headers(object headers, Scratch out) except -1
 
 
 cdef class BatchBuilder:
     """Builds one batch. Reusable: `start` drops what was there. Offsets are base_offset + 0, 1, 2 ... unless
-    `add_at` gives the delta (compaction)."""
+    `add_at` gives the delta (compaction).
+
+    Between the last `add` and `finish` a caller may raise `last_offset_delta` (a compacted batch keeps its range) and set
+    `max_timestamp` (LogAppendTime, an empty batch). `base_timestamp` is the first record's unless `base_timestamp_set`
+    was called (the delete horizon lives there).
+    """
     cdef Scratch records           # encoded records, uncompressed
     cdef Scratch out               # the finished batch
-    cdef int codec
+    cdef Scratch header_space      # of the Python append
+    cdef readonly int codec_id
     cdef int level
-    cdef int16_t attributes        # extra bits: transactional, control, delete horizon, LogAppendTime
+    cdef int16_t attributes        # codec and extra bits: transactional, control, delete horizon, LogAppendTime
+    cdef bint base_fixed
     cdef int64_t base_timestamp
     cdef int64_t max_timestamp
-    cdef int32_t count
-    cdef int32_t last_offset_delta
+    cdef int32_t record_count
+    cdef int32_t last_offset_delta # -1: no record yet
 
     cdef int start(self, int codec, int level, int16_t attributes) except -1
+    # Fixes the base timestamp before the first record; deltas count from it.
+    cdef int base_timestamp_set(self, int64_t timestamp) except -1
     # key_bytes/value_bytes -1 = null. `headers` is the encoded header list without its count (NULL when 0 headers).
     cdef int add(self, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value,
                  Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) except -1
+    # `offset_delta` must be above that of the record before it.
     cdef int add_at(self, int32_t offset_delta, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes,
                     const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes,
                     int32_t header_count) except -1
-    # Writes header + (compressed) records + CRC into `out`.
+    # Writes header + (compressed) records + CRC into `out`, whose size is then the batch's. The records stay: the same
+    # batch can be finished again with another offset.
     cdef int finish(self, int64_t base_offset, int32_t leader_epoch, int64_t producer_id, int16_t producer_epoch,
                     int32_t base_sequence) except -1
+
+
+cdef class Record:
+    """One record as Python objects; see `records.pyx`."""
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp_ms
+    cdef readonly bytes key
+    cdef readonly bytes value
+    cdef readonly tuple headers
+    cdef readonly int32_t leader_epoch
+    cdef bint log_append_time
+
+# The Python object of the record `r` of the batch `h`.
+cdef Record record_object(const BatchHeader* h, const RecordView* r)

@@ -1,0 +1,308 @@
+"""Record batch v2: looking at bytes, walking batches, and the Python view of one batch.
+
+Layout of the 61-byte header (KIP-98; all integers big-endian), followed by the records:
+
+    0 baseOffset int64 | 8 batchLength int32 | 12 partitionLeaderEpoch int32 | 16 magic int8 | 17 crc uint32
+    21 attributes int16 | 23 lastOffsetDelta int32 | 27 baseTimestamp int64 | 35 maxTimestamp int64
+    43 producerId int64 | 51 producerEpoch int16 | 53 baseSequence int32 | 57 recordsCount int32
+
+The CRC covers byte 21 to the end, so that a leader may assign offset and epoch without computing it again.
+"""
+
+from libc.stdint cimport INT64_MAX
+from libc.string cimport memcpy, memset
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+cimport cython
+
+from kraft_native.crc cimport crc32c
+from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, fault_set, raise_fault
+from kraft_native.limits cimport MAGIC_CURRENT
+
+from kraft_native.errors import CorruptRecordError
+
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h, Fault* fault) noexcept nogil:
+    cdef uint8_t head[BATCH_HEADER_BYTES]
+    cdef Fault unused
+    if fault == NULL:
+        fault = &unused
+    if left <= 0:
+        return LOOK_END
+    if left < BATCH_HEADER_BYTES:
+        memset(head, 0, sizeof(head))
+        memcpy(head, p, <size_t>left)
+        batch_load(head, h)
+        return look_short(left, h, fault)
+    batch_load(p, h)
+    if structure(h, fault) < 0:
+        return LOOK_CORRUPT
+    if left < batch_bytes(h):
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: the batch has %lld bytes, only %lld are there",
+                  batch_bytes(h), left)
+        return LOOK_PARTIAL
+    if check_crc and batch_crc(p, h) != h.crc:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "stored crc %lld, computed %lld", h.crc, batch_crc(p, h))
+        return LOOK_CORRUPT
+    return LOOK_OK
+
+
+cdef BatchLook look_short(Py_ssize_t left, const BatchHeader* h, Fault* fault) noexcept nogil:
+    """The bytes end inside the header: partial, unless the fields that are there already exclude a batch."""
+    if left >= 8 and h.base_offset < 0:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld is negative", h.base_offset, 0)
+        return LOOK_CORRUPT
+    if left >= LOG_OVERHEAD_BYTES and h.batch_length < BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "batch length %lld is below %lld", h.batch_length,
+                  BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
+        return LOOK_CORRUPT
+    if left > BATCH_MAGIC and h.magic != MAGIC_CURRENT:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld, only %lld is supported", h.magic, MAGIC_CURRENT)
+        return LOOK_CORRUPT
+    fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: %lld bytes of a %lld-byte header", left, BATCH_HEADER_BYTES)
+    return LOOK_PARTIAL
+
+
+cdef int structure(const BatchHeader* h, Fault* fault) noexcept nogil:
+    """The checks of a whole header that need no other bytes. 0, or -1 with `fault` filled."""
+    if h.batch_length < BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES:
+        return fault_set(fault, ERROR_CORRUPT_MESSAGE, "batch length %lld is below %lld", h.batch_length,
+                         BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
+    if h.magic != MAGIC_CURRENT:
+        return fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld, only %lld is supported", h.magic, MAGIC_CURRENT)
+    if h.base_offset < 0:
+        return fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld is negative", h.base_offset, 0)
+    if h.last_offset_delta < 0 or h.base_offset > INT64_MAX - 1 - h.last_offset_delta:
+        return fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld with last offset delta %lld", h.base_offset,
+                         h.last_offset_delta)
+    if h.record_count < 0 or <int64_t>h.record_count > <int64_t>h.last_offset_delta + 1:
+        return fault_set(fault, ERROR_CORRUPT_MESSAGE, "%lld records with last offset delta %lld", h.record_count,
+                         h.last_offset_delta)
+    return 0
+
+
+cdef uint32_t batch_crc(const uint8_t* p, const BatchHeader* h) noexcept nogil:
+    return crc32c(0, p + BATCH_ATTRIBUTES, <size_t>(batch_bytes(h) - BATCH_ATTRIBUTES))
+
+
+cdef int batch_require(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h) except -1:
+    cdef Fault fault
+    cdef BatchLook look = batch_look(p, left, check_crc, h, &fault)
+    if look == LOOK_END:
+        fault_set(&fault, ERROR_CORRUPT_MESSAGE, "no bytes, so no batch", 0, 0)
+    if look != LOOK_OK:
+        return raise_fault(&fault)
+    return 0
+
+
+cdef int64_t batch_count(const uint8_t* p, Py_ssize_t size, bint check_crc, Py_ssize_t* whole_bytes) noexcept nogil:
+    cdef BatchHeader h
+    cdef Py_ssize_t at = 0
+    cdef int64_t count = 0
+    while batch_look(p + at, size - at, check_crc, &h, NULL) == LOOK_OK:
+        at += batch_bytes(&h)
+        count += 1
+    whole_bytes[0] = at
+    return count
+
+
+@cython.final
+cdef class HeldBuffer:
+    def __cinit__(self, object source):
+        PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
+        self.data = <const uint8_t*>self.view.buf
+        self.size = self.view.len
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef Batch batch_view(object owner, const uint8_t* data, const BatchHeader* h):
+    cdef Batch batch = Batch.__new__(Batch)
+    batch.owner = owner
+    batch.data = data
+    batch.h = h[0]
+    return batch
+
+
+@cython.final
+@cython.freelist(64)
+cdef class Batch:
+    """One record batch in somebody's memory, which it keeps alive and does not copy.
+
+    Made by `walk` or `first_batch`, which check the structure of the header. `memoryview(batch)` and `bytes(batch)` give
+    the whole batch, header included. Reading it from several threads is safe: nothing in it changes.
+    """
+
+    def __init__(self):
+        raise TypeError("batches come from walk(), first_batch() or a log's read methods")
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, <void*>self.data, batch_bytes(&self.h), True, flags)
+
+    def __bytes__(self) -> bytes:
+        return PyBytes_FromStringAndSize(<const char*>self.data, batch_bytes(&self.h))
+
+    def __repr__(self) -> str:
+        return (f"Batch(offsets {self.base_offset}..{self.last_offset}, {self.record_count} records, "
+                f"{self.size_in_bytes} bytes, {self.codec}{', control' if self.is_control else ''}"
+                f"{', transactional' if self.is_transactional else ''})")
+
+    @property
+    def base_offset(self) -> int:
+        """The first offset the batch covers; its record may have been compacted away."""
+        return self.h.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset the batch covers, inclusive."""
+        return batch_last_offset(&self.h)
+
+    @property
+    def next_offset(self) -> int:
+        return batch_last_offset(&self.h) + 1
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Header and records."""
+        return batch_bytes(&self.h)
+
+    @property
+    def leader_epoch(self) -> int:
+        """Epoch of the leader that appended it, -1 where none was assigned."""
+        return self.h.leader_epoch
+
+    @property
+    def magic(self) -> int:
+        return self.h.magic
+
+    @property
+    def crc(self) -> int:
+        """The stored checksum."""
+        return self.h.crc
+
+    @property
+    def attributes(self) -> int:
+        return self.h.attributes
+
+    @property
+    def codec(self) -> str:
+        """none, gzip, snappy, lz4 or zstd; `codec-5` and so on for numbers that Kafka never gave out."""
+        cdef int codec = batch_codec(&self.h)
+        return CODEC_NAMES[codec] if codec < 5 else f"codec-{codec}"
+
+    @property
+    def timestamp_type(self) -> str:
+        """CreateTime, or LogAppendTime: then `max_timestamp_ms` is the time of every record."""
+        return "LogAppendTime" if batch_is_log_append_time(&self.h) else "CreateTime"
+
+    @property
+    def is_control(self) -> bool:
+        return batch_is_control(&self.h)
+
+    @property
+    def is_transactional(self) -> bool:
+        return batch_is_transactional(&self.h)
+
+    @property
+    def base_timestamp_ms(self) -> int:
+        """What the records' timestamp deltas count from."""
+        return self.h.base_timestamp
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        return self.h.max_timestamp
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the cleaner may drop the tombstones or the marker in it; None before the first cleaning."""
+        return self.h.base_timestamp if batch_has_delete_horizon(&self.h) else None
+
+    @property
+    def producer_id(self) -> int:
+        return self.h.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        return self.h.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        return self.h.base_sequence
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record, -1 where there are none; wraps from 2147483647 to 0."""
+        return batch_last_sequence(&self.h)
+
+    @property
+    def record_count(self) -> int:
+        return self.h.record_count
+
+    @property
+    def valid(self) -> bool:
+        """True when the stored CRC is that of the bytes. Computed on every call."""
+        return batch_crc(self.data, &self.h) == self.h.crc
+
+
+@cython.final
+cdef class BatchIterator:
+    """Iterator of `walk`. Not to be shared between threads."""
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> Batch:
+        cdef BatchHeader h
+        cdef Fault fault
+        cdef const uint8_t* p = self.held.data + self.at
+        cdef Py_ssize_t at = self.at
+        cdef BatchLook look = batch_look(p, self.held.size - at, self.check_crc, &h, &fault)
+        if look == LOOK_OK:
+            self.at += batch_bytes(&h)
+            return batch_view(self.held, p, &h)
+        if look == LOOK_CORRUPT:
+            try:
+                raise_fault(&fault)
+            except CorruptRecordError as error:
+                raise CorruptRecordError(f"at byte {at}: {error}") from None
+        raise StopIteration
+
+    @property
+    def position(self) -> int:
+        """Where the next batch starts; after the end, the bytes of whole batches."""
+        return self.at
+
+
+def walk(source, *, bint check_crc=True) -> BatchIterator:
+    """The batches in `source`, any object with the buffer protocol, in order and without copying.
+
+    Ends at the first batch that is not whole, as a reader of a Fetch answer must (`position` tells where); raises
+    CorruptRecordError where the bytes cannot be a batch or, unless `check_crc` is off, the CRC is wrong.
+    """
+    cdef BatchIterator batches = BatchIterator.__new__(BatchIterator)
+    batches.held = HeldBuffer(source)
+    batches.check_crc = check_crc
+    return batches
+
+
+def first_batch(source, *, bint check_crc=True) -> Batch:
+    """The batch at the start of `source`. CorruptRecordError when no whole, valid batch is there."""
+    cdef HeldBuffer held = HeldBuffer(source)
+    cdef BatchHeader h
+    batch_require(held.data, held.size, check_crc, &h)
+    return batch_view(held, held.data, &h)
+
+
+def count_batches(source, *, bint check_crc=False) -> tuple[int, int]:
+    """(whole batches from the start of `source`, bytes they take); stops at the first that is not one."""
+    cdef HeldBuffer held = HeldBuffer(source)
+    cdef Py_ssize_t whole = 0
+    cdef int64_t count
+    with nogil:
+        count = batch_count(held.data, held.size, check_crc, &whole)
+    return count, whole

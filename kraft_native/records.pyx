@@ -1,0 +1,523 @@
+"""Records inside a batch: the complete step, the encoders, and the Python objects.
+
+Reading never trusts a length: every step is bounded by the record, the record by the batch. What is malformed in a
+stored batch is CorruptRecordError (Kafka's CORRUPT_MESSAGE).
+"""
+
+from libc.string cimport memcpy, memset
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+
+cimport cython
+
+from kraft_native.batch cimport batch_codec, batch_crc, batch_is_control, batch_is_log_append_time, batch_require
+from kraft_native.bytes_be cimport store_i16, store_i32, store_i64, store_u32
+from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT, codec_id, codec_level, compress, decompress, decompress_limits_default
+from kraft_native.crc cimport crc32c
+from kraft_native.limits cimport (
+    ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_BASE_OFFSET,
+    BATCH_BASE_SEQUENCE, BATCH_BASE_TIMESTAMP, BATCH_CRC, BATCH_HEADER_BYTES, BATCH_LAST_OFFSET_DELTA,
+    BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_MAGIC, BATCH_MAX_TIMESTAMP, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID,
+    BATCH_RECORD_COUNT, CODEC_NONE, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, MAGIC_CURRENT, NO_TIMESTAMP,
+    RECORD_BYTES_MIN, VARINT_BYTES_MAX, VARLONG_BYTES_MAX,
+)
+from kraft_native.span cimport span_bytes, span_i8, span_of, span_skip, span_varint, span_varlong
+
+from kraft_native.batch import walk
+from kraft_native.errors import CorruptRecordError, InvalidArgumentError
+
+# Everything of a record that is not key, value or headers, at its longest.
+cdef enum:
+    RECORD_OVERHEAD_BYTES_MAX = 5 * VARINT_BYTES_MAX + VARLONG_BYTES_MAX + 1
+
+
+cdef int record_next_any(Span* s, RecordView* r) noexcept nogil:
+    cdef Span body = s[0]
+    cdef int32_t length
+    cdef int8_t attributes
+    cdef const uint8_t* end
+    if s.p >= s.end:
+        return 0
+    if span_varint(&body, &length) < 0 or length < 0 or body.end - body.p < length:
+        return -1
+    end = body.p + length
+    body.end = end
+    if span_i8(&body, &attributes) < 0 or span_varlong(&body, &r.timestamp_delta) < 0:
+        return -1
+    if span_varint(&body, &r.offset_delta) < 0:
+        return -1
+    if span_varint(&body, &r.key_bytes) < 0 or r.key_bytes < -1:
+        return -1
+    r.key = body.p
+    if r.key_bytes > 0 and span_skip(&body, r.key_bytes) < 0:
+        return -1
+    if span_varint(&body, &r.value_bytes) < 0 or r.value_bytes < -1:
+        return -1
+    r.value = body.p
+    if r.value_bytes > 0 and span_skip(&body, r.value_bytes) < 0:
+        return -1
+    if record_headers(body.p, end, r) < 0:
+        return -1
+    r.size = end - s.p
+    s.p = end
+    return 1
+
+
+cdef int record_headers(const uint8_t* p, const uint8_t* end, RecordView* r) noexcept nogil:
+    cdef Span s = span_of(p, end - p)
+    cdef const uint8_t* key
+    cdef const uint8_t* value
+    cdef int32_t key_bytes
+    cdef int32_t value_bytes
+    cdef int32_t i
+    if span_varint(&s, &r.header_count) < 0 or r.header_count < 0:
+        return -1
+    r.headers = s.p
+    r.headers_bytes = end - s.p
+    for i in range(r.header_count):
+        if header_next(&s, &key, &key_bytes, &value, &value_bytes) != 1:
+            return -1
+    return 0 if s.p == end else -1
+
+
+cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value, int32_t* value_bytes) noexcept nogil:
+    cdef Span at = s[0]
+    if at.p >= at.end:
+        return 0
+    if span_varint(&at, key_bytes) < 0 or span_bytes(&at, key_bytes[0], key) < 0:
+        return -1
+    if span_varint(&at, value_bytes) < 0 or value_bytes[0] < -1:
+        return -1
+    value[0] = at.p
+    if value_bytes[0] > 0 and span_skip(&at, value_bytes[0]) < 0:
+        return -1
+    s.p = at.p
+    return 1
+
+
+cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits, Scratch scratch) except *:
+    cdef const uint8_t* body = batch + BATCH_HEADER_BYTES
+    cdef Py_ssize_t body_bytes = h.batch_length - (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
+    if batch_codec(h) == CODEC_NONE:
+        return span_of(body, body_bytes)
+    # An empty batch left by compaction keeps its codec bits (KIP-354's cleaner), but has nothing to decompress.
+    if h.record_count == 0 and body_bytes == 0:
+        return span_of(body, 0)
+    decompress(batch_codec(h), body, body_bytes, limits, scratch)
+    return span_of(scratch.data, scratch.size)
+
+
+# --- encoding
+
+
+cdef inline uint8_t* write_varlong(uint8_t* p, int64_t value) noexcept nogil:
+    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+    while v >= 0x80:
+        p[0] = <uint8_t>(v | 0x80)
+        p += 1
+        v >>= 7
+    p[0] = <uint8_t>v
+    return p + 1
+
+
+cdef inline Py_ssize_t varlong_bytes(int64_t value) noexcept nogil:
+    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+    cdef Py_ssize_t count = 1
+    while v >= 0x80:
+        count += 1
+        v >>= 7
+    return count
+
+
+cdef inline Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,
+                                         Py_ssize_t value_bytes, Py_ssize_t headers_bytes, int32_t header_count) noexcept nogil:
+    return (1 + varlong_bytes(timestamp_delta) + varlong_bytes(offset_delta) + varlong_bytes(key_bytes)
+            + max(key_bytes, 0) + varlong_bytes(value_bytes) + max(value_bytes, 0) + varlong_bytes(header_count)
+            + headers_bytes)
+
+
+cdef uint8_t* write_record(uint8_t* p, Py_ssize_t body_bytes, int32_t offset_delta, int64_t timestamp_delta,
+                           const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes,
+                           const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) noexcept nogil:
+    """Writes one record; the caller made room. Gives the byte after it."""
+    p = write_varlong(p, body_bytes)
+    p[0] = 0
+    p = write_varlong(p + 1, timestamp_delta)
+    p = write_varlong(p, offset_delta)
+    p = write_varlong(p, key_bytes)
+    if key_bytes > 0:
+        memcpy(p, key, <size_t>key_bytes)
+        p += key_bytes
+    p = write_varlong(p, value_bytes)
+    if value_bytes > 0:
+        memcpy(p, value, <size_t>value_bytes)
+        p += value_bytes
+    p = write_varlong(p, header_count)
+    if headers_bytes > 0:
+        memcpy(p, headers, <size_t>headers_bytes)
+        p += headers_bytes
+    return p
+
+
+cdef int record_too_large(Py_ssize_t body_bytes) except -1:
+    raise InvalidArgumentError(f"record of {body_bytes} bytes: key, value and headers must stay below "
+                               f"{INT32_MAX_VALUE} bytes together")
+
+
+cdef void write_header(uint8_t* p, const BatchHeader* h) noexcept nogil:
+    """All 61 bytes but the CRC."""
+    store_i64(p + BATCH_BASE_OFFSET, h.base_offset)
+    store_i32(p + BATCH_LENGTH, h.batch_length)
+    store_i32(p + BATCH_LEADER_EPOCH, h.leader_epoch)
+    p[BATCH_MAGIC] = MAGIC_CURRENT
+    store_i16(p + BATCH_ATTRIBUTES, h.attributes)
+    store_i32(p + BATCH_LAST_OFFSET_DELTA, h.last_offset_delta)
+    store_i64(p + BATCH_BASE_TIMESTAMP, h.base_timestamp)
+    store_i64(p + BATCH_MAX_TIMESTAMP, h.max_timestamp)
+    store_i64(p + BATCH_PRODUCER_ID, h.producer_id)
+    store_i16(p + BATCH_PRODUCER_EPOCH, h.producer_epoch)
+    store_i32(p + BATCH_BASE_SEQUENCE, h.base_sequence)
+    store_i32(p + BATCH_RECORD_COUNT, h.record_count)
+
+
+cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,
+                    Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
+                    Py_ssize_t headers_bytes, int32_t header_count) except -1:
+    cdef Py_ssize_t body_bytes = record_body_bytes(0, 0, key_bytes, value_bytes, headers_bytes, header_count)
+    cdef BatchHeader h
+    cdef uint8_t* start
+    cdef uint8_t* end
+    if body_bytes > INT32_MAX_VALUE - BATCH_HEADER_BYTES - VARINT_BYTES_MAX:
+        return record_too_large(body_bytes)
+    out.reserve(out.size + BATCH_HEADER_BYTES + VARINT_BYTES_MAX + body_bytes)
+    start = out.data + out.size
+    end = write_record(start + BATCH_HEADER_BYTES, body_bytes, 0, 0, key, key_bytes, value, value_bytes, headers,
+                       headers_bytes, header_count)
+    h.base_offset = base_offset
+    h.batch_length = <int32_t>(end - start - LOG_OVERHEAD_BYTES)
+    h.leader_epoch = leader_epoch
+    h.attributes = 0
+    h.last_offset_delta = 0
+    h.base_timestamp = timestamp
+    h.max_timestamp = timestamp
+    h.producer_id = -1
+    h.producer_epoch = -1
+    h.base_sequence = -1
+    h.record_count = 1
+    write_header(start, &h)
+    store_u32(start + BATCH_CRC, crc32c(0, start + BATCH_ATTRIBUTES, <size_t>(end - start - BATCH_ATTRIBUTES)))
+    out.size = end - out.data
+    return 0
+
+
+cdef int put_sized(Scratch out, object data, str what) except -1:
+    """Appends a varint length and the bytes of `data` (-1 and nothing for None)."""
+    cdef Py_buffer view
+    cdef uint8_t* p
+    if data is None:
+        out.reserve(out.size + 1)
+        out.size = write_varlong(out.data + out.size, -1) - out.data
+        return 0
+    try:
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    except TypeError:
+        raise InvalidArgumentError(f"{what}: bytes-like expected, got {type(data).__name__}") from None
+    try:
+        if view.len > INT32_MAX_VALUE:
+            record_too_large(view.len)
+        out.reserve(out.size + VARINT_BYTES_MAX + view.len)
+        p = write_varlong(out.data + out.size, view.len)
+        memcpy(p, view.buf, <size_t>view.len)
+        out.size = p + view.len - out.data
+    finally:
+        PyBuffer_Release(&view)
+    return 0
+
+
+cdef int32_t encode_headers(object headers, Scratch out) except -1:
+    cdef int32_t count = 0
+    for key, value in headers:
+        if isinstance(key, str):
+            key = (<str>key).encode("utf-8", "surrogateescape")
+        if key is None:
+            raise InvalidArgumentError("header key: None is not allowed")
+        put_sized(out, key, "header key")
+        put_sized(out, value, "header value")
+        count += 1
+    return count
+
+
+@cython.final
+cdef class BatchBuilder:
+    """Builds one record batch from records, as a Kafka producer does.
+
+    `codec` is none, gzip, snappy, lz4 or zstd, `level` the codec's own level (None: Kafka's default). `append` records,
+    then `build`. `clear` starts over with the same settings. One thread only.
+    """
+
+    def __cinit__(self, codec="none", level=None, *, bint transactional=False, bint control=False):
+        cdef int number = codec_id(codec)
+        self.records = Scratch()
+        self.out = Scratch()
+        self.header_space = Scratch()
+        self.start(number, codec_level(number, level),
+                   (ATTR_TRANSACTIONAL if transactional else 0) | (ATTR_CONTROL if control else 0))
+
+    cdef int start(self, int codec, int level, int16_t attributes) except -1:
+        self.codec_id = codec
+        self.level = level
+        self.attributes = <int16_t>((attributes & ~ATTR_CODEC_MASK) | codec)
+        self.records.size = 0
+        self.out.size = 0
+        self.base_fixed = False
+        self.base_timestamp = NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
+        self.record_count = 0
+        self.last_offset_delta = -1
+        return 0
+
+    cdef int base_timestamp_set(self, int64_t timestamp) except -1:
+        assert self.record_count == 0, "the base timestamp is fixed before the first record"
+        self.base_fixed = True
+        self.base_timestamp = timestamp
+        return 0
+
+    cdef int add(self, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value,
+                 Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) except -1:
+        return self.add_at(self.last_offset_delta + 1, timestamp, key, key_bytes, value, value_bytes, headers,
+                           headers_bytes, header_count)
+
+    cdef int add_at(self, int32_t offset_delta, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes,
+                    const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes,
+                    int32_t header_count) except -1:
+        cdef int64_t delta
+        cdef Py_ssize_t body_bytes
+        cdef Scratch records = self.records
+        if offset_delta <= self.last_offset_delta:
+            raise InvalidArgumentError(f"offset delta {offset_delta} must be above the last one, "
+                                       f"{self.last_offset_delta}")
+        if self.record_count == 0 and not self.base_fixed:
+            self.base_timestamp = timestamp
+        # Wraps as Java's subtraction does; the reader's addition wraps back.
+        delta = <int64_t>(<uint64_t>timestamp - <uint64_t>self.base_timestamp)
+        body_bytes = record_body_bytes(offset_delta, delta, key_bytes, value_bytes, headers_bytes, header_count)
+        if body_bytes > INT32_MAX_VALUE - BATCH_HEADER_BYTES - VARINT_BYTES_MAX:
+            return record_too_large(body_bytes)
+        records.reserve(records.size + VARINT_BYTES_MAX + body_bytes)
+        records.size = write_record(records.data + records.size, body_bytes, offset_delta, delta, key, key_bytes,
+                                    value, value_bytes, headers, headers_bytes, header_count) - records.data
+        self.last_offset_delta = offset_delta
+        self.max_timestamp = timestamp if self.record_count == 0 else max(self.max_timestamp, timestamp)
+        self.record_count += 1
+        return 0
+
+    cdef int finish(self, int64_t base_offset, int32_t leader_epoch, int64_t producer_id, int16_t producer_epoch,
+                    int32_t base_sequence) except -1:
+        cdef BatchHeader h
+        cdef Scratch out = self.out
+        out.size = 0
+        out.reserve(BATCH_HEADER_BYTES + (self.records.size if self.codec_id == CODEC_NONE else 0))
+        out.size = BATCH_HEADER_BYTES
+        if self.record_count > 0:
+            compress(self.codec_id, self.level, self.records.data, self.records.size, out)
+        if out.size > INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"a batch of {out.size} bytes; at most {INT32_MAX_VALUE} fit")
+        h.base_offset = base_offset
+        h.batch_length = <int32_t>(out.size - LOG_OVERHEAD_BYTES)
+        h.leader_epoch = leader_epoch
+        h.attributes = self.attributes
+        h.last_offset_delta = max(self.last_offset_delta, 0)
+        h.base_timestamp = self.base_timestamp
+        h.max_timestamp = self.max_timestamp
+        h.producer_id = producer_id
+        h.producer_epoch = producer_epoch
+        h.base_sequence = base_sequence
+        h.record_count = self.record_count
+        write_header(out.data, &h)
+        store_u32(out.data + BATCH_CRC, crc32c(0, out.data + BATCH_ATTRIBUTES, <size_t>(out.size - BATCH_ATTRIBUTES)))
+        return 0
+
+    def __len__(self) -> int:
+        """Records so far."""
+        return self.record_count
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the batch if it were built now without compression."""
+        return BATCH_HEADER_BYTES + self.records.size
+
+    def append(self, value, key=None, timestamp_ms=None, headers=(), *, offset_delta=None) -> None:
+        """Adds one record. InvalidArgumentError leaves the builder as it was.
+
+        `value` and `key` are bytes-like or None (a None value is a tombstone); `timestamp_ms` None is -1, no time;
+        `headers` is an iterable of (str or bytes, bytes-like or None); `offset_delta`, for batches with gaps, must
+        rise from record to record.
+        """
+        cdef Py_buffer key_view
+        cdef Py_buffer value_view
+        cdef int64_t timestamp = NO_TIMESTAMP if timestamp_ms is None else timestamp_ms
+        cdef int32_t delta = self.last_offset_delta + 1 if offset_delta is None else offset_delta
+        cdef int32_t header_count = 0
+        if timestamp < NO_TIMESTAMP:
+            raise InvalidArgumentError(f"timestamp_ms {timestamp}: 0 or more, or -1 for no time")
+        self.header_space.size = 0
+        if headers:
+            header_count = encode_headers(headers, self.header_space)
+        view_of(key, &key_view, "key")
+        try:
+            view_of(value, &value_view, "value")
+            try:
+                self.add_at(delta, timestamp, <const uint8_t*>key_view.buf, key_view.len,
+                            <const uint8_t*>value_view.buf, value_view.len, self.header_space.data,
+                            self.header_space.size, header_count)
+            finally:
+                PyBuffer_Release(&value_view)
+        finally:
+            PyBuffer_Release(&key_view)
+
+    def build(self, base_offset=0, *, leader_epoch=-1, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+              log_append_time_ms=None) -> bytes:
+        """The finished batch. The records stay, so that it may be built again with other header fields.
+
+        `log_append_time_ms` makes it a LogAppendTime batch: every record then has that time.
+        """
+        cdef int64_t max_timestamp = self.max_timestamp
+        if self.record_count == 0:
+            raise InvalidArgumentError("a batch needs at least one record")
+        if base_offset < 0:
+            raise InvalidArgumentError(f"base_offset {base_offset}: 0 or more")
+        self.attributes &= ~ATTR_LOG_APPEND_TIME
+        if log_append_time_ms is not None:
+            self.attributes |= ATTR_LOG_APPEND_TIME
+            self.max_timestamp = log_append_time_ms
+        try:
+            self.finish(base_offset, leader_epoch, producer_id, producer_epoch, base_sequence)
+        finally:
+            self.max_timestamp = max_timestamp
+        return bytes(self.out)
+
+    def clear(self) -> None:
+        """Drops the records, keeps codec, level and kind."""
+        self.start(self.codec_id, self.level, self.attributes)
+
+
+cdef int view_of(object data, Py_buffer* view, str what) except -1:
+    """A held buffer; None gives an empty one with length -1."""
+    if data is None:
+        memset(view, 0, sizeof(Py_buffer))
+        view.len = -1
+        return 0
+    try:
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+    except TypeError:
+        raise InvalidArgumentError(f"{what}: bytes-like or None expected, got {type(data).__name__}") from None
+    return 0
+
+
+# --- Python objects
+
+
+@cython.final
+@cython.freelist(256)
+cdef class Record:
+    """One record. `key` and `value` are bytes or None, `headers` a tuple of (str, bytes or None).
+
+    `timestamp_type` is CreateTime or LogAppendTime, `leader_epoch` that of its batch. Header keys that are not UTF-8 keep
+    their bytes as lone surrogates (`surrogateescape`).
+    """
+
+    def __init__(self):
+        raise TypeError("records come from records()")
+
+    @property
+    def timestamp_type(self) -> str:
+        return "LogAppendTime" if self.log_append_time else "CreateTime"
+
+    def __repr__(self) -> str:
+        return (f"Record(offset={self.offset}, timestamp_ms={self.timestamp_ms}, key={self.key!r}, "
+                f"value={self.value!r}, headers={self.headers!r})")
+
+
+cdef Record record_object(const BatchHeader* h, const RecordView* r):
+    cdef Record record = Record.__new__(Record)
+    record.offset = h.base_offset + r.offset_delta
+    record.log_append_time = batch_is_log_append_time(h)
+    record.timestamp_ms = (h.max_timestamp if record.log_append_time
+                           else <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>r.timestamp_delta))
+    record.leader_epoch = h.leader_epoch
+    record.key = PyBytes_FromStringAndSize(<const char*>r.key, r.key_bytes) if r.key_bytes >= 0 else None
+    record.value = PyBytes_FromStringAndSize(<const char*>r.value, r.value_bytes) if r.value_bytes >= 0 else None
+    record.headers = header_objects(r) if r.header_count > 0 else ()
+    return record
+
+
+cdef tuple header_objects(const RecordView* r):
+    cdef Span s = span_of(r.headers, r.headers_bytes)
+    cdef const uint8_t* key
+    cdef const uint8_t* value
+    cdef int32_t key_bytes
+    cdef int32_t value_bytes
+    cdef list headers = []
+    while header_next(&s, &key, &key_bytes, &value, &value_bytes) == 1:
+        headers.append((
+            PyUnicode_DecodeUTF8(<char*>key, key_bytes, "surrogateescape"),
+            PyBytes_FromStringAndSize(<const char*>value, value_bytes) if value_bytes >= 0 else None,
+        ))
+    return tuple(headers)
+
+
+@cython.final
+cdef class RecordIterator:
+    """Iterator of `records`. Not to be shared between threads."""
+    cdef object batches
+    cdef Batch batch
+    cdef Scratch scratch
+    cdef DecompressLimits limits
+    cdef Span span
+    cdef int32_t left
+    cdef bint control
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> Record:
+        cdef RecordView r
+        while self.left == 0:
+            if self.batch is not None and self.span.p != self.span.end:
+                raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: "
+                                         f"{self.span.end - self.span.p} bytes after its last record")
+            self.batch = None
+            self.open_batch(next(self.batches))
+        if record_next(&self.span, &r) != 1:
+            raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: record "
+                                     f"{self.batch.h.record_count - self.left} of {self.batch.h.record_count} is malformed")
+        self.left -= 1
+        return record_object(&self.batch.h, &r)
+
+    cdef int open_batch(self, Batch batch) except -1:
+        if batch_is_control(&batch.h) and not self.control:
+            return 0
+        self.span = records_of(batch.data, &batch.h, &self.limits, self.scratch)
+        self.batch = batch
+        self.left = batch.h.record_count
+        return 0
+
+
+def records(source, *, bint check_crc=True, bint control=False, max_bytes=None, max_ratio=None) -> RecordIterator:
+    """The records of `source` in order: a Batch, or any buffer of whole batches.
+
+    Control records (transaction markers and such) are left out unless `control` is set. Raises CorruptRecordError at
+    damage, MessageTooLargeError where a batch decompresses to more than `max_bytes` or `max_ratio` times its size.
+    """
+    cdef RecordIterator iterator = RecordIterator.__new__(RecordIterator)
+    iterator.limits = decompress_limits_default()
+    if max_bytes is not None:
+        iterator.limits.bytes_max = max_bytes
+    if max_ratio is not None:
+        iterator.limits.ratio_max = max_ratio
+    iterator.batches = walk(source, check_crc=check_crc)
+    iterator.scratch = Scratch()
+    iterator.control = control
+    return iterator

@@ -1,0 +1,184 @@
+"""Records of batches: round trips with the oracle, malformed input, the builder."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracle import batch as oracle
+
+from kraft_native.batch import first_batch
+from kraft_native.errors import CorruptRecordError, InvalidArgumentError
+from kraft_native.records import BatchBuilder, Record, records
+
+blobs = st.one_of(st.none(), st.binary(max_size=40), st.binary(min_size=60, max_size=70))
+header_lists = st.lists(st.tuples(st.text(max_size=5).map(str.encode), blobs), max_size=3)
+timestamps = st.one_of(st.integers(-1, 5), st.integers(1_700_000_000_000, 1_700_000_100_000), st.integers(0, 2**63 - 1))
+record_lists = st.lists(st.builds(oracle.OracleRecord, blobs, blobs, timestamps, header_lists), min_size=1, max_size=12)
+
+
+def plain(record):
+    return (record.offset, record.timestamp_ms, record.key, record.value,
+            [(key.encode("utf-8", "surrogateescape"), value) for key, value in record.headers])
+
+
+def expected(batch):
+    return [(batch.base_offset + record.offset_delta, record.timestamp_ms, record.key, record.value, record.headers)
+            for record in batch.records]
+
+
+def built(items, codec="none", **options):
+    builder = BatchBuilder(codec)
+    for item in items:
+        builder.append(item.value, item.key, item.timestamp_ms, item.headers)
+    return builder.build(**options)
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(record_lists, st.integers(0, 2**40))
+def test_builder_writes_what_the_oracle_writes(items, base_offset):
+    data = built(items, base_offset=base_offset, leader_epoch=3, producer_id=5, producer_epoch=1, base_sequence=9)
+    assert data == oracle.encode(items, base_offset=base_offset, leader_epoch=3, producer_id=5, producer_epoch=1,
+                                 base_sequence=9)
+    assert [plain(record) for record in records(data)] == expected(oracle.decode(data))
+
+
+def test_record_object():
+    builder = BatchBuilder()
+    builder.append(b"v", key=b"k", timestamp_ms=12, headers=[("h", b"1"), ("h", None), (b"\xff", b"")])
+    builder.append(None)
+    data = builder.build(40, leader_epoch=6)
+    first, second = records(data)
+    assert isinstance(first, Record)
+    assert (first.offset, first.timestamp_ms, first.key, first.value, first.leader_epoch) == (40, 12, b"k", b"v", 6)
+    assert first.headers == (("h", b"1"), ("h", None), ("\udcff", b"")) and first.timestamp_type == "CreateTime"
+    assert (second.offset, second.key, second.value, second.headers) == (41, None, None, ())
+    assert "offset=40" in repr(first)
+    with pytest.raises(TypeError):
+        Record()
+
+
+def test_records_of_many_batches_and_of_a_batch():
+    one = built([oracle.OracleRecord(b"a"), oracle.OracleRecord(b"b")])
+    two = built([oracle.OracleRecord(b"c")], base_offset=2)
+    assert [(record.offset, record.value) for record in records(one + two)] == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert [record.value for record in records(first_batch(two))] == [b"c"]
+    assert list(records(b"")) == []
+
+
+def test_control_batches_are_left_out_unless_asked_for():
+    control = BatchBuilder(control=True)
+    control.append(b"\0\0\0\0\0\7", key=b"\0\0\0\1")
+    data = built([oracle.OracleRecord(b"a")]) + control.build(1)
+    assert [record.offset for record in records(data)] == [0]
+    assert [record.offset for record in records(data, control=True)] == [0, 1]
+
+
+def test_builder_gaps_log_append_time_and_reuse():
+    builder = BatchBuilder(transactional=True)
+    builder.append(b"a", timestamp_ms=5, offset_delta=3)
+    builder.append(b"b", timestamp_ms=4, offset_delta=7)
+    assert len(builder) == 2
+    with pytest.raises(InvalidArgumentError, match="offset delta 7"):
+        builder.append(b"c", offset_delta=7)
+    data = builder.build(10, log_append_time_ms=99)
+    batch = first_batch(data)
+    assert (batch.base_offset, batch.last_offset, batch.record_count, batch.is_transactional) == (10, 17, 2, True)
+    assert [(record.offset, record.timestamp_ms) for record in records(data)] == [(13, 99), (17, 99)]
+    again = builder.build(10)
+    assert [(record.offset, record.timestamp_ms) for record in records(again)] == [(13, 5), (17, 4)]
+    assert first_batch(again).max_timestamp_ms == 5 and builder.size_in_bytes == len(again)
+    builder.clear()
+    with pytest.raises(InvalidArgumentError, match="at least one record"):
+        builder.build()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"value": "text"},
+        {"value": b"", "key": 5},
+        {"value": b"", "timestamp_ms": -2},
+        {"value": b"", "headers": [(None, b"")]},
+        {"value": b"", "headers": [("k", "text")]},
+        {"value": b"", "headers": [(7, b"")]},
+    ],
+)
+def test_a_refused_record_changes_nothing(arguments):
+    builder = BatchBuilder()
+    builder.append(b"a")
+    before = builder.build()
+    with pytest.raises(InvalidArgumentError):
+        builder.append(**arguments)
+    assert builder.build() == before
+
+
+def body_of(*encoded):
+    return b"".join(encoded)
+
+
+def batch_of(body, count):
+    return oracle.assemble(body, 0, max(count - 1, 0), 0, 0, count)
+
+
+def test_every_truncation_of_a_record_is_malformed():
+    """Both near the end of the memory (the careful step) and with bytes behind it (the fast one)."""
+    item = oracle.OracleRecord(b"v" * 30, b"key", 300, [(b"h", b"x"), (b"", None)])
+    encoded = oracle.encode_record(item, 0, 0)
+    length = len(encoded) - 1
+    for cut in range(1, length + 1):
+        shorter = oracle.encode_varint(length - cut) + encoded[1:len(encoded) - cut]
+        for rest in (b"", b"\0" * 64):
+            with pytest.raises(CorruptRecordError):
+                list(records(batch_of(shorter + rest, 1)))
+    for cut in range(1, len(encoded)):
+        with pytest.raises(CorruptRecordError):
+            list(records(batch_of(encoded[:-cut], 1)))
+
+
+@settings(derandomize=True, max_examples=400, deadline=None)
+@given(record_lists, st.data())
+def test_damaged_bodies_are_judged_as_the_oracle_judges(items, data):
+    body = bytearray(b"".join(oracle.encode_record(item, i, 0) for i, item in enumerate(items)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    batch = batch_of(bytes(body), len(items))
+    try:
+        want = expected(oracle.decode(batch))
+    except oracle.Malformed:
+        with pytest.raises(CorruptRecordError):
+            list(records(batch))
+    else:
+        assert [plain(record) for record in records(batch)] == want
+
+
+@pytest.mark.parametrize("field", range(4))
+def test_lengths_beyond_what_is_there(field):
+    """Key, value, header count and header key lengths: negative below -1, one too many, and huge."""
+    for wrong in (-2, -(2**31), 1, 5, 2**31 - 1):
+        parts = [b"\0\0\0", oracle.encode_varint(-1), oracle.encode_varint(-1), oracle.encode_varint(0), b""]
+        if field == 3:
+            parts[3], parts[4] = oracle.encode_varint(1), oracle.encode_varint(wrong)
+        else:
+            parts[1 + field] = oracle.encode_varint(wrong)
+        inner = b"".join(parts)
+        for rest in (b"", oracle.encode_record(oracle.OracleRecord(b"x" * 50), 1, 0)):
+            body = oracle.encode_varint(len(inner)) + inner + rest
+            with pytest.raises(CorruptRecordError):
+                list(records(batch_of(body, 2 if rest else 1)))
+
+
+def test_bytes_after_the_last_record_are_refused():
+    encoded = oracle.encode_record(oracle.OracleRecord(b"v"), 0, 0)
+    with pytest.raises(CorruptRecordError, match="after its last record"):
+        list(records(batch_of(encoded + b"\0", 1)))
+    with pytest.raises(CorruptRecordError, match="record 1 of 2"):
+        list(records(batch_of(encoded, 2)))
+
+
+def test_long_varints():
+    """Deltas and lengths of more than three bytes take the careful step and mean the same."""
+    items = [oracle.OracleRecord(b"a" * 40, timestamp_ms=0), oracle.OracleRecord(b"b" * 40, timestamp_ms=2**62),
+             oracle.OracleRecord(b"c" * (2**20 + 5), timestamp_ms=-1), oracle.OracleRecord(b"", b"k" * 9000)]
+    data = built(items)
+    assert [plain(record) for record in records(data)] == expected(oracle.decode(data, check_crc=False))
