@@ -1,0 +1,560 @@
+#define _GNU_SOURCE
+#include "flusher.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum step_kind { STEP_NOTHING, STEP_FILE, STEP_DIRECTORY };
+enum place { PLACE_NOWHERE, PLACE_GATHERING, PLACE_READY };
+
+/* One call to make. When it and all steps before it are done, everything below `end` is durable. */
+typedef struct step {
+    enum step_kind kind;
+    int fd;
+    char *path;
+    int64_t end;
+} step;
+
+typedef struct step_list {
+    step *items;
+    int count;
+    int capacity;
+} step_list;
+
+/* The public part first: a kf_flush_handle is the head of one of these. Guarded by the flusher's lock. */
+typedef struct log_state {
+    kf_flush_handle public;
+    kf_flusher *flusher;
+    struct log_state *previous, *next; /* in the queue named by `place` */
+    struct log_state *previous_registered, *next_registered;
+    enum place place;
+    bool running;
+    bool closed;
+    int step_index;         /* of the step that runs now */
+    step_list queued;       /* the next round */
+    step_list round;        /* the round that runs */
+    int64_t submitted_end;
+    int64_t taken_end;      /* rounds begun so far reach to here */
+    int64_t wanted_end;     /* somebody asked for durability to here */
+    int64_t queued_bytes;
+    int64_t deadline_ns;    /* of gathering */
+    int event_fd;
+    int waiters;
+    unsigned resets;
+    pthread_cond_t moved;   /* mark moved, failure, reset, end of a round, stop */
+} log_state;
+
+typedef struct queue {
+    log_state *head, *tail;
+} queue;
+
+struct kf_flusher {
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    pthread_t thread;
+    kf_datasync_fn datasync;
+    kf_sync_directory_fn sync_directory;
+    int64_t bytes_trigger;
+    int64_t linger_ns;
+    queue gathering; /* in order of deadline, because all linger equally long */
+    queue ready;     /* first come, first served */
+    log_state *registered; /* every handle, in no order */
+    unsigned fork_generation;
+    bool sleeping;   /* the thread waits for `work` */
+    bool stopping;
+    kf_flush_statistics statistics;
+};
+
+/* A child of fork has the memory but not the thread, and perhaps a lock that nobody will ever release. Counting forks
+ * is cheaper than asking for the process id at each submission. */
+static unsigned fork_generation = 0;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void) { fork_generation++; }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+static inline bool forked(const kf_flusher *flusher) {
+    return __builtin_expect(flusher->fork_generation != fork_generation, 0);
+}
+
+static inline log_state *state_of(kf_flush_handle *handle) { return (log_state *)handle; }
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static struct timespec timespec_of(int64_t ns) {
+    return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+static int init_condition(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error) return error;
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    error = pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return error;
+}
+
+/* ---- queues ---- */
+
+static queue *queue_at(kf_flusher *flusher, enum place place) {
+    return place == PLACE_READY ? &flusher->ready : &flusher->gathering;
+}
+
+static void leave_queue(log_state *log) {
+    if (log->place == PLACE_NOWHERE) return;
+    queue *q = queue_at(log->flusher, log->place);
+    if (log->previous) log->previous->next = log->next;
+    else q->head = log->next;
+    if (log->next) log->next->previous = log->previous;
+    else q->tail = log->previous;
+    log->previous = log->next = NULL;
+    log->place = PLACE_NOWHERE;
+}
+
+static void enter_queue(log_state *log, enum place place) {
+    leave_queue(log);
+    queue *q = queue_at(log->flusher, place);
+    log->previous = q->tail;
+    if (q->tail) q->tail->next = log;
+    else q->head = log;
+    q->tail = log;
+    log->place = place;
+}
+
+static void wake_thread(kf_flusher *flusher) {
+    if (flusher->sleeping) {
+        flusher->sleeping = false; /* one signal is enough, further submissions need not pay for it */
+        pthread_cond_signal(&flusher->work);
+    }
+}
+
+/* Puts a log with queued steps where it belongs. */
+static void place_log(log_state *log) {
+    kf_flusher *flusher = log->flusher;
+    if (log->place == PLACE_READY || log->queued.count == 0) return;
+    if (flusher->linger_ns == 0 || log->queued_bytes >= flusher->bytes_trigger || log->wanted_end > log->taken_end) {
+        enter_queue(log, PLACE_READY);
+        wake_thread(flusher);
+    } else if (log->place == PLACE_NOWHERE) {
+        log->deadline_ns = now_ns() + flusher->linger_ns;
+        enter_queue(log, PLACE_GATHERING);
+        if (flusher->gathering.head == log) wake_thread(flusher); /* it may sleep without a deadline */
+    }
+}
+
+/* ---- steps ---- */
+
+static void clear_steps(step_list *list) {
+    for (int i = 0; i < list->count; i++) free(list->items[i].path);
+    list->count = 0;
+}
+
+static int add_step(step_list *list, enum step_kind kind, int fd, char *path, int64_t end) {
+    if (list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 4;
+        step *grown = realloc(list->items, (size_t)capacity * sizeof(step));
+        if (!grown) return -ENOMEM;
+        list->items = grown;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = (step){.kind = kind, .fd = fd, .path = path, .end = end};
+    return 0;
+}
+
+static bool has_file(const step_list *list, int fd) {
+    for (int i = list->count - 1; i >= 0; i--)
+        if (list->items[i].kind == STEP_FILE && list->items[i].fd == fd) return true;
+    return false;
+}
+
+static bool has_directory(const step_list *list, const char *path) {
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].kind == STEP_DIRECTORY && strcmp(list->items[i].path, path) == 0) return true;
+    return false;
+}
+
+static void clamp_steps(step_list *list, int64_t end) {
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].end > end) list->items[i].end = end;
+}
+
+/* Takes the file out of steps from `first` on. A step stays, doing nothing, because its end still has to be passed. */
+static void void_steps(step_list *list, int first, int fd) {
+    for (int i = first; i < list->count; i++)
+        if (list->items[i].kind == STEP_FILE && list->items[i].fd == fd) list->items[i].kind = STEP_NOTHING;
+}
+
+/* ---- the thread ---- */
+
+static void tell(log_state *log) {
+    if (log->waiters) pthread_cond_broadcast(&log->moved);
+}
+
+static void signal_event(int event_fd) {
+    uint64_t one = 1;
+    /* Fails only with EAGAIN, when the counter is full and the reader is due to wake anyway. */
+    if (event_fd >= 0 && write(event_fd, &one, sizeof one) < 0) return;
+}
+
+static void fail(log_state *log, int failed_fd, int error) {
+    log->public.failed_fd = failed_fd;
+    __atomic_store_n(&log->public.error, error, __ATOMIC_RELEASE);
+    leave_queue(log);
+    clear_steps(&log->queued);
+}
+
+/* Runs one step, giving up the lock meanwhile. Gives 0 or an errno. The step is a copy, because others may void or
+ * clamp those of the round. */
+static int run_step(kf_flusher *flusher, step s) {
+    if (s.kind == STEP_NOTHING) return 0;
+    pthread_mutex_unlock(&flusher->lock);
+    int64_t begun = now_ns();
+    int result = s.kind == STEP_FILE ? flusher->datasync(s.fd) : flusher->sync_directory(s.path);
+    int64_t spent = now_ns() - begun;
+    pthread_mutex_lock(&flusher->lock);
+    flusher->statistics.busy_ns += spent;
+    if (result >= 0) flusher->statistics.syncs++;
+    return result < 0 ? -result : 0;
+}
+
+/* One round of one log. Called and left with the lock held; `running` keeps the handle alive meanwhile. */
+static void run_round(kf_flusher *flusher, log_state *log) {
+    leave_queue(log);
+    step_list taken = log->queued;
+    log->queued = log->round;
+    log->round = taken;
+    int64_t bytes = log->queued_bytes;
+    log->queued_bytes = 0;
+    log->taken_end = log->submitted_end;
+    log->running = true;
+    int error = 0;
+    for (log->step_index = 0; log->step_index < log->round.count && !error; log->step_index++) {
+        step current = log->round.items[log->step_index];
+        error = run_step(flusher, current);
+        int64_t end = log->round.items[log->step_index].end; /* read again: a reset may have clamped it */
+        if (error)
+            fail(log, current.kind == STEP_FILE ? current.fd : -1, error);
+        else if (end > log->public.durable)
+            __atomic_store_n(&log->public.durable, end, __ATOMIC_RELEASE);
+        else
+            continue;
+        tell(log);
+        int event_fd = log->event_fd;
+        if (event_fd >= 0) {
+            pthread_mutex_unlock(&flusher->lock);
+            signal_event(event_fd);
+            pthread_mutex_lock(&flusher->lock);
+        }
+    }
+    clear_steps(&log->round);
+    log->running = false;
+    if (!error) {
+        flusher->statistics.flushes++;
+        flusher->statistics.bytes += bytes;
+    }
+    tell(log); /* for those who wait for the end of the round: forget, unregister */
+}
+
+static void promote_due(kf_flusher *flusher) {
+    if (!flusher->gathering.head) return;
+    int64_t now = flusher->stopping ? INT64_MAX : now_ns();
+    while (flusher->gathering.head && flusher->gathering.head->deadline_ns <= now)
+        enter_queue(flusher->gathering.head, PLACE_READY);
+}
+
+static void *run_thread(void *argument) {
+    kf_flusher *flusher = argument;
+    pthread_mutex_lock(&flusher->lock);
+    for (;;) {
+        promote_due(flusher);
+        if (flusher->ready.head) {
+            run_round(flusher, flusher->ready.head);
+            continue;
+        }
+        if (flusher->stopping) break;
+        flusher->sleeping = true;
+        if (flusher->gathering.head) {
+            struct timespec deadline = timespec_of(flusher->gathering.head->deadline_ns);
+            pthread_cond_timedwait(&flusher->work, &flusher->lock, &deadline);
+        } else {
+            pthread_cond_wait(&flusher->work, &flusher->lock);
+        }
+        flusher->sleeping = false;
+    }
+    for (log_state *log = flusher->registered; log; log = log->next_registered) tell(log);
+    pthread_mutex_unlock(&flusher->lock);
+    return NULL;
+}
+
+/* ---- flusher ---- */
+
+kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_directory, int64_t bytes_trigger,
+                             int64_t linger_ns, int *error) {
+    pthread_once(&fork_once, watch_forks);
+    kf_flusher *flusher = calloc(1, sizeof *flusher);
+    if (!flusher) {
+        *error = ENOMEM;
+        return NULL;
+    }
+    flusher->datasync = datasync;
+    flusher->sync_directory = sync_directory;
+    flusher->bytes_trigger = bytes_trigger;
+    flusher->linger_ns = linger_ns;
+    flusher->fork_generation = fork_generation;
+    pthread_mutex_init(&flusher->lock, NULL);
+    *error = init_condition(&flusher->work);
+    if (!*error) {
+        /* Signals are for the threads of the interpreter. */
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        *error = pthread_create(&flusher->thread, NULL, run_thread, flusher);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (!*error) {
+            pthread_setname_np(flusher->thread, "kraft-flusher");
+            return flusher;
+        }
+        pthread_cond_destroy(&flusher->work);
+    }
+    pthread_mutex_destroy(&flusher->lock);
+    free(flusher);
+    return NULL;
+}
+
+int kf_flusher_stop(kf_flusher *flusher) {
+    if (forked(flusher)) return -ECHILD;
+    pthread_mutex_lock(&flusher->lock);
+    bool join = !flusher->stopping;
+    flusher->stopping = true;
+    wake_thread(flusher);
+    pthread_mutex_unlock(&flusher->lock);
+    if (join) pthread_join(flusher->thread, NULL);
+    return 0;
+}
+
+void kf_flusher_free(kf_flusher *flusher) {
+    if (kf_flusher_stop(flusher) == 0) {
+        pthread_cond_destroy(&flusher->work);
+        pthread_mutex_destroy(&flusher->lock);
+    } /* in a fork their state is unknown; they hold nothing but this memory */
+    free(flusher);
+}
+
+int kf_flusher_statistics(kf_flusher *flusher, kf_flush_statistics *out) {
+    if (forked(flusher)) return -ECHILD;
+    pthread_mutex_lock(&flusher->lock);
+    *out = flusher->statistics;
+    pthread_mutex_unlock(&flusher->lock);
+    return 0;
+}
+
+/* ---- handles ---- */
+
+kf_flush_handle *kf_flush_register(kf_flusher *flusher, int64_t durable, int *error) {
+    if (forked(flusher)) {
+        *error = ECHILD;
+        return NULL;
+    }
+    log_state *log = calloc(1, sizeof *log);
+    *error = log ? init_condition(&log->moved) : ENOMEM;
+    if (*error) {
+        free(log);
+        return NULL;
+    }
+    log->flusher = flusher;
+    log->public.durable = log->submitted_end = log->taken_end = log->wanted_end = durable;
+    log->public.failed_fd = -1;
+    log->event_fd = -1;
+    pthread_mutex_lock(&flusher->lock);
+    log->next_registered = flusher->registered;
+    if (flusher->registered) flusher->registered->previous_registered = log;
+    flusher->registered = log;
+    pthread_mutex_unlock(&flusher->lock);
+    return &log->public;
+}
+
+void kf_flush_close(kf_flush_handle *handle) {
+    log_state *log = state_of(handle);
+    kf_flusher *flusher = log->flusher;
+    if (forked(flusher)) return;
+    pthread_mutex_lock(&flusher->lock);
+    if (!log->closed) {
+        log->closed = true;
+        leave_queue(log);
+        clear_steps(&log->queued);
+        if (log->previous_registered) log->previous_registered->next_registered = log->next_registered;
+        else flusher->registered = log->next_registered;
+        if (log->next_registered) log->next_registered->previous_registered = log->previous_registered;
+        tell(log);
+        /* Steps of the round that were not begun need not be, and must not move the mark. */
+        for (int i = log->step_index + 1; log->running && i < log->round.count; i++) {
+            log->round.items[i].kind = STEP_NOTHING;
+            log->round.items[i].end = INT64_MIN;
+        }
+        log->waiters++;
+        while (log->running) pthread_cond_wait(&log->moved, &flusher->lock);
+        log->waiters--;
+        if (log->event_fd >= 0) close(log->event_fd);
+        log->event_fd = -1;
+    }
+    pthread_mutex_unlock(&flusher->lock);
+}
+
+void kf_flush_free(kf_flush_handle *handle) {
+    log_state *log = state_of(handle);
+    if (forked(log->flusher)) {
+        if (log->event_fd >= 0) close(log->event_fd); /* the fork's own copy */
+    } else {
+        kf_flush_close(handle);
+        pthread_cond_destroy(&log->moved);
+    }
+    clear_steps(&log->queued);
+    clear_steps(&log->round);
+    free(log->queued.items);
+    free(log->round.items);
+    free(log);
+}
+
+/* Locks when the handle can take requests; otherwise says why not. */
+static int lock_usable(log_state *log) {
+    if (forked(log->flusher)) return -ECHILD;
+    pthread_mutex_lock(&log->flusher->lock);
+    int result = log->public.error ? -log->public.error : log->closed || log->flusher->stopping ? -ESHUTDOWN : 0;
+    if (result < 0) pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}
+
+int kf_flush_submit(kf_flush_handle *handle, int fd, int64_t end_offset, int64_t size) {
+    log_state *log = state_of(handle);
+    int result = lock_usable(log);
+    if (result < 0) return result;
+    if (end_offset > log->submitted_end) log->submitted_end = end_offset;
+    if (!has_file(&log->queued, fd)) result = add_step(&log->queued, STEP_FILE, fd, NULL, log->submitted_end);
+    /* The end always goes to the last step: a file that is dirtied again behind a newer one must not move the mark
+     * over that one's bytes. */
+    if (result == 0) log->queued.items[log->queued.count - 1].end = log->submitted_end;
+    else fail(log, fd, -result); /* later steps must not move the mark over bytes that none of them covers */
+    log->queued_bytes += size;
+    log->flusher->statistics.submissions++;
+    place_log(log);
+    pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}
+
+int kf_flush_submit_directory(kf_flush_handle *handle, const char *path) {
+    log_state *log = state_of(handle);
+    int result = lock_usable(log);
+    if (result < 0) return result;
+    if (!has_directory(&log->queued, path)) {
+        char *copy = strdup(path);
+        result = copy ? add_step(&log->queued, STEP_DIRECTORY, -1, copy, log->submitted_end) : -ENOMEM;
+        if (result < 0) {
+            free(copy);
+            fail(log, -1, -result);
+        }
+    }
+    place_log(log);
+    pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}
+
+int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset) {
+    log_state *log = state_of(handle);
+    if (kf_flush_durable(handle) >= end_offset && !forked(log->flusher)) return 0;
+    int result = lock_usable(log);
+    if (result < 0) return result;
+    if (end_offset > log->wanted_end) log->wanted_end = end_offset;
+    place_log(log);
+    pthread_mutex_unlock(&log->flusher->lock);
+    return 0;
+}
+
+int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_ns) {
+    log_state *log = state_of(handle);
+    kf_flusher *flusher = log->flusher;
+    if (forked(flusher)) return -ECHILD;
+    if (kf_flush_durable(handle) >= end_offset) return 0;
+    int64_t deadline_ns = timeout_ns < 0 ? 0 : now_ns() + timeout_ns;
+    struct timespec deadline = timespec_of(deadline_ns);
+    int result = 0, timed_out = 0;
+    pthread_mutex_lock(&flusher->lock);
+    unsigned resets = log->resets;
+    if (end_offset > log->wanted_end) log->wanted_end = end_offset;
+    place_log(log);
+    log->waiters++;
+    for (;;) {
+        bool idle = !log->running && log->queued.count == 0;
+        if (log->public.durable >= end_offset) break;
+        if (log->public.error) result = -log->public.error;
+        else if (log->closed || (flusher->stopping && idle)) result = -ESHUTDOWN;
+        else if (resets != log->resets && end_offset > log->submitted_end) result = -ECANCELED;
+        else if (timed_out) result = -ETIMEDOUT;
+        if (result < 0) break;
+        if (timeout_ns < 0) pthread_cond_wait(&log->moved, &flusher->lock);
+        else timed_out = pthread_cond_timedwait(&log->moved, &flusher->lock, &deadline) == ETIMEDOUT;
+    }
+    log->waiters--;
+    pthread_mutex_unlock(&flusher->lock);
+    return result;
+}
+
+int kf_flush_reset(kf_flush_handle *handle, int64_t end_offset) {
+    log_state *log = state_of(handle);
+    int result = lock_usable(log);
+    if (result < 0) return result;
+    if (log->public.durable > end_offset) __atomic_store_n(&handle->durable, end_offset, __ATOMIC_RELEASE);
+    if (log->submitted_end > end_offset) log->submitted_end = end_offset;
+    if (log->taken_end > end_offset) log->taken_end = end_offset;
+    if (log->wanted_end > end_offset) log->wanted_end = end_offset;
+    clamp_steps(&log->queued, end_offset);
+    clamp_steps(&log->round, end_offset);
+    log->resets++;
+    tell(log);
+    pthread_mutex_unlock(&log->flusher->lock);
+    return 0;
+}
+
+int kf_flush_forget(kf_flush_handle *handle, int fd) {
+    log_state *log = state_of(handle);
+    kf_flusher *flusher = log->flusher;
+    if (forked(flusher)) return -ECHILD;
+    pthread_mutex_lock(&flusher->lock);
+    void_steps(&log->queued, 0, fd);
+    if (log->running) void_steps(&log->round, log->step_index + 1, fd);
+    log->waiters++;
+    while (log->running && log->step_index < log->round.count &&
+           log->round.items[log->step_index].kind == STEP_FILE && log->round.items[log->step_index].fd == fd)
+        pthread_cond_wait(&log->moved, &flusher->lock);
+    log->waiters--;
+    pthread_mutex_unlock(&flusher->lock);
+    return 0;
+}
+
+int kf_flush_eventfd(kf_flush_handle *handle) {
+    log_state *log = state_of(handle);
+    int result = lock_usable(log);
+    if (result < 0) return result;
+    if (log->event_fd < 0) log->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    result = log->event_fd < 0 ? -errno : log->event_fd;
+    pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}
+
+int64_t kf_flush_submitted(kf_flush_handle *handle) {
+    log_state *log = state_of(handle);
+    if (forked(log->flusher)) return -ECHILD;
+    pthread_mutex_lock(&log->flusher->lock);
+    int64_t result = log->submitted_end;
+    pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}

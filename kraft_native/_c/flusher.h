@@ -1,0 +1,84 @@
+/* Group commit: one thread that makes written bytes durable for many logs.
+ *
+ * The owner of a log writes, then submits (descriptor, end offset). While the thread flushes one log, what is
+ * submitted for it gathers and goes with its next flush. A log moves through three places:
+ *
+ *   nowhere --submit--> gathering --(bytes, age, or somebody asks)--> ready --thread--> running
+ *                \----------(linger 0: at once)------------------------^
+ *
+ * Steps of one log run in the order in which they were first submitted, so that after a roll the old file, the
+ * directory and the new file become durable in this order. The durable mark moves only over what all earlier steps
+ * covered. The first failure is final: the error is kept, the mark never moves again, nothing is retried.
+ *
+ * Descriptors are not duplicated (a test hook knows files by descriptor): the caller keeps each one open until the
+ * mark has passed its end offset, or `kf_flush_forget` or `kf_flush_close` returned.
+ *
+ * Functions return 0 or -errno. -ECHILD: the caller is a fork of the process that has the thread. -ESHUTDOWN: the
+ * flusher or the handle was closed. -ECANCELED: what was waited for was truncated away.
+ */
+#ifndef KRAFT_FLUSHER_H
+#define KRAFT_FLUSHER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef int (*kf_datasync_fn)(int fd);
+typedef int (*kf_sync_directory_fn)(const char *path);
+
+typedef struct kf_flusher kf_flusher;
+
+typedef struct kf_flush_statistics {
+    int64_t submissions;
+    int64_t flushes;      /* rounds: one per log taken up */
+    int64_t syncs;        /* system calls that succeeded */
+    int64_t bytes;        /* submitted with the rounds that were flushed */
+    int64_t busy_ns;      /* time spent in sync calls */
+} kf_flush_statistics;
+
+/* Only these members may be read without the flusher's lock, through the functions below. */
+typedef struct kf_flush_handle {
+    int64_t durable;
+    int error;            /* errno of the first failure, 0: none */
+    int failed_fd;        /* descriptor of the failed step, -1: a directory, or no failure */
+} kf_flush_handle;
+
+static inline int64_t kf_flush_durable(const kf_flush_handle *handle) {
+    return __atomic_load_n(&handle->durable, __ATOMIC_ACQUIRE);
+}
+
+static inline int kf_flush_error(const kf_flush_handle *handle) {
+    return __atomic_load_n(&handle->error, __ATOMIC_ACQUIRE);
+}
+
+/* NULL with *error set when memory or the thread cannot be had. linger_ns 0: flush at once when no flush runs. */
+kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_directory, int64_t bytes_trigger,
+                             int64_t linger_ns, int *error);
+/* Flushes what is pending and ends the thread. Every later submission is refused. May be called twice. */
+int kf_flusher_stop(kf_flusher *flusher);
+/* Stops if that was not done. No handle may be left. */
+void kf_flusher_free(kf_flusher *flusher);
+int kf_flusher_statistics(kf_flusher *flusher, kf_flush_statistics *out);
+
+kf_flush_handle *kf_flush_register(kf_flusher *flusher, int64_t durable, int *error);
+/* Drops what is pending, wakes waiters, waits for a running flush of this log. Descriptors may be closed then. */
+void kf_flush_close(kf_flush_handle *handle);
+/* Closes and frees. Nobody may be using the handle any more. */
+void kf_flush_free(kf_flush_handle *handle);
+
+int kf_flush_submit(kf_flush_handle *handle, int fd, int64_t end_offset, int64_t size);
+int kf_flush_submit_directory(kf_flush_handle *handle, const char *path);
+/* Starts the flush that reaches end_offset without gathering any longer. Never blocks. */
+int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset);
+/* Asks, then blocks until the mark reaches end_offset. timeout_ns < 0: no limit. -ETIMEDOUT when it passed. */
+int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_ns);
+/* After a truncation to end_offset: the mark and all that is pending reach no further. Never blocks. */
+int kf_flush_reset(kf_flush_handle *handle, int64_t end_offset);
+/* The file no longer counts (it was deleted): drops its pending steps and waits while it is being flushed. */
+int kf_flush_forget(kf_flush_handle *handle, int fd);
+/* A descriptor that becomes readable at each move of the mark and at a failure. Made at the first call; the handle
+ * owns it. */
+int kf_flush_eventfd(kf_flush_handle *handle);
+int64_t kf_flush_submitted(kf_flush_handle *handle);
+
+#endif

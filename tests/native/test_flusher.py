@@ -1,0 +1,491 @@
+"""The flusher thread: what the durable mark promises, when it flushes, failures, fork, shutdown.
+
+`Gate` stands in the fileio hook: it records the calls and holds each one until the test lets it go, so that "while a
+flush runs" is a state the test is in and not a matter of luck.
+"""
+
+import ctypes
+import errno
+import gc
+import os
+import queue
+import select
+import signal
+import threading
+from typing import Self
+
+import pytest
+
+from kraft_native import errors, fileio, flusher
+from kraft_native.flusher import Flusher, FlushHandle
+
+DATASYNC, SYNC_DIRECTORY = 6, 8
+SOON = 20.0  # seconds; a bound for things that happen at once, never waited for in full
+
+
+class Event(ctypes.Structure):
+    _fields_ = [("op", ctypes.c_int), ("fd", ctypes.c_int), ("a", ctypes.c_int64), ("b", ctypes.c_int64),
+                ("path", ctypes.c_char_p)]
+
+
+HOOK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Event), ctypes.c_void_p)
+
+
+class Gate:
+    """Every flush call stops at the gate. `arrived()` gives the next one, `let_go(result)` decides it."""
+
+    def __init__(self) -> None:
+        self.calls: queue.Queue[int | bytes] = queue.Queue()
+        self.verdicts: queue.Queue[int] = queue.Queue()
+        self.hook = HOOK(self.ask)
+        self.set_hook = ctypes.PyDLL(fileio.__file__).kf_set_hook
+        self.set_hook.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+
+    def ask(self, event: "ctypes._Pointer[Event]", context: object) -> int:
+        if event[0].op not in (DATASYNC, SYNC_DIRECTORY):
+            return 0
+        self.calls.put(event[0].fd if event[0].op == DATASYNC else event[0].path)
+        return self.verdicts.get(timeout=SOON)
+
+    def arrived(self) -> int | bytes:
+        return self.calls.get(timeout=SOON)
+
+    def let_go(self, result: int = 0) -> None:
+        self.verdicts.put(result)
+
+    def __enter__(self) -> Self:
+        self.set_hook(ctypes.cast(self.hook, ctypes.c_void_p), None)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for _ in range(100):
+            self.verdicts.put(0)  # nothing may stay behind the gate when a test failed
+        self.set_hook(None, None)
+
+
+@pytest.fixture(autouse=True)
+def no_leaks():
+    before = flusher.counters(), fileio.open_descriptors(), len(os.listdir("/proc/self/fd")), threads()
+    yield
+    gc.collect()  # a caught exception holds its frames in a cycle
+    assert (flusher.counters(), fileio.open_descriptors(), len(os.listdir("/proc/self/fd")), threads()) == before
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.fixture
+def files(tmp_path):
+    opened = [os.open(tmp_path / f"{n}.log", os.O_RDWR | os.O_CREAT) for n in range(3)]
+    yield opened
+    for fd in opened:
+        os.close(fd)
+
+
+@pytest.fixture
+def gate():
+    with Gate() as standing:
+        yield standing
+
+
+def handles_of(linger_us: int = 0, count: int = 1, **options: int) -> tuple[Flusher, list[FlushHandle]]:
+    thread = Flusher(linger_us=linger_us, **options)
+    return thread, [thread.register("/logs/t-0") for _ in range(count)]
+
+
+def test_a_submission_becomes_durable_without_being_asked_for(files):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0", 5)
+        assert (handle.durable, handle.submitted, handle.error) == (5, 5, 0)
+        ready = handle.eventfd
+        os.write(files[0], b"x" * 100)
+        handle.submit(files[0], 7, 100)
+        assert select.select([ready], [], [], SOON)[0]
+        assert (handle.durable, handle.submitted) == (7, 7)
+        assert handle.wait(7, 0)
+        assert int.from_bytes(os.read(ready, 8), "little") == 1
+        totals = thread.statistics()
+        assert (totals["submissions"], totals["flushes"], totals["syncs"], totals["bytes"]) == (1, 1, 1, 100)
+        assert totals["busy_ns"] > 0
+
+
+def test_what_is_submitted_during_a_flush_goes_with_the_next_one(files, gate):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 1, 10)
+        assert gate.arrived() == files[0]
+        for end in range(2, 100):
+            handle.submit(files[0], end, 10)
+        assert handle.durable == 0
+        gate.let_go()
+        assert gate.arrived() == files[0]
+        assert handle.durable == 1  # and not 99: the second flush is still under way
+        gate.let_go()
+        assert handle.wait(99, SOON)
+        assert thread.statistics()["flushes"] == 2
+
+
+def test_after_a_roll_everything_is_flushed_in_order_and_the_mark_follows(files, gate):
+    with Flusher(linger_us=60_000_000) as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 10, 1)
+        handle.submit_directory("/")
+        handle.submit(files[1], 20, 1)
+        handle.submit(files[0], 25, 1)  # again the old file: must not let the mark pass the new file's bytes
+        handle.submit_directory("/")
+        handle.ask(1)
+        seen = []
+        for _ in range(3):
+            seen.append((gate.arrived(), handle.durable))
+            gate.let_go()
+        assert handle.wait(25, SOON)
+        assert seen == [(files[0], 0), (b"/", 10), (files[1], 10)]
+
+
+def test_the_first_failure_is_final(files, gate):
+    with Flusher() as thread:
+        handle, other = thread.register("/logs/t-0"), thread.register("/logs/t-1")
+        handle.submit(files[0], 10, 1)
+        gate.arrived()
+        handle.submit(files[1], 20, 1)
+        failures = []
+
+        def waiter() -> None:
+            with pytest.raises(errors.StorageError, match=f"/logs/t-0.*Input/output error.*{errno.EIO}") as caught:
+                handle.wait(10, SOON)
+            failures.append(caught.value.errno)
+
+        waiting = threading.Thread(target=waiter)
+        waiting.start()
+        gate.let_go(-errno.EIO)
+        waiting.join(SOON)
+        assert failures == [errno.EIO]
+        assert (handle.durable, handle.error, handle.failed_fd) == (0, errno.EIO, files[0])
+        with pytest.raises(errors.StorageError):
+            handle.submit(files[1], 30, 1)
+        with pytest.raises(errors.StorageError):
+            handle.wait(20, 0)
+        # Another log on the same thread goes on, and the failed one is never flushed again.
+        other.submit(files[2], 1, 1)
+        assert gate.arrived() == files[2]
+        gate.let_go()
+        assert other.wait(1, SOON)
+        assert (handle.durable, other.error) == (0, 0)
+    assert gate.calls.empty()
+
+
+def test_a_failed_directory_stops_what_comes_behind_it(files, gate):
+    with Flusher(linger_us=60_000_000) as thread:
+        handle = thread.register("/logs/t-0")
+        ready = handle.eventfd
+        handle.submit(files[0], 10, 1)
+        handle.submit_directory("/logs/t-0")
+        handle.submit(files[1], 20, 1)
+        handle.ask(20)
+        assert gate.arrived() == files[0]
+        gate.let_go()
+        assert gate.arrived() == b"/logs/t-0"
+        os.read(ready, 8)  # for the first file; the failure makes it readable again
+        gate.let_go(-errno.ENOSPC)
+        assert select.select([ready], [], [], SOON)[0]
+        assert (handle.durable, handle.error, handle.failed_fd) == (10, errno.ENOSPC, -1)
+        with pytest.raises(errors.StorageError, match="flushing the directory"):
+            handle.wait(20, SOON)
+        assert handle.wait(10, 0)
+    assert gate.calls.empty()
+
+
+def test_a_real_failure_of_the_system_is_reported():
+    with Flusher() as thread:
+        handle = thread.register(b"/logs/t-0")
+        read_end, write_end = os.pipe()
+        handle.submit(write_end, 1, 1)  # a pipe cannot be flushed
+        with pytest.raises(errors.StorageError) as caught:
+            handle.wait(1, SOON)
+        assert (caught.value.errno, caught.value.path) == (errno.EINVAL, "/logs/t-0")
+        os.close(read_end)
+        os.close(write_end)
+
+
+def test_lingering_ends_with_enough_bytes(files, gate):
+    with Flusher(linger_us=60_000_000, bytes_trigger=100) as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 1, 99)
+        assert not handle.durable and gate.calls.empty()
+        handle.submit(files[0], 2, 1)
+        gate.arrived()
+        handle.submit(files[0], 3, 99)
+        gate.let_go()
+        while handle.durable < 2:
+            os.sched_yield()
+        assert gate.calls.empty()
+        gate.let_go()
+        assert handle.wait(3, SOON)
+
+
+def test_lingering_ends_with_time(files):
+    with Flusher(linger_us=1000) as thread:
+        handles = [thread.register(f"/logs/t-{n}") for n in range(3)]
+        for handle, fd in zip(handles, files, strict=True):
+            ready = handle.eventfd
+            handle.submit(fd, 1, 1)
+        assert select.select([ready], [], [], SOON)[0]
+        assert all(handle.wait(1, SOON) for handle in handles)
+
+
+def test_a_waiter_ends_lingering_also_for_what_is_submitted_later(files):
+    with Flusher(linger_us=60_000_000) as thread:
+        handle = thread.register("/logs/t-0")
+        done = []
+        waiting = threading.Thread(target=lambda: done.append(handle.wait(2, SOON)))
+        handle.submit(files[0], 1, 1)
+        waiting.start()
+        handle.ask(2)
+        handle.submit(files[0], 2, 1)
+        waiting.join(SOON)
+        assert done == [True]
+
+
+def test_wait_gives_up_after_its_timeout_and_nothing_is_lost(files, gate):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 1, 1)
+        gate.arrived()
+        assert handle.wait(1, 0) is False
+        assert handle.wait(1, 0.25) is False
+        gate.let_go()
+        assert handle.wait(1, SOON) is True
+
+
+def test_wait_lets_signals_through(files, gate):
+    class Rung(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise Rung
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with Flusher() as thread:
+            handle = thread.register("/logs/t-0")
+            handle.submit(files[0], 1, 1)
+            gate.arrived()
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            with pytest.raises(Rung):
+                handle.wait(1)
+            gate.let_go()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_reset_takes_the_mark_and_a_running_flush_back(files, gate):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0", 50)
+        handle.submit(files[0], 100, 1)
+        gate.arrived()
+        handle.submit(files[0], 200, 1)
+        handle.reset(40)
+        assert (handle.durable, handle.submitted) == (40, 40)
+        gate.let_go()
+        gate.arrived()
+        assert handle.durable == 40  # the flush that was running covered bytes that are gone
+        handle.submit(files[0], 60, 1)
+        gate.let_go()
+        gate.arrived()
+        assert handle.durable == 40
+        gate.let_go()
+        assert handle.wait(60, SOON)
+
+
+def test_reset_wakes_those_who_wait_for_what_is_gone(files, gate):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 100, 1)
+        gate.arrived()
+        caught = []
+
+        def waiter(end: int) -> None:
+            try:
+                caught.append((end, handle.wait(end, SOON)))
+            except errors.OperationError as error:
+                caught.append((end, str(error)))
+
+        waiting = [threading.Thread(target=waiter, args=(end,)) for end in (10, 100)]
+        for each in waiting:
+            each.start()
+        while waiting[1].is_alive():  # it may not have begun to wait at the first reset
+            handle.reset(10)
+            waiting[1].join(0.01)
+        gate.let_go()
+        waiting[0].join(SOON)
+        assert caught == [(100, "/logs/t-0: what was waited for was truncated away"), (10, True)]
+
+
+def test_forget_waits_for_a_running_flush_of_the_file_only(files, gate):
+    with Flusher(linger_us=60_000_000) as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 10, 1)
+        handle.submit(files[1], 20, 1)
+        handle.submit(files[2], 30, 1)
+        handle.ask(30)
+        assert gate.arrived() == files[0]
+        handle.forget(files[1])  # not running: returns at once, and its step is dropped
+        forgotten = threading.Thread(target=handle.forget, args=(files[0],))
+        forgotten.start()
+        gate.let_go()
+        assert gate.arrived() == files[2]
+        assert handle.durable == 20  # a forgotten file's end is passed when its turn comes
+        gate.let_go()
+        forgotten.join(SOON)
+        assert handle.wait(30, SOON)
+        # Nothing is left of a log whose only dirty file is forgotten, and the mark passes it too.
+        handle.submit(files[0], 40, 1)
+        handle.forget(files[0])
+        assert handle.wait(40, SOON)
+    assert gate.calls.empty()
+
+
+def test_logs_take_turns(files, gate):
+    with Flusher() as thread:
+        first, second, third = (thread.register(f"/logs/t-{n}") for n in range(3))
+        first.submit(files[0], 1, 1)
+        assert gate.arrived() == files[0]
+        first.submit(files[0], 2, 1)
+        second.submit(files[1], 1, 1)
+        third.submit(files[2], 1, 1)
+        order = []
+        for _ in range(3):
+            gate.let_go()
+            order.append(gate.arrived())
+        gate.let_go()
+        assert order == files
+        assert first.wait(2, SOON)
+
+
+def test_close_flushes_what_is_pending_and_refuses_the_rest(files):
+    thread, handles = handles_of(linger_us=60_000_000, count=2)
+    for handle, fd in zip(handles, files, strict=False):
+        handle.submit(fd, 9, 1)
+    thread.close()
+    thread.close()
+    assert [handle.durable for handle in handles] == [9, 9]
+    for refused in (lambda: handles[0].submit(files[0], 10), lambda: handles[0].wait(10),
+                    lambda: handles[0].submit_directory("/"), lambda: handles[0].ask(10),
+                    lambda: handles[0].reset(1)):
+        with pytest.raises(errors.LogClosedError):
+            refused()
+    assert handles[0].wait(9, 0)
+
+
+def test_close_wakes_who_waits_for_more_than_was_submitted(files):
+    thread, (handle,) = handles_of()
+    caught = []
+
+    def waiter() -> None:
+        with pytest.raises(errors.LogClosedError):
+            handle.wait(1)
+        caught.append(True)
+
+    waiting = threading.Thread(target=waiter)
+    waiting.start()
+    thread.close()
+    waiting.join(SOON)
+    assert caught == [True]
+
+
+def test_closing_a_handle_drops_what_is_pending_and_waits_for_what_runs(files, gate):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0")
+        ready = handle.eventfd
+        handle.submit(files[0], 1, 1)
+        gate.arrived()
+        handle.submit(files[1], 2, 1)
+        closing = threading.Thread(target=handle.close)
+        closing.start()
+        gate.let_go()
+        closing.join(SOON)
+        assert (handle.durable, handle.failed_fd) == (1, -1)
+        with pytest.raises(OSError):
+            os.fstat(ready)
+        with pytest.raises(errors.LogClosedError):
+            handle.submit(files[0], 3)
+        with pytest.raises(errors.LogClosedError):
+            _ = handle.eventfd
+        handle.close()
+    assert gate.calls.empty()
+
+
+def test_dropping_the_objects_ends_the_thread(files):
+    before = threads()
+    handle = Flusher().register("/logs/t-0")
+    assert threads() == before + 1
+    handle.submit(files[0], 1, 1)
+    assert handle.wait(1, SOON)  # the handle keeps its flusher alive
+    del handle
+    assert threads() == before
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_fork_is_told_that_it_has_no_thread(files, gate):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0", 3)
+        _ = handle.eventfd
+        handle.submit(files[0], 4, 1)
+        gate.arrived()  # the thread is in the middle of a flush at the fork
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for call in (lambda: handle.submit(files[0], 5), lambda: handle.wait(3), lambda: handle.ask(3),
+                         lambda: handle.forget(files[0]), lambda: handle.reset(3), lambda: handle.submitted,
+                         lambda: thread.register("/logs/t-1"), thread.close, thread.statistics,
+                         lambda: handle.submit_directory("/"), lambda: handle.eventfd):
+                try:
+                    call()
+                except errors.OperationError as error:
+                    refused += "another process" in str(error)
+            del handle
+            del thread
+            fresh = Flusher()  # a fork may have a flusher of its own
+            fresh.close()
+            os._exit(refused)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
+        gate.let_go()
+        assert handle.wait(4, SOON)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"bytes_trigger": 0}, "bytes_trigger is 0"),
+    ({"linger_us": -1}, "linger_us is -1"),
+    ({"linger_us": 60_000_001}, "linger_us is 60000001"),
+])
+def test_bad_options_are_named(options, message):
+    with pytest.raises(errors.InvalidArgumentError, match=message):
+        Flusher(**options)
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf"), 1e10])
+def test_bad_timeouts_are_named(timeout):
+    with Flusher() as thread, pytest.raises(errors.InvalidArgumentError, match="timeout is"):
+        thread.register("/logs/t-0").wait(1, timeout)
+
+
+def test_many_threads_wait_on_many_logs(files):
+    with Flusher() as thread:
+        handles = [thread.register(f"/logs/t-{n}") for n in range(3)]
+        reached: list[int] = []
+
+        def waiter(handle: FlushHandle) -> None:
+            for end in range(1, 101):
+                handle.wait(end, SOON)
+            reached.append(handle.durable)
+
+        waiting = [threading.Thread(target=waiter, args=(handle,)) for handle in handles for _ in range(2)]
+        for each in waiting:
+            each.start()
+        for end in range(1, 101):
+            for handle, fd in zip(handles, files, strict=True):
+                handle.submit(fd, end, 1)
+        for each in waiting:
+            each.join(SOON)
+        assert reached == [100] * 6
