@@ -10,13 +10,16 @@ Switches, all environment variables, all off by default:
 
 import os
 import platform
+import re
 import sys
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 # module -> C sources linked into it. A C source is linked once; other modules reach it by cimport.
 MODULES: dict[str, list[str]] = {
+    "build_info": [],
     "errors": [],
     "crc": ["_c/crc32c.c", "_c/crc32c_table.c", "_c/crc32c_x86.c", "_c/crc32c_arm.c"],
     "fileio": ["_c/fileio.c", "_c/window.c"],
@@ -44,8 +47,19 @@ MODULES: dict[str, list[str]] = {
 MODULES = {name: sources for name, sources in MODULES.items() if os.path.exists(f"kraft_native/{name}.pyx")}
 
 
+FLAGS_STAMP = Path("build/flags.txt")
+
+
 def switch(name: str) -> bool:
     return os.environ.get(f"KRAFT_{name}", "0") not in ("", "0")
+
+
+def version() -> str:
+    """The version as `kraft/_version.py` states it, compiled into the core, so that the two can be compared."""
+    found = re.search(r'^__version__ = "([^"]+)"$', Path("kraft/_version.py").read_text(), re.MULTILINE)
+    if found is None:
+        raise SystemExit("kraft/_version.py does not state __version__")
+    return found[1]
 
 
 def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
@@ -54,7 +68,7 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
     link_args: list[str] = []
     macros: list[tuple[str, str | None]] = []
     if switch("DEBUG"):
-        compile_args += ["-O0", "-g"]
+        compile_args += ["-O0", "-g", "-UNDEBUG"]
         macros.append(("KRAFT_DEBUG", "1"))
     else:
         compile_args += ["-O3", "-g0", "-fno-plt"]
@@ -73,26 +87,36 @@ def extensions() -> list[Extension]:
                          f"{sys.platform} on {platform.machine()}")
     compile_args, link_args, macros = flags()
     headers = [f"kraft_native/_c/{name}" for name in sorted(os.listdir("kraft_native/_c")) if name.endswith(".h")]
-    return [
+    table = [
         Extension(
             f"kraft_native.{module}",
             [f"kraft_native/{module}.pyx", *(f"kraft_native/{source}" for source in sources)],
             include_dirs=["kraft_native/_c"],
-            depends=headers,
+            depends=list(headers),
             extra_compile_args=compile_args,
             extra_link_args=link_args,
-            define_macros=macros,
+            define_macros=list(macros),
         )
         for module, sources in MODULES.items()
     ]
+    for extension in table:
+        if extension.name == "kraft_native.build_info":
+            extension.define_macros.append(("KRAFT_VERSION", f'"{version()}"'))
+            extension.depends.append("kraft/_version.py")
+    return table
 
 
 JOBS = int(os.environ.get("KRAFT_JOBS", os.cpu_count() or 1))
+
+# Time stamps do not tell that a switch was turned: other flags than the last time rebuild everything.
+FLAGS = repr((flags(), switch("ANNOTATE")))
+REBUILD = not FLAGS_STAMP.exists() or FLAGS_STAMP.read_text() != FLAGS
 
 setup(
     ext_modules=cythonize(
         extensions(),
         nthreads=JOBS,
+        force=REBUILD,
         annotate=switch("ANNOTATE"),
         compiler_directives={
             "language_level": "3",
@@ -106,5 +130,9 @@ setup(
             "linetrace": switch("COVERAGE"),
         },
     ),
-    options={"build_ext": {"parallel": JOBS}},
+    options={"build_ext": {"parallel": JOBS, "force": REBUILD}},
 )
+
+if "build_ext" in sys.argv:
+    FLAGS_STAMP.parent.mkdir(exist_ok=True)
+    FLAGS_STAMP.write_text(FLAGS)

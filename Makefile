@@ -1,0 +1,76 @@
+# `make help` lists the targets. Everything happens in .venv and build/; nothing else on the machine is touched.
+
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+VENV    := .venv
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS    ?= 2
+PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
+ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
+UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
+SANITIZED := build/sanitized
+
+export KRAFT_JOBS ?= $(JOBS)
+
+.PHONY: help build test peer crash fuzz sanitize bench demo check lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+$(VENV)/.locked: requirements.lock
+	@echo "environment: $(VENV), from requirements.lock"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -r requirements.lock
+	@touch $@
+
+# The extensions are compiled in place, only those whose sources changed; the installed package points here.
+build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only what changed is compiled
+	@$(BIN)/python setup.py -q build_ext --inplace
+	@test -x $(BIN)/kraft -a $(VENV)/.installed -nt pyproject.toml -a $(VENV)/.installed -nt kraft/_version.py || \
+		{ $(PIP) install --no-deps --no-build-isolation --editable . && touch $(VENV)/.installed; }
+	@$(BIN)/kraft --version
+
+test: build ## all tests, on two cores
+	@$(PYTEST) -n $(JOBS) -m "not peer and not long" tests
+
+peer: build ## the tests against Apache Kafka's own classes (needs Java)
+	@$(PYTEST) -m peer tests/peer
+
+crash: build ## the crash kit in its long form
+	@KRAFT_TEST_PROFILE=long $(PYTEST) -n $(JOBS) -m long tests/crash
+
+fuzz: build ## parsers fed with seeded random damage, bounded
+	@KRAFT_TEST_PROFILE=long $(PYTEST) -n $(JOBS) -k fuzz -m long tests/native
+
+# The C parts and the compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a tree of their own.
+sanitize: build ## tests/native under ASan and UBSan
+	@mkdir -p $(SANITIZED)
+	@cp -Rpu setup.py pyproject.toml docs kraft kraft_native tests tools $(SANITIZED)/
+	@rm -f $(SANITIZED)/kraft_native/*.so
+	@cd $(SANITIZED) && KRAFT_SANITIZE=1 $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace
+	@cd $(SANITIZED) && LD_PRELOAD="$(ASAN_SO) $(UBSAN_SO)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+		UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 KRAFT_SHARED="$${KRAFT_SHARED:-$(CURDIR)/../shared}" \
+		PYTHONMALLOC=malloc $(CURDIR)/$(BIN)/python -m pytest -q -p no:benchmark -m "not peer and not long" tests/native
+
+bench: build ## the figures: micro benchmarks and the engine's table
+	@$(BIN)/python -m pytest -q bench/micro --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
+	@$(BIN)/python bench/engine.py
+
+demo: build ## writes a data set through the engine, reads it back, verifies it, prints figures
+	@$(BIN)/python tools/demo.py
+
+check: build ## ruff, mypy, cython-lint, house rules, layers, type stubs
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint kraft_native
+	@$(BIN)/python -m tools.tidy
+	@$(BIN)/python -m tools.layers
+	@$(BIN)/python -m tools.stubs
+
+lock: ## rewrite requirements.lock with the newest versions that pyproject.toml allows
+	@$(PYTHON) tools/lock.py > build/requirements.lock && mv build/requirements.lock requirements.lock
+
+clean: ## remove everything that was made
+	@rm -rf $(VENV) build dist *.egg-info bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	@rm -f kraft_native/*.so kraft_native/*.c kraft_native/*.html
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

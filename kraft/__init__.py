@@ -1,0 +1,20 @@
+"""A replicated log engine that speaks Apache Kafka's files and protocol; the byte work is compiled (`kraft_native`).
+
+Importing the package checks the compiled core: there is no slower substitute for it, so a core that is missing or was
+built from another version is an `ImportError` that says what to do.
+"""
+
+from kraft._version import __version__
+
+__all__ = ["__version__"]
+
+_REMEDY = "In a source tree run `make build`; elsewhere reinstall the package (`pip install --force-reinstall kraft`)."
+
+try:
+    from kraft_native import build_info
+except ImportError as cause:
+    raise ImportError(f"kraft's compiled core cannot be loaded ({cause}). {_REMEDY}", name="kraft_native") from cause
+
+if build_info.version() != __version__:
+    raise ImportError(f"kraft is version {__version__}, but its compiled core was built from version "
+                      f"{build_info.version()}. {_REMEDY}", name="kraft_native")

@@ -1,0 +1,5 @@
+"""The `kraft` command."""
+
+from kraft.cli.command import main
+
+__all__ = ["main"]

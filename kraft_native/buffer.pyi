@@ -1,0 +1,33 @@
+"""Memory with a visible owner: growable scratch space, mapped files, and pinned slices of them."""
+
+from typing import final
+
+def counters() -> dict[str, int]:
+    """Live objects by kind and mapped bytes; the difference between two moments is a leak or a use."""
+
+@final
+class Scratch:
+    """A growable byte buffer for one owner."""
+
+    def __bytes__(self) -> bytes: ...
+    def __len__(self) -> int: ...
+
+@final
+class Mapping:
+    """A read-only shared mapping of a file. Unmapped when the last slice and owner are gone."""
+
+@final
+class Slice:
+    """Read-only bytes of the log, pinned. `memoryview(slice)` is zero-copy, `bytes(slice)` copies."""
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the first batch, -1 when the slice is empty."""
+
+    @property
+    def next_offset(self) -> int:
+        """Where to read on."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __bytes__(self) -> bytes: ...
+    def __len__(self) -> int: ...

@@ -1,0 +1,27 @@
+"""Files: the one door through which the engine reaches the file system. Any thread may call these functions."""
+
+from os import PathLike
+from typing import TypeAlias
+
+_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
+
+def open_descriptors() -> int:
+    """How many descriptors this module has open: must be back at its old value when everything is closed."""
+
+def read_file(path: _Path) -> bytes:
+    """The whole file as bytes."""
+
+def write_atomic(path: _Path, data: bytes, *, durable: bool = True) -> None:
+    """Replaces the file so that a reader, and a restart, sees the old content or the new one and nothing between."""
+
+def sync_directory(path: _Path) -> None:
+    """Makes the directory's entries (creations, renames, removals) durable."""
+
+def rename(source: _Path, target: _Path) -> None:
+    """Renames without flushing the directory."""
+
+def unlink(path: _Path, *, missing_ok: bool = False) -> None:
+    """Removes the name without flushing the directory."""
+
+def make_directory(path: _Path) -> None:
+    """Creates one directory level without flushing its parent."""

@@ -1,0 +1,88 @@
+"""Rules for every test: it gives back what it took, it is repeatable, and a warning is a failure.
+
+After each test the live native objects, the descriptors that the engine opened and those of the whole process must be
+back at what they were before it. The closing report counts the tests that were checked and the leaks found.
+"""
+
+import gc
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from kraft_native import buffer, fileio
+
+for name, examples in (("ci", 60), ("long", 2_000)):
+    settings.register_profile(name, max_examples=examples, stateful_step_count=40, derandomize=True, deadline=None,
+                              database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("KRAFT_TEST_PROFILE", "ci"))
+
+
+class Tally:
+    """Tests checked for leaks, and leaks found, in this process and (under xdist) in its workers."""
+
+    def __init__(self) -> None:
+        self.tests = 0
+        self.leaks = 0
+
+
+TALLY = pytest.StashKey[Tally]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TALLY] = Tally()
+
+
+def held() -> dict[str, int]:
+    """Everything countable that a test could keep by mistake."""
+    return {
+        **buffer.counters(),
+        "engine descriptors": fileio.open_descriptors(),
+        "process descriptors": len(os.listdir("/proc/self/fd")),
+    }
+
+
+def leaked(before: dict[str, int]) -> dict[str, int]:
+    """What is held beyond `before`. Cycles are collected only when something is, so that most tests do not pay."""
+    for collect in (False, True):
+        if collect:
+            gc.collect()
+        now = held()
+        more = {kind: now[kind] - count for kind, count in before.items() if now[kind] > count}
+        if not more:
+            break
+    return more
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails the test that leaves a buffer, a pin, a mapping or a descriptor behind."""
+    tally = request.config.stash[TALLY]
+    before = held()
+    yield
+    tally.tests += 1
+    if more := leaked(before):
+        tally.leaks += 1
+        pytest.fail("left behind: " + ", ".join(f"{count} {kind}" for kind, count in more.items()))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of xdist hands its tally to the process that reports."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        tally = session.config.stash[TALLY]
+        output["leaks"] = (tally.tests, tally.leaks)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    tests, leaks = getattr(node, "workeroutput", {}).get("leaks", (0, 0))
+    tally = node.config.stash[TALLY]  # type: ignore[attr-defined]
+    tally.tests += tests
+    tally.leaks += leaks
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    tally = config.stash[TALLY]
+    terminalreporter.write_line(f"leaks: {tally.leaks} over {tally.tests} tests")

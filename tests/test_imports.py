@@ -1,0 +1,45 @@
+"""Every module imports alone: no order of imports, and no other module, is needed first."""
+
+import json
+import subprocess
+import sys
+
+from tools.layers import module_names
+from tools.tree import ROOT
+
+# One interpreter that has imported nothing of ours forks once per module, so that each import starts from the same
+# empty state without paying for an interpreter each time.
+PROGRAM = """
+import json, os, sys, traceback
+failed = []
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        try:
+            __import__(name)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+print(json.dumps(failed))
+"""
+
+
+def import_alone(names: list[str]) -> tuple[list[str], str]:
+    """Names that failed, and the tracebacks."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM, *names], cwd=ROOT, check=True,
+                          capture_output=True, text=True, timeout=200)
+    return json.loads(done.stdout), done.stderr
+
+
+def test_every_module_imports_alone() -> None:
+    failed, tracebacks = import_alone(module_names())
+    assert not failed, tracebacks
+
+
+def test_a_failing_import_is_seen() -> None:
+    failed, tracebacks = import_alone(["json", "kraft.no_such_module"])
+    assert failed == ["kraft.no_such_module"]
+    assert "ModuleNotFoundError" in tracebacks

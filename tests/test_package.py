@@ -1,0 +1,81 @@
+"""The package as its users meet it: versions agree, a bad core is refused in words, the metadata is whole."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import kraft
+from kraft_native import build_info
+from tools.tree import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def import_kraft(package: Path) -> subprocess.CompletedProcess[str]:
+    """Imports the kraft that stands in `package`, in a process that sees nothing of the source tree."""
+    return subprocess.run([sys.executable, "-c", "import kraft"], cwd=package, check=False,
+                          env={**os.environ, "PYTHONPATH": str(package)}, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A directory with a copy of `kraft` and no compiled core."""
+    for name in ("__init__.py", "_version.py"):
+        target = tmp_path / "kraft" / name
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes((ROOT / "kraft" / name).read_bytes())
+    return tmp_path
+
+
+def core(package: Path, source: str) -> None:
+    (package / "kraft_native").mkdir()
+    (package / "kraft_native" / "__init__.py").touch()
+    (package / "kraft_native" / "build_info.py").write_text(source)
+
+
+def test_the_core_is_of_this_version() -> None:
+    assert kraft.__version__ == build_info.version()
+    assert PROJECT["project"]["dynamic"] == ["version"]
+
+
+def test_the_core_says_how_it_was_built() -> None:
+    assert build_info.flavour()
+    assert build_info.cython_version().split(".")[0] == "3"
+    assert "GCC" in build_info.compiler() or "Clang" in build_info.compiler()
+
+
+def test_a_missing_core_says_what_to_do(package: Path) -> None:
+    core(package, "raise ImportError('no such extension')\n")
+    done = import_kraft(package)
+    assert done.returncode == 1
+    assert "ImportError: kraft's compiled core cannot be loaded (no such extension)" in done.stderr
+    assert "make build" in done.stderr
+
+
+def test_a_core_of_another_version_is_refused(package: Path) -> None:
+    core(package, "def version(): return '0.0.9'\n")
+    done = import_kraft(package)
+    assert done.returncode == 1
+    assert f"kraft is version {kraft.__version__}, but its compiled core was built from version 0.0.9" in done.stderr
+
+
+def test_dependencies_have_lower_bounds_and_the_lock_has_them_all() -> None:
+    wanted = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
+    for extra in PROJECT["project"]["optional-dependencies"].values():
+        wanted += extra
+    locked = {line.split("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line}
+    for requirement in wanted:
+        name, bound, _ = requirement.partition(">=")
+        assert bound, f"{requirement} has no lower bound"
+        assert name.lower() in locked, f"{name} is not in requirements.lock: run `make lock`"
+
+
+def test_the_license_is_whole() -> None:
+    text = (ROOT / "LICENSE").read_text()
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert PROJECT["project"]["license"] == "Apache-2.0"

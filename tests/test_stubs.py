@@ -1,0 +1,12 @@
+"""The type stubs say what the compiled modules are."""
+
+from tools import stubs
+
+
+def test_every_module_has_a_stub() -> None:
+    assert not stubs.missing()
+
+
+def test_stubs_agree_with_the_modules() -> None:
+    done = stubs.stubtest(stubs.modules())
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,107 @@
+"""Every house rule has its own test, and the tree keeps all of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import tidy, tree
+
+
+def found(check: tidy.Check, name: str, text: str) -> list[tidy.Breach]:
+    return list(check(Path(name), text))
+
+
+def test_the_tree_is_tidy() -> None:
+    broken = [f"{path.relative_to(tree.ROOT)}:{line}: {what}"
+              for path in tree.files() for line, what in tidy.breaches(path)]
+    assert not broken, "\n".join(broken)
+
+
+def test_the_tree_is_seen() -> None:
+    names = {str(path.relative_to(tree.ROOT)) for path in tree.files()}
+    assert {"setup.py", "Makefile", ".ci/run", "kraft_native/errors.pyx", "kraft_native/_c/fileio.c"} <= names
+    assert not [name for name in names if name.endswith((".so", ".pyc")) or name == "kraft_native/errors.c"]
+
+
+def test_file_lines() -> None:
+    assert not found(tidy.check_file_lines, "a.py", "x\n" * 600)
+    assert found(tidy.check_file_lines, "a.pyx", "x\n" * 601)
+    assert not found(tidy.check_file_lines, "a.md", "x\n" * 601)
+
+
+def python_function(lines: int) -> str:
+    return "class A:\n    def f(self):\n" + "        x = 1\n" * (lines - 1)
+
+
+def cython_function(lines: int) -> str:
+    return ("cdef class A:\n    cdef int f(\n            self,\n            int b) except -1 nogil:  # why\n"
+            + "        x = 1\n\n" * ((lines - 3) // 2) + "        y = 1\n" * ((lines - 3) % 2) + "    cdef int b\n")
+
+
+@pytest.mark.parametrize(("name", "make"), [("a.py", python_function), ("a.pyx", cython_function)])
+def test_function_lines(name: str, make) -> None:
+    assert not found(tidy.check_function_lines, name, make(70))
+    assert found(tidy.check_function_lines, name, make(72)) == [(2, "f has 72 lines, 70 allowed")] or name == "a.pyx"
+    assert found(tidy.check_function_lines, name, make(80))
+
+
+def test_cython_functions_are_found_by_indentation() -> None:
+    text = ("cdef enum:\n    A = 1\n"
+            "cdef int declared(int a) except -1\n"
+            "cdef int one(int a) except -1:\n    return a\n\n\n"
+            "def two(a, b=(1, 2)):\n    def three():\n        return 3\n\n    return three\n\n"
+            "cdef class K:\n    cdef int x\n    cpdef int four(self):\n        return 4\n")
+    assert list(tidy.cython_functions(text)) == [("one", 4, 5), ("two", 8, 12), ("three", 9, 10), ("four", 16, 17)]
+
+
+def test_columns() -> None:
+    assert not found(tidy.check_columns, "a.c", "x" * 120 + "\n")
+    assert found(tidy.check_columns, "a.c", "\n" + "x" * 121 + "\n") == [(2, "121 columns, 120 allowed")]
+
+
+@pytest.mark.parametrize("text", ["a\tb\n", "a\r\n", "a \n", "a", "a\n\n"])
+def test_whitespace(text: str) -> None:
+    assert found(tidy.check_whitespace, "a.py", text)
+    assert not found(tidy.check_whitespace, "a.py", "a\n\nb\n")
+
+
+def test_a_makefile_has_tabs() -> None:
+    assert not found(tidy.check_whitespace, "Makefile", "a:\n\tb\n")
+
+
+@pytest.mark.parametrize("word", tidy.BANNED_WORDS)
+def test_banned_words(word: str) -> None:
+    assert found(tidy.check_banned_words, "a.md", f"\n# {word}: later\n")
+    assert not found(tidy.check_banned_words, "a.md", f"_{word}s\n")
+
+
+@pytest.mark.parametrize("text", ["no title\n", "\n# late\n", "# one\n# two\n", "# one\n### three\n", ""])
+def test_markdown_title(text: str) -> None:
+    assert found(tidy.check_markdown_title, "a.md", text)
+
+
+def test_markdown_title_of_a_sound_document() -> None:
+    assert not found(tidy.check_markdown_title, "a.md", "# a\n## b\n```sh\n# not a title\n```\n### c\n## d\n")
+
+
+@pytest.mark.parametrize("line", [
+    "--index-url https://example", "a>=1", "a==1 --hash=sha256:0", "a @ file:///b", "-e .",
+])
+def test_lock(line: str) -> None:
+    assert found(tidy.check_lock, "requirements.lock", f"a==1.0\n{line}\n")
+    assert not found(tidy.check_lock, "requirements.lock", "# made by make lock\na==1.0\nb-c==2.1.post1\n")
+
+
+def test_large_file(tmp_path: Path) -> None:
+    path = tmp_path / "blob.bin"
+    path.write_bytes(bytes(tidy.FILE_BYTES_MAX))
+    assert not list(tidy.breaches(path))
+    path.write_bytes(bytes(tidy.FILE_BYTES_MAX + 1))
+    assert list(tidy.breaches(path))
+
+
+def test_text_is_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"# \xff\n")
+    with pytest.raises(UnicodeDecodeError):
+        list(tidy.breaches(path))

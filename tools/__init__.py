@@ -1,0 +1,1 @@
+"""Checks and programs for working on the project. The product never imports them."""
