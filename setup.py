@@ -32,6 +32,7 @@ MODULES: dict[str, list[str]] = {
     "validate": [],
     "columns": [],
     "checkpoints": [],
+    "indexfile": [],
     "index": [],
     "txnindex": [],
     "epochs": [],

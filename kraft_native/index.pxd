@@ -2,50 +2,45 @@
 
 Each has two forms in one class: *growing* (entries in memory, appended to the file in groups; the active segment) and
 *sealed* (file mapped when first asked). Look-ups are nogil and take < 100 ns on 1.3 M entries.
+
+The nogil functions look only at what is loaded: call `load()` before them (it costs one test once loaded).
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t
 
-from kraft_native.buffer cimport Mapping, Scratch
+from kraft_native.buffer cimport Scratch
+from kraft_native.indexfile cimport EntryFault, IndexFile
 
 
-cdef class OffsetIndex:
+cdef class OffsetIndex(IndexFile):
     """Entries (relative offset of a batch's last record, position of that batch), both strictly increasing."""
-    cdef readonly object path
-    cdef readonly int64_t base_offset
-    cdef Scratch growing           # entries as in the file; None when sealed
-    cdef Mapping sealed            # None until first used
-    cdef const uint8_t* entries
-    cdef Py_ssize_t count
-    cdef Py_ssize_t written        # entries already in the file (growing)
+    cdef Scratch samples               # relative offset (uint32) of every 64th entry, in the machine's byte order
+    cdef double samples_per_offset
 
     # Position to start scanning from for `offset`: of the last entry whose offset <= the target; 0 when none.
     # `entry_offset` (may be NULL) gets that entry's absolute offset, base_offset when none.
     cdef int64_t lookup(self, int64_t offset, int64_t* entry_offset) noexcept nogil
-    cdef int append(self, int64_t last_offset, int64_t position) except -1
-    cdef int truncate_to(self, int64_t offset) except -1       # drops entries with offset >= the target
-    cdef int load(self) except -1                              # maps a sealed file, on first use
-    cdef int flush(self, bint durable) except -1               # writes what is pending to the file
-    cdef int seal(self) except -1                              # flush, cut the file to size, drop the memory
+    # Offset of the first entry whose position >= `position`; -1 when none. An offset that bytes read up to `position`
+    # certainly do not reach, though not the smallest such (Kafka's fetchUpperBoundOffset).
+    cdef int64_t upper_bound_offset(self, int64_t position) noexcept nogil
+    cdef int64_t last_offset(self) noexcept nogil              # base_offset when empty
+    cpdef int append(self, int64_t last_offset, int64_t position) except -1
+    cpdef int truncate_to(self, int64_t offset) except -1      # drops entries with offset >= the target
+    cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil
+    cdef int sample(self) except -1
+    cdef EntryFault scan(self, int64_t log_size, int64_t next_offset, Py_ssize_t* at) noexcept nogil
 
 
-cdef class TimeIndex:
+cdef class TimeIndex(IndexFile):
     """Entries (largest timestamp so far, relative offset of the last record of the batch that has it), increasing."""
-    cdef readonly object path
-    cdef readonly int64_t base_offset
-    cdef Scratch growing
-    cdef Mapping sealed
-    cdef const uint8_t* entries
-    cdef Py_ssize_t count
-    cdef Py_ssize_t written
 
     # Offset from which to scan for the first record with timestamp >= target: of the last entry whose timestamp
-    # < = target per Kafka's TimeIndex.lookup; base_offset when none.
+    # <= target as Kafka's TimeIndex.lookup; base_offset when none.
     cdef int64_t lookup(self, int64_t timestamp) noexcept nogil
     cdef int64_t last_timestamp(self) noexcept nogil           # -1 when empty
     cdef int64_t last_offset(self) noexcept nogil              # base_offset when empty
-    cdef int maybe_append(self, int64_t timestamp, int64_t offset) except -1
-    cdef int truncate_to(self, int64_t offset) except -1
-    cdef int load(self) except -1
-    cdef int flush(self, bint durable) except -1
-    cdef int seal(self) except -1
+    # 1 when an entry was added, 0 when the last one has that timestamp already. `skip_full_check`: on roll and close.
+    cpdef int maybe_append(self, int64_t timestamp, int64_t offset, bint skip_full_check=*) except -1
+    cpdef int truncate_to(self, int64_t offset) except -1      # drops entries with offset >= the target
+    cdef Py_ssize_t slot_for(self, int64_t timestamp) noexcept nogil
+    cdef EntryFault scan(self, int64_t next_offset, Py_ssize_t* at) noexcept nogil

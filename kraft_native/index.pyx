@@ -1,0 +1,469 @@
+"""Offset index and time index of one segment.
+
+Formats (all big-endian, nothing else in the files; Kafka's OffsetIndex and TimeIndex):
+
+    .index      8 bytes   int32 last offset of a batch minus base   int32 position of that batch in the .log
+    .timeindex  12 bytes  int64 largest timestamp so far            int32 offset minus base
+
+Both are hints: a look-up names a place from which the log itself is read, so a missing entry costs time, never
+correctness. A wrong entry does harm, hence `check`. `indexfile.pyx` says how the files are written.
+
+An index belongs to its log's owner thread; a loaded one that no longer changes may be asked from any thread.
+"""
+
+import os
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from kraft_native.buffer cimport Scratch
+from kraft_native.bytes_be cimport load_i32, load_i64, load_u32, store_i32, store_i64
+from kraft_native.indexfile cimport EntryFault, IndexFile
+from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
+
+from kraft_native.errors import InvalidArgumentError
+
+cdef extern from *:
+    """
+    #define kn_prefetch(p) __builtin_prefetch(p)
+    /* Tells the compiler to select instead of to branch: the outcome of a bisection step cannot be predicted. */
+    #define kn_unpredictable(condition) __builtin_expect_with_probability((condition), 1, 0.5)
+    """
+    void kn_prefetch(const void* p) noexcept nogil
+    bint kn_unpredictable(bint condition) noexcept nogil
+
+cdef enum:
+    # One sample for 64 entries (512 bytes, eight cache lines): see OffsetIndex.slot_for.
+    BLOCK_ENTRIES = 64
+    CACHE_LINE_BYTES = 64
+    # Samples looked at on each side of the interpolated one.
+    WINDOW_SAMPLES = 32
+
+
+@cython.final
+cdef class OffsetIndex(IndexFile):
+    """Sparse map of one segment from offset to file position.
+
+    Iterating gives (offset of the batch's last record, position of the batch) pairs in file order. Invariant of a
+    checked index: both strictly increase, offsets are at least `base_offset`.
+    """
+
+    def __cinit__(self):
+        self.samples = Scratch()
+
+    @staticmethod
+    def create(path, int64_t base_offset, int64_t max_bytes):
+        """A growing index over a new, empty file; what had the name before is gone. `max_bytes` >= 8 is the size at
+        which `is_full` asks for a roll (Kafka's segment.index.bytes). The directory is not flushed."""
+        cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
+        index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
+        index.start(max_bytes)
+        return index
+
+    @staticmethod
+    def open_growing(path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
+        """A growing index that goes on after the first `entries_valid` entries of the file (-1: all of them); the
+        rest of the file is dropped. `CorruptFileError` when there are fewer."""
+        cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
+        index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
+        index.continue_from(entries_valid, max_bytes)
+        return index
+
+    @staticmethod
+    def open_sealed(path, int64_t base_offset):
+        """An index that only answers. The file is not touched before the first question."""
+        cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
+        index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
+        return index
+
+    cdef int load(self) except -1:
+        if self.loaded:
+            return 0
+        IndexFile.load(self)
+        self.samples.size = 0
+        return self.sample()
+
+    cdef int keep(self, Py_ssize_t count) except -1:
+        IndexFile.keep(self, count)
+        return self.sample()
+
+    cdef int sample(self) except -1:
+        """Makes the samples agree with `count`: cuts them, or adds those of new blocks."""
+        cdef Py_ssize_t blocks = (self.count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
+        cdef Py_ssize_t block = self.samples.size // <Py_ssize_t>sizeof(uint32_t)
+        cdef uint32_t first
+        cdef double span
+        self.samples.reserve(blocks * <Py_ssize_t>sizeof(uint32_t))
+        while block < blocks:
+            (<uint32_t*>self.samples.data)[block] = load_u32(
+                self.entries + block * BLOCK_ENTRIES * OFFSET_INDEX_ENTRY_BYTES)
+            block += 1
+        self.samples.size = blocks * <Py_ssize_t>sizeof(uint32_t)
+        if blocks > 1:
+            first = (<uint32_t*>self.samples.data)[0]
+            span = <double>(<uint32_t*>self.samples.data)[blocks - 1] - <double>first
+            self.samples_per_offset = <double>(blocks - 1) / max(span, 1.0)
+        return 0
+
+    cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil:
+        """Slot of the last entry whose offset is <= `offset`; -1 when there is none.
+
+        A plain bisection of a 10 MiB file touches some twenty cache lines, most of them cold and each found only
+        after the one before, and as many file pages when the segment is old (Kafka therefore searches the last 8 KiB,
+        its warm section, first). Here the samples (80 KiB for a full index) name the block of 64 entries; its eight
+        lines are asked for at once, so one line's latency is paid, and one page of the file is touched.
+
+        Entries are nearly uniform: one is made every index.interval.bytes. So the search among the samples begins
+        with a window around the interpolated place, if the window holds the target; 7 steps instead of 15. Neither
+        loop has a branch that depends on the data. Every slot stays in range whatever the bytes are.
+        """
+        cdef const uint32_t* key = <const uint32_t*>self.samples.data
+        cdef Py_ssize_t left = self.samples.size // <Py_ssize_t>sizeof(uint32_t)
+        cdef Py_ssize_t half, slot, guess, low, high
+        cdef const uint8_t* entry
+        cdef uint32_t wanted
+        cdef int line
+        if left == 0 or offset < self.base_offset:
+            return -1
+        wanted = <uint32_t>min(offset - self.base_offset, <int64_t>INT32_MAX_VALUE)
+        if key[0] > wanted:
+            return -1
+        if left > 4 * WINDOW_SAMPLES:
+            guess = min(<Py_ssize_t>(<double>(wanted - key[0]) * self.samples_per_offset), left - 1)
+            low = max(guess - WINDOW_SAMPLES, 0)
+            high = min(guess + WINDOW_SAMPLES, left - 1)
+            if key[low] <= wanted and (high == left - 1 or wanted < key[high]):
+                key += low
+                left = high - low + 1
+        while left > 1:
+            half = left >> 1
+            key = key + half if kn_unpredictable(key[half] <= wanted) else key
+            left -= half
+        slot = (key - <const uint32_t*>self.samples.data) * BLOCK_ENTRIES
+        entry = self.entries + slot * OFFSET_INDEX_ENTRY_BYTES
+        left = min(<Py_ssize_t>BLOCK_ENTRIES, self.count - slot)
+        for line in range(BLOCK_ENTRIES * OFFSET_INDEX_ENTRY_BYTES // CACHE_LINE_BYTES):
+            kn_prefetch(entry + line * CACHE_LINE_BYTES)
+        while left > 1:
+            half = left >> 1
+            entry = (entry + half * OFFSET_INDEX_ENTRY_BYTES
+                     if kn_unpredictable(load_u32(entry + half * OFFSET_INDEX_ENTRY_BYTES) <= wanted) else entry)
+            left -= half
+        return (entry - self.entries) // OFFSET_INDEX_ENTRY_BYTES
+
+    cdef int64_t lookup(self, int64_t offset, int64_t* entry_offset) noexcept nogil:
+        cdef Py_ssize_t slot = self.slot_for(offset)
+        cdef const uint8_t* entry
+        if slot < 0:
+            if entry_offset != NULL:
+                entry_offset[0] = self.base_offset
+            return 0
+        entry = self.entries + slot * OFFSET_INDEX_ENTRY_BYTES
+        if entry_offset != NULL:
+            entry_offset[0] = self.base_offset + load_i32(entry)
+        return load_i32(entry + 4)
+
+    cdef int64_t upper_bound_offset(self, int64_t position) noexcept nogil:
+        cdef Py_ssize_t low = 0
+        cdef Py_ssize_t high = self.count
+        cdef Py_ssize_t middle
+        while low < high:
+            middle = (low + high) >> 1
+            if load_i32(self.entries + middle * OFFSET_INDEX_ENTRY_BYTES + 4) < position:
+                low = middle + 1
+            else:
+                high = middle
+        if low == self.count:
+            return -1
+        return self.base_offset + load_i32(self.entries + low * OFFSET_INDEX_ENTRY_BYTES)
+
+    cdef int64_t last_offset(self) noexcept nogil:
+        if self.count == 0:
+            return self.base_offset
+        return self.base_offset + load_i32(self.entries + (self.count - 1) * OFFSET_INDEX_ENTRY_BYTES)
+
+    cpdef int append(self, int64_t last_offset, int64_t position) except -1:
+        """Adds the batch that ends with `last_offset` and begins at `position`, in memory; `flush` writes it. Returns 1.
+
+        `InvalidArgumentError` when a number does not fit int32 or does not follow on the last entry, or the index is
+        full (`is_full` was not heeded).
+        """
+        cdef uint8_t entry[OFFSET_INDEX_ENTRY_BYTES]
+        cdef const uint8_t* last
+        cdef int32_t relative
+        self.require_growing()
+        relative = self.relative(last_offset)
+        if not 0 <= position <= INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"position: {position} is outside 0 to {INT32_MAX_VALUE}")
+        if self.count > 0:
+            last = self.entries + (self.count - 1) * OFFSET_INDEX_ENTRY_BYTES
+            if relative <= load_i32(last) or position <= load_i32(last + 4):
+                raise InvalidArgumentError(
+                    f"last_offset, position: {last_offset}, {position} must both be above the last entry's "
+                    f"{self.base_offset + load_i32(last)}, {load_i32(last + 4)}")
+        if self.is_full:
+            raise InvalidArgumentError(f"{os.fsdecode(self.path)}: append to a full index ({self.count} entries)")
+        store_i32(entry, relative)
+        store_i32(entry + 4, <int32_t>position)
+        self.push(entry)
+        if self.count % BLOCK_ENTRIES == 1:
+            self.sample()
+        return 1
+
+    cpdef int truncate_to(self, int64_t offset) except -1:
+        """Drops the entries whose offset is >= `offset`, here and in the file. Returns how many that were."""
+        cdef Py_ssize_t before
+        self.load()
+        before = self.count
+        self.keep(self.slot_for(offset - 1) + 1)
+        return <int>(before - self.count)
+
+    def check(self, int64_t log_size, int64_t next_offset=-1) -> None:
+        """Raises `CorruptFileError`, with what is wrong and where, unless the index fits its segment: file present,
+        whole entries, no zero tail, offsets from `base_offset` up and below `next_offset` (-1: not known), positions
+        below `log_size`, both strictly increasing. Reads every entry (1 ns each)."""
+        cdef Py_ssize_t slot = 0
+        cdef EntryFault fault
+        self.check_file()
+        with nogil:
+            fault = self.scan(log_size, next_offset, &slot)
+        if fault != EntryFault.ENTRY_GOOD:
+            raise self.corrupt_entry(slot, fault)
+
+    cdef EntryFault scan(self, int64_t log_size, int64_t next_offset, Py_ssize_t* at) noexcept nogil:
+        cdef const uint8_t* entry
+        cdef int64_t offset, position
+        cdef int64_t offset_before = -1
+        cdef int64_t position_before = -1
+        cdef int64_t offset_end = (next_offset - self.base_offset if next_offset >= 0
+                                   else <int64_t>INT32_MAX_VALUE + 1)
+        cdef Py_ssize_t slot
+        for slot in range(self.count):
+            entry = self.entries + slot * OFFSET_INDEX_ENTRY_BYTES
+            offset = load_i32(entry)
+            position = load_i32(entry + 4)
+            if offset_before < offset < offset_end and position_before < position < log_size:
+                offset_before = offset
+                position_before = position
+                continue
+            at[0] = slot
+            if offset < 0:
+                return EntryFault.ENTRY_BELOW_BASE
+            if offset <= offset_before:
+                return EntryFault.ENTRY_OFFSET_ORDER
+            if offset >= offset_end:
+                return EntryFault.ENTRY_OFFSET_PAST_END
+            if position < 0:
+                return EntryFault.ENTRY_VALUE_NEGATIVE
+            return EntryFault.ENTRY_VALUE_ORDER if position <= position_before else EntryFault.ENTRY_VALUE_PAST_END
+        return EntryFault.ENTRY_GOOD
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the segment must roll before the next entry. Always true when sealed."""
+        return self.count >= self.max_bytes // OFFSET_INDEX_ENTRY_BYTES
+
+    def find(self, int64_t offset) -> tuple[int, int]:
+        """The last entry at or below `offset`, as (offset, position); (base_offset, 0) when there is none."""
+        cdef int64_t entry_offset = 0
+        cdef int64_t position
+        self.load()
+        position = self.lookup(offset, &entry_offset)
+        return entry_offset, position
+
+    def find_many(self, const int64_t[::1] offsets not None, int64_t[::1] positions not None) -> None:
+        """`positions[i]` = the position at which to start reading for `offsets[i]`: many look-ups in one call."""
+        cdef Py_ssize_t i
+        if offsets.shape[0] != positions.shape[0]:
+            raise InvalidArgumentError(f"positions: {positions.shape[0]} items for {offsets.shape[0]} offsets")
+        self.load()
+        with nogil:
+            for i in range(offsets.shape[0]):
+                positions[i] = self.lookup(offsets[i], NULL)
+
+    def find_upper_bound(self, int64_t position) -> int:
+        """Offset of the first entry whose position is >= `position`; -1 when there is none."""
+        self.load()
+        return self.upper_bound_offset(position)
+
+    def __getitem__(self, Py_ssize_t slot) -> tuple[int, int]:
+        cdef const uint8_t* entry
+        self.load()
+        slot = slot + self.count if slot < 0 else slot
+        if not 0 <= slot < self.count:
+            raise IndexError(f"slot {slot} of {self.count}")
+        entry = self.entries + slot * OFFSET_INDEX_ENTRY_BYTES
+        return self.base_offset + load_i32(entry), load_i32(entry + 4)
+
+    def __iter__(self):
+        self.load()
+        for slot in range(self.count):
+            yield self[slot]
+
+
+@cython.final
+cdef class TimeIndex(IndexFile):
+    """Sparse map of one segment from timestamp to the offset of the first batch that reached it.
+
+    Iterating gives (timestamp, offset) pairs in file order. Invariant of a checked index: timestamps strictly increase
+    from 0, offsets never decrease and are at least `base_offset`.
+    """
+
+    @staticmethod
+    def create(path, int64_t base_offset, int64_t max_bytes):
+        """As `OffsetIndex.create`; `max_bytes` >= 12. One slot stays reserved for the entry made at roll."""
+        cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
+        index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
+        index.start(max_bytes)
+        return index
+
+    @staticmethod
+    def open_growing(path, int64_t base_offset, Py_ssize_t entries_valid, int64_t max_bytes):
+        """As `OffsetIndex.open_growing`."""
+        cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
+        index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
+        index.continue_from(entries_valid, max_bytes)
+        return index
+
+    @staticmethod
+    def open_sealed(path, int64_t base_offset):
+        """As `OffsetIndex.open_sealed`."""
+        cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
+        index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
+        return index
+
+    cdef Py_ssize_t slot_for(self, int64_t timestamp) noexcept nogil:
+        """Slot of the last entry whose timestamp is <= `timestamp`; -1 when there is none."""
+        cdef Py_ssize_t left = self.count
+        cdef Py_ssize_t slot = 0
+        cdef Py_ssize_t half
+        if left == 0 or load_i64(self.entries) > timestamp:
+            return -1
+        while left > 1:
+            half = left >> 1
+            slot += half & -<Py_ssize_t>(load_i64(self.entries + (slot + half) * TIME_INDEX_ENTRY_BYTES) <= timestamp)
+            left -= half
+        return slot
+
+    cdef int64_t lookup(self, int64_t timestamp) noexcept nogil:
+        cdef Py_ssize_t slot = self.slot_for(timestamp)
+        return self.base_offset + (load_i32(self.entries + slot * TIME_INDEX_ENTRY_BYTES + 8) if slot >= 0 else 0)
+
+    cdef int64_t last_timestamp(self) noexcept nogil:
+        return load_i64(self.entries + (self.count - 1) * TIME_INDEX_ENTRY_BYTES) if self.count > 0 else NO_TIMESTAMP
+
+    cdef int64_t last_offset(self) noexcept nogil:
+        if self.count == 0:
+            return self.base_offset
+        return self.base_offset + load_i32(self.entries + (self.count - 1) * TIME_INDEX_ENTRY_BYTES + 8)
+
+    cpdef int maybe_append(self, int64_t timestamp, int64_t offset, bint skip_full_check=False) except -1:
+        """Adds an entry if `timestamp` is above the last one's: 1, else 0. In memory; `flush` writes it.
+
+        `InvalidArgumentError` when the timestamp or the offset is below the last entry's, the offset does not fit, or
+        the index is full; `skip_full_check` opens the reserved last slot, for roll and close.
+        """
+        cdef uint8_t entry[TIME_INDEX_ENTRY_BYTES]
+        cdef int32_t relative
+        self.require_growing()
+        if not skip_full_check and self.is_full:
+            raise InvalidArgumentError(f"{os.fsdecode(self.path)}: append to a full index ({self.count} entries)")
+        if self.count > 0 and (offset < self.last_offset() or timestamp < self.last_timestamp()):
+            raise InvalidArgumentError(f"timestamp, offset: {timestamp}, {offset} must not be below the last entry's "
+                                       f"{self.last_timestamp()}, {self.last_offset()}")
+        if timestamp <= self.last_timestamp():
+            return 0
+        relative = self.relative(offset)
+        store_i64(entry, timestamp)
+        store_i32(entry + 8, relative)
+        self.push(entry)
+        return 1
+
+    cpdef int truncate_to(self, int64_t offset) except -1:
+        """Drops the entries whose offset is >= `offset`, here and in the file. Returns how many that were."""
+        cdef Py_ssize_t low = 0
+        cdef Py_ssize_t high, middle, before
+        self.load()
+        high = before = self.count
+        while low < high:
+            middle = (low + high) >> 1
+            if self.base_offset + load_i32(self.entries + middle * TIME_INDEX_ENTRY_BYTES + 8) < offset:
+                low = middle + 1
+            else:
+                high = middle
+        self.keep(low)
+        return <int>(before - self.count)
+
+    def check(self, int64_t next_offset=-1) -> None:
+        """Raises `CorruptFileError`, with what is wrong and where, unless the index fits its segment: file present,
+        whole entries, no zero tail, timestamps from 0 up and strictly increasing, offsets never decreasing, from
+        `base_offset` up and below `next_offset` (-1: not known). Reads every entry."""
+        cdef Py_ssize_t slot = 0
+        cdef EntryFault fault
+        self.check_file()
+        with nogil:
+            fault = self.scan(next_offset, &slot)
+        if fault != EntryFault.ENTRY_GOOD:
+            raise self.corrupt_entry(slot, fault)
+
+    cdef EntryFault scan(self, int64_t next_offset, Py_ssize_t* at) noexcept nogil:
+        cdef const uint8_t* entry
+        cdef int64_t timestamp, offset
+        cdef int64_t timestamp_before = -1
+        cdef int64_t offset_before = 0
+        cdef int64_t offset_end = (next_offset - self.base_offset if next_offset >= 0
+                                   else <int64_t>INT32_MAX_VALUE + 1)
+        cdef Py_ssize_t slot
+        for slot in range(self.count):
+            entry = self.entries + slot * TIME_INDEX_ENTRY_BYTES
+            timestamp = load_i64(entry)
+            offset = load_i32(entry + 8)
+            if timestamp > timestamp_before and offset_before <= offset < offset_end:
+                timestamp_before = timestamp
+                offset_before = offset
+                continue
+            at[0] = slot
+            if offset < 0:
+                return EntryFault.ENTRY_BELOW_BASE
+            if offset < offset_before:
+                return EntryFault.ENTRY_OFFSET_ORDER
+            if offset >= offset_end:
+                return EntryFault.ENTRY_OFFSET_PAST_END
+            return EntryFault.ENTRY_VALUE_NEGATIVE if timestamp < 0 else EntryFault.ENTRY_VALUE_ORDER
+        return EntryFault.ENTRY_GOOD
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the segment must roll before the next entry: only the reserved slot is left. True when sealed."""
+        return self.count >= self.max_bytes // TIME_INDEX_ENTRY_BYTES - 1
+
+    def find(self, int64_t timestamp) -> tuple[int, int]:
+        """The last entry at or below `timestamp`, as (timestamp, offset); (-1, base_offset) when there is none."""
+        cdef Py_ssize_t slot
+        self.load()
+        slot = self.slot_for(timestamp)
+        return self[slot] if slot >= 0 else (NO_TIMESTAMP, self.base_offset)
+
+    def find_many(self, const int64_t[::1] timestamps not None, int64_t[::1] offsets not None) -> None:
+        """`offsets[i]` = the offset at which to start looking for `timestamps[i]`: many look-ups in one call."""
+        cdef Py_ssize_t i
+        if timestamps.shape[0] != offsets.shape[0]:
+            raise InvalidArgumentError(f"offsets: {offsets.shape[0]} items for {timestamps.shape[0]} timestamps")
+        self.load()
+        with nogil:
+            for i in range(timestamps.shape[0]):
+                offsets[i] = self.lookup(timestamps[i])
+
+    def __getitem__(self, Py_ssize_t slot) -> tuple[int, int]:
+        cdef const uint8_t* entry
+        self.load()
+        slot = slot + self.count if slot < 0 else slot
+        if not 0 <= slot < self.count:
+            raise IndexError(f"slot {slot} of {self.count}")
+        entry = self.entries + slot * TIME_INDEX_ENTRY_BYTES
+        return load_i64(entry), self.base_offset + load_i32(entry + 8)
+
+    def __iter__(self):
+        self.load()
+        for slot in range(self.count):
+            yield self[slot]

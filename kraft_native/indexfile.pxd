@@ -1,0 +1,53 @@
+"""What offset index and time index share: one file of fixed-size entries that only grows, in two forms."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kraft_native.buffer cimport Mapping, Scratch
+
+
+# What the scan of `check` found; the messages are in indexfile.pyx.
+cdef enum EntryFault:
+    ENTRY_GOOD = 0
+    ENTRY_BELOW_BASE
+    ENTRY_OFFSET_ORDER
+    ENTRY_OFFSET_PAST_END
+    ENTRY_VALUE_NEGATIVE
+    ENTRY_VALUE_ORDER
+    ENTRY_VALUE_PAST_END
+
+
+cdef class IndexFile:
+    """Fixed-size entries, growing or sealed. Not used by itself."""
+    cdef readonly bytes path
+    cdef readonly int64_t base_offset
+    cdef readonly int64_t max_bytes    # growing: `segment.index.bytes`, where is_full turns true; sealed: 0
+    cdef Scratch growing               # entries as in the file; None when sealed
+    cdef Mapping sealed                # None until first used
+    cdef const uint8_t* entries
+    cdef Py_ssize_t entry_bytes
+    cdef Py_ssize_t count              # 0 while a sealed index is not loaded
+    cdef Py_ssize_t written            # entries already in the file (growing)
+    cdef int64_t file_bytes            # size of a sealed file when it was mapped, any useless tail included
+    cdef bint loaded
+    cdef bint unsynced                 # written since the last durable flush
+    cdef object failure                # the first failed write or flush; no other is tried after it
+
+    cdef int load(self) except -1                              # maps a sealed file, on first use
+    # Writes what is pending to the file and returns how many bytes that were. `durable` also flushes what was written
+    # before, sealed or not: needed before a recovery point may pass this segment.
+    cpdef int flush(self, bint durable) except -1
+    cpdef int seal(self) except -1                             # writes what is pending, drops the memory
+    cpdef int grow(self, int64_t max_bytes) except -1          # back from sealed to growing
+    cdef int keep(self, Py_ssize_t count) except -1            # drops all entries but the first `count`
+
+    cdef int adopt(self, object path, int64_t base_offset, Py_ssize_t entry_bytes) except -1
+    cdef int start(self, int64_t max_bytes) except -1
+    cdef int continue_from(self, Py_ssize_t entries_valid, int64_t max_bytes) except -1
+    cdef int require_growing(self) except -1
+    cdef int require_usable(self) except -1
+    cdef int replace_file(self, Py_ssize_t count) except -1
+    cdef int32_t relative(self, int64_t offset) except -1
+    cdef int push(self, const uint8_t* entry) except -1
+    cdef int check_file(self) except -1
+    cdef object corrupt(self, Py_ssize_t slot, str what)
+    cdef object corrupt_entry(self, Py_ssize_t slot, EntryFault fault)

@@ -1,0 +1,277 @@
+"""What offset index and time index share: one file of fixed-size entries that only grows, in two forms.
+
+*Growing*: the entries are in memory and are appended to the file in groups. *Sealed*: the file is mapped when first
+asked. Two rules keep the files safe. They are written with pwrite only, at the end; and they are never cut in place:
+what has to become shorter is written anew and renamed over the old file. So another process that has the file mapped
+never meets a page that is gone, and a crash leaves the old content or the new one. Kafka instead preallocates
+`segment.index.bytes` of zeros and cuts them off on a clean close; such a zero tail is recognised and left out of every
+look-up.
+"""
+
+import errno
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcmp
+from posix.fcntl cimport O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
+
+from kraft_native.buffer cimport Mapping, Scratch, map_file
+from kraft_native.fileio cimport check as check_errno
+from kraft_native.fileio cimport file_close, file_datasync, file_open, file_size, file_write
+from kraft_native.limits cimport INT32_MAX_VALUE
+
+from kraft_native.errors import CorruptFileError, InvalidArgumentError, LogReadOnlyError, StorageError
+from kraft_native.fileio import unlink, write_atomic
+
+cdef extern from *:
+    """
+    static const unsigned char kn_zero_entry[16];
+    """
+    const uint8_t* kn_zero_entry
+
+FAULT_TEXTS = {
+    EntryFault.ENTRY_BELOW_BASE: "its offset lies below the base offset",
+    EntryFault.ENTRY_OFFSET_ORDER: "its offset does not follow on the entry before it",
+    EntryFault.ENTRY_OFFSET_PAST_END: "its offset lies past the segment's end",
+    EntryFault.ENTRY_VALUE_NEGATIVE: "its position or timestamp is negative",
+    EntryFault.ENTRY_VALUE_ORDER: "its position or timestamp is not above that of the entry before it",
+    EntryFault.ENTRY_VALUE_PAST_END: "its position lies past the end of the log file",
+}
+
+
+cdef int write_at(const char* path, const void* data, size_t size, int64_t position, bint durable) noexcept nogil:
+    """Writes `size` bytes (may be 0) at `position` of an existing file, flushes it if asked. 0 or -errno.
+
+    The file is opened for each call: groups are far apart, and an idle log then holds no descriptor for its indexes.
+    """
+    cdef int fd = file_open(path, O_WRONLY, 0)
+    cdef int result = 0
+    if fd < 0:
+        return fd
+    if size > 0:
+        result = file_write(fd, data, size, position)
+    if result == 0 and durable:
+        result = file_datasync(fd)
+    file_close(fd)
+    return result
+
+
+cdef Py_ssize_t count_before_zeros(const uint8_t* entries, Py_ssize_t count, Py_ssize_t entry_bytes) noexcept nogil:
+    """Entries before a tail of zeros, found by bisection: an entry of zeros can only be right in the first slot,
+    because offsets, positions and timestamps increase. A lone entry is taken as it is."""
+    cdef Py_ssize_t low = 0
+    cdef Py_ssize_t high = count - 1
+    cdef Py_ssize_t middle
+    if count < 2 or memcmp(entries + high * entry_bytes, kn_zero_entry, <size_t>entry_bytes) != 0:
+        return count
+    while low < high:
+        middle = (low + high) >> 1
+        if memcmp(entries + middle * entry_bytes, kn_zero_entry, <size_t>entry_bytes) == 0:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+cdef class IndexFile:
+    """What both indexes share: the file, its two forms, and the way from one to the other.
+
+    Made by `create`, `open_growing` and `open_sealed` of the two classes. After a failed write or flush
+    (`StorageError`) the entries in memory still answer, and every further write raises `LogReadOnlyError`.
+    """
+
+    def __init__(self):
+        raise TypeError(f"{type(self).__name__} is made by create, open_growing or open_sealed")
+
+    cdef int adopt(self, object path, int64_t base_offset, Py_ssize_t entry_bytes) except -1:
+        if base_offset < 0:
+            raise InvalidArgumentError(f"base_offset: {base_offset} is below 0")
+        self.path = os.fsencode(path)
+        self.base_offset = base_offset
+        self.entry_bytes = entry_bytes
+        return 0
+
+    cdef int start(self, int64_t max_bytes) except -1:
+        """A new empty file in place of whatever has the name, and the growing form."""
+        if not self.entry_bytes <= max_bytes <= INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"max_bytes: {max_bytes} is outside {self.entry_bytes} to {INT32_MAX_VALUE}")
+        unlink(self.path, missing_ok=True)
+        file_close(<int>check_errno(file_open(self.path, O_WRONLY | O_CREAT | O_EXCL, 0o644), self.path))
+        self.growing = Scratch()
+        self.max_bytes = max_bytes
+        self.loaded = True
+        self.unsynced = True
+        return 0
+
+    cdef int continue_from(self, Py_ssize_t entries_valid, int64_t max_bytes) except -1:
+        """Sealed to growing, with only the first `entries_valid` entries (-1: all)."""
+        self.load()
+        if entries_valid < 0:
+            entries_valid = self.count
+        if entries_valid > self.count:
+            raise CorruptFileError(f"{os.fsdecode(self.path)}: {entries_valid} entries expected, {self.count} found")
+        self.keep(entries_valid)
+        return self.grow(max_bytes)
+
+    cdef int load(self) except -1:
+        cdef int fd
+        cdef int64_t size
+        if self.loaded:
+            return 0
+        fd = <int>check_errno(file_open(self.path, O_RDONLY, 0), self.path)
+        try:
+            size = check_errno(file_size(fd), self.path)
+            if size > INT32_MAX_VALUE:
+                raise CorruptFileError(f"{os.fsdecode(self.path)}: {size} bytes are more than an index can have")
+            self.sealed = map_file(fd, size, True, self.path)
+        finally:
+            file_close(fd)
+        self.file_bytes = size
+        self.entries = self.sealed.data
+        self.count = count_before_zeros(self.entries, size // self.entry_bytes, self.entry_bytes)
+        self.loaded = True
+        return 0
+
+    cpdef int flush(self, bint durable) except -1:
+        cdef const char* name = PyBytes_AS_STRING(self.path)
+        cdef const uint8_t* data = NULL
+        cdef int64_t position = self.written * self.entry_bytes
+        cdef size_t size = 0
+        cdef int result
+        self.require_usable()
+        if self.growing is not None:
+            data = self.entries + position
+            size = <size_t>((self.count - self.written) * self.entry_bytes)
+        if size == 0 and not (durable and self.unsynced):
+            return 0
+        with nogil:
+            result = write_at(name, data, size, position, durable)
+        if result < 0:
+            self.failure = StorageError(os.fsdecode(self.path), -result, "writing the index")
+            check_errno(result, self.path)
+        self.written = self.count
+        self.unsynced = not durable
+        return <int>size
+
+    cpdef int seal(self) except -1:
+        """Writes what is pending (without a durable flush), then lets go of the memory; the file is mapped when next
+        asked. Returns the number of entries. Does nothing to a sealed index."""
+        cdef int count
+        if self.growing is None:
+            self.load()
+            return <int>self.count
+        self.flush(False)
+        count = <int>self.count
+        self.growing = None
+        self.max_bytes = 0
+        self.entries = NULL
+        self.count = 0
+        self.loaded = False
+        return count
+
+    cpdef int grow(self, int64_t max_bytes) except -1:
+        """Sealed to growing: the entries are read into memory, a useless tail of the file goes. Returns their number.
+
+        Wanted when the segment becomes the active one again: at open, and after a truncation into it.
+        """
+        cdef Scratch growing
+        if self.growing is not None:
+            raise AssertionError(f"{os.fsdecode(self.path)}: grow of a growing index")
+        if not self.entry_bytes <= max_bytes <= INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"max_bytes: {max_bytes} is outside {self.entry_bytes} to {INT32_MAX_VALUE}")
+        self.require_usable()
+        self.load()
+        growing = Scratch()
+        growing.put(self.entries, self.count * self.entry_bytes)
+        if self.file_bytes != growing.size:
+            self.replace_file(self.count)
+        self.growing = growing
+        self.sealed = None
+        self.entries = growing.data
+        self.written = self.count
+        self.max_bytes = max_bytes
+        return <int>self.count
+
+    cdef int keep(self, Py_ssize_t count) except -1:
+        """Drops all entries but the first `count`, in the file first. A failure leaves the entries as they were."""
+        self.require_usable()
+        self.load()
+        if count >= self.count:
+            return 0
+        if self.growing is None:
+            self.replace_file(count)
+            self.sealed = None
+            self.entries = NULL
+            self.count = 0
+            self.loaded = False
+            return self.load()
+        if count < self.written:
+            self.replace_file(count)
+            self.written = count
+        self.count = count
+        self.growing.size = count * self.entry_bytes
+        return 0
+
+    cdef int replace_file(self, Py_ssize_t count) except -1:
+        """A new file with the first `count` entries over the old one, durable."""
+        try:
+            write_atomic(self.path, PyBytes_FromStringAndSize(<const char*>self.entries, count * self.entry_bytes))
+        except StorageError as error:
+            self.failure = StorageError(error.path, error.errno, "replacing the index")
+            raise
+        self.unsynced = False
+        return 0
+
+    cdef int require_usable(self) except -1:
+        if self.failure is not None:
+            raise LogReadOnlyError(f"{os.fsdecode(self.path)}: not written after a failure: {self.failure}",
+                                   self.failure)
+        return 0
+
+    cdef int require_growing(self) except -1:
+        if self.growing is None:
+            raise AssertionError(f"{os.fsdecode(self.path)}: append to a sealed index")
+        return self.require_usable()
+
+    cdef int32_t relative(self, int64_t offset) except -1:
+        if offset < self.base_offset or offset - self.base_offset > INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"offset: {offset} is outside {self.base_offset} to "
+                                       f"{self.base_offset + INT32_MAX_VALUE}, what this index can hold")
+        return <int32_t>(offset - self.base_offset)
+
+    cdef int push(self, const uint8_t* entry) except -1:
+        self.growing.put(entry, self.entry_bytes)
+        self.entries = self.growing.data
+        self.count += 1
+        return 0
+
+    cdef int check_file(self) except -1:
+        """Loads; raises `CorruptFileError` for a file that is missing or longer than its entries."""
+        try:
+            self.load()
+        except StorageError as error:
+            if error.errno == errno.ENOENT:
+                raise CorruptFileError(f"{os.fsdecode(self.path)}: the file is missing") from error
+            raise
+        if self.growing is None and self.file_bytes % self.entry_bytes != 0:
+            raise CorruptFileError(f"{os.fsdecode(self.path)}: {self.file_bytes} bytes are not a multiple of "
+                                   f"{self.entry_bytes}")
+        if self.growing is None and self.file_bytes != self.count * self.entry_bytes:
+            raise self.corrupt(self.count, "only zeros from here to the end of the file")
+        return 0
+
+    cdef object corrupt(self, Py_ssize_t slot, str what):
+        return CorruptFileError(f"{os.fsdecode(self.path)}: entry {slot} at byte {slot * self.entry_bytes}: {what}")
+
+    cdef object corrupt_entry(self, Py_ssize_t slot, EntryFault fault):
+        return self.corrupt(slot, FAULT_TEXTS[fault])
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the entries live in the file only."""
+        return self.growing is None
+
+    def __len__(self) -> int:
+        self.load()
+        return self.count
