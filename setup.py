@@ -36,6 +36,7 @@ MODULES: dict[str, list[str]] = {
     "index": [],
     "txnindex": [],
     "epochs": [],
+    "producer_snapshots": [],
     "producers": [],
     "segment": [],
     "flusher": ["_c/flusher.c"],

@@ -2,12 +2,7 @@
 
 from libc.stdint cimport int16_t, int64_t
 
-
-cdef struct AbortedTxn:
-    int64_t producer_id
-    int64_t first_offset
-    int64_t last_offset            # of the abort marker
-    int64_t last_stable_offset
+from kraft_native.producer_entry cimport AbortedTxn
 
 
 cdef class TransactionIndex:

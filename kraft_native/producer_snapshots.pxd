@@ -1,0 +1,14 @@
+"""Producer snapshot files, for compiled callers."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from kraft_native.producer_entry cimport KeptBatch, ProducerEntry
+
+# The whole file.
+cdef bytes encode_snapshot(const ProducerEntry* entries, int32_t count)
+# How many entries the file has, after all checks of its frame. CorruptFileError; `path` is for the message.
+cdef int32_t snapshot_count(object path, bytes data) except -1
+# One entry of a file that `snapshot_count` has checked.
+cdef void snapshot_entry(bytes data, int32_t index, ProducerEntry* e) noexcept
+# The entry as a ProducerState.
+cdef object describe_entry(const ProducerEntry* e)
