@@ -60,12 +60,11 @@ demo: build ## writes a data set through the engine, reads it back, verifies it,
 	@$(BIN)/python tools/demo.py
 
 check: build ## ruff, mypy, cython-lint, house rules, layers, type stubs
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy --no-error-summary
-	@PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint kraft_native
-	@$(BIN)/python -m tools.tidy
-	@$(BIN)/python -m tools.layers
-	@$(BIN)/python -m tools.stubs
+	@PATH="$(CURDIR)/$(BIN):$$PATH"; failed=0; \
+		for step in "ruff check --quiet ." "mypy --no-error-summary" "cython-lint kraft_native" \
+				"python -m tools.tidy" "python -m tools.layers" "python -m tools.stubs"; do \
+			$$step || { failed=1; echo "failed: $$step"; }; \
+		done; exit $$failed
 
 lock: ## rewrite requirements.lock with the newest versions that pyproject.toml allows
 	@$(PYTHON) tools/lock.py > build/requirements.lock && mv build/requirements.lock requirements.lock

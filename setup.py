@@ -118,6 +118,7 @@ setup(
     ext_modules=cythonize(
         extensions(),
         nthreads=JOBS,
+        quiet="-q" in sys.argv,
         force=REBUILD,
         annotate=switch("ANNOTATE"),
         compiler_directives={
