@@ -69,6 +69,8 @@ cdef class Scratch:
         return 0
 
     cdef int put(self, const uint8_t* data, Py_ssize_t count) except -1:
+        if count == 0:
+            return 0
         self.reserve(self.size + count)
         memcpy(self.data + self.size, data, <size_t>count)
         self.size += count
@@ -100,12 +102,14 @@ cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path):
     global live_mappings, mapped_bytes
     cdef Mapping mapping = Mapping()
     cdef void* address
+    cdef int error
     if size == 0:
         return mapping
     with nogil:
         address = mmap(NULL, <size_t>size, PROT_READ, MAP_SHARED | (MAP_POPULATE if populate else 0), fd, 0)
+        error = errno
     if address == MAP_FAILED:
-        raise StorageError(os.fsdecode(path), errno, "mapping")
+        raise StorageError(os.fsdecode(path), error, "mapping")
     mapping.data = <const uint8_t*>address
     mapping.size = size
     live_mappings += 1
@@ -113,8 +117,11 @@ cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path):
     return mapping
 
 
+# no_gc_clear: the collector empties whatever hangs on a dead cycle before it frees it, and a slice without its owner
+# could not take its pin back. An owner never leads back to its slice, so no cycle depends on being emptied here.
 @cython.final
 @cython.freelist(256)
+@cython.no_gc_clear
 cdef class Slice:
     """Read-only bytes of the log, pinned. `memoryview(slice)` is zero-copy, `bytes(slice)` copies.
 

@@ -8,7 +8,7 @@ import os
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
-from kraft_native.errors import StorageError
+from kraft_native.errors import InvalidArgumentError, StorageError
 
 cdef extern from "fileio.h" nogil:
     void kf_set_hook(kf_hook_fn hook, void* context)
@@ -112,21 +112,33 @@ cdef int64_t check(int64_t result, object path) except? -1:
     raise StorageError(os.fsdecode(path), <int>-result)
 
 
+cdef bytes system_path(object path):
+    """The path as the system takes it. One with a zero byte would be cut short there and mean another file."""
+    cdef bytes name = os.fsencode(path)
+    if b"\0" in name:
+        raise InvalidArgumentError(f"path is {path!r}, allowed is one without zero bytes")
+    return name
+
+
 def open_descriptors() -> int:
     """How many descriptors this module has open: must be back at its old value when everything is closed."""
     return kf_open_count()
 
 
 def read_file(path) -> bytes:
-    """The whole file as bytes."""
-    cdef bytes name = os.fsencode(path)
+    """The whole file as bytes. Should it shrink meanwhile, what could be read of it."""
+    cdef bytes name = system_path(path)
     cdef int fd = <int>check(kf_open(name, os.O_RDONLY, 0), path)
-    cdef int64_t size
+    cdef int64_t size, got
     cdef bytes data
+    cdef char* start
     try:
         size = check(kf_size(fd), path)
         data = PyBytes_FromStringAndSize(NULL, size)
-        got = check(kf_pread(fd, PyBytes_AS_STRING(data), <size_t>size, 0), path)
+        start = PyBytes_AS_STRING(data)
+        with nogil:
+            got = kf_pread(fd, start, <size_t>size, 0)
+        check(got, path)
         return data if got == size else data[:got]
     finally:
         kf_close(fd)
@@ -135,17 +147,24 @@ def read_file(path) -> bytes:
 def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
     """Replaces the file so that a reader, and a restart, sees the old content or the new one and nothing between.
 
-    Writes `path + ".tmp"`, flushes it, renames it over `path`, and flushes the directory. With `durable=False` the
-    two flushes are left out (the file may then be empty after a power loss: only for files that can be rebuilt).
-    On failure the old file is untouched and the temporary one may remain; it is overwritten the next time.
+    Writes `path + ".tmp"`, flushes it, renames it over `path`, and flushes the directory, without the GIL while it
+    waits for the disk. With `durable=False` the two flushes are left out (the file may then be empty after a power
+    loss: only for files that can be rebuilt). On failure the old file is untouched and the temporary one may remain;
+    it is overwritten the next time. Only when the last step fails, the flush of the directory, the new content is in
+    place already; a power loss may then still bring the old one back.
     """
-    cdef bytes name = os.fsencode(path)
+    cdef bytes name = system_path(path)
     cdef bytes temporary = name + b".tmp"
+    cdef const char* start = PyBytes_AS_STRING(data)
+    cdef size_t size = <size_t>PyBytes_GET_SIZE(data)
+    cdef int result
     cdef int fd = <int>check(kf_open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), temporary)
     try:
-        check(kf_pwrite(fd, PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data), 0), temporary)
-        if durable:
-            check(kf_sync(fd), temporary)
+        with nogil:
+            result = kf_pwrite(fd, start, size, 0)
+            if result == 0 and durable:
+                result = kf_sync(fd)
+        check(result, temporary)
     finally:
         kf_close(fd)
     check(kf_rename(temporary, name), path)
@@ -154,21 +173,25 @@ def write_atomic(path, bytes data not None, *, bint durable=True) -> None:
 
 
 def sync_directory(path) -> None:
-    """Makes the directory's entries (creations, renames, removals) durable."""
-    cdef bytes name = os.fsencode(path)
-    check(kf_sync_dir(name), path)
+    """Makes the directory's entries (creations, renames, removals) durable. Waits for the disk without the GIL."""
+    cdef bytes name = system_path(path)
+    cdef const char* start = name
+    cdef int result
+    with nogil:
+        result = kf_sync_dir(start)
+    check(result, path)
 
 
 def rename(source, target) -> None:
     """Renames without flushing the directory."""
-    cdef bytes old = os.fsencode(source)
-    cdef bytes new = os.fsencode(target)
+    cdef bytes old = system_path(source)
+    cdef bytes new = system_path(target)
     check(kf_rename(old, new), source)
 
 
 def unlink(path, *, bint missing_ok=False) -> None:
     """Removes the name without flushing the directory."""
-    cdef bytes name = os.fsencode(path)
+    cdef bytes name = system_path(path)
     cdef int result = kf_unlink(name)
     if result == -2 and missing_ok:
         return
@@ -177,5 +200,5 @@ def unlink(path, *, bint missing_ok=False) -> None:
 
 def make_directory(path) -> None:
     """Creates one directory level without flushing its parent."""
-    cdef bytes name = os.fsencode(path)
+    cdef bytes name = system_path(path)
     check(kf_mkdir(name, 0o755), path)

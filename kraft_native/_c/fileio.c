@@ -54,7 +54,7 @@ int kf_open(const char *path, int flags, int mode) {
     if (flags & O_CREAT) {
         UNINTERRUPTED(fd, open(path, flags | O_EXCL | O_CLOEXEC, mode));
         created = fd >= 0;
-        if (fd == -EEXIST && !(flags & O_EXCL)) UNINTERRUPTED(fd, open(path, (flags & ~O_CREAT) | O_CLOEXEC));
+        if (fd == -EEXIST && !(flags & O_EXCL)) UNINTERRUPTED(fd, open(path, flags | O_CLOEXEC, mode));
     } else {
         UNINTERRUPTED(fd, open(path, flags | O_CLOEXEC));
     }
@@ -99,6 +99,7 @@ static ssize_t write_some(int fd, const struct iovec *iov, int count, int64_t of
 
 int kf_pwritev(int fd, struct iovec *iov, int iov_count, int64_t offset) {
     size_t left = iov_bytes(iov, iov_count);
+    for (; iov_count > 0 && iov->iov_len == 0; iov++) iov_count--;
     while (left > 0) {
         int count = iov_count > IOV_MAX ? IOV_MAX : iov_count;
         kf_event event = {.op = KF_WRITE, .fd = fd, .a = offset, .iov = iov, .iov_count = count,

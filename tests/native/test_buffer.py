@@ -1,0 +1,177 @@
+"""`kraft_native.buffer`: memory goes when its last user goes, not earlier and not later."""
+
+import ctypes
+import errno
+import gc
+import io
+import os
+
+import pytest
+
+from kraft_native import buffer, crc
+from kraft_native.buffer import Mapping, Scratch, Slice
+from kraft_native.errors import StorageError
+from tests.capi import function, method
+
+SIZE, OBJECT = ctypes.c_ssize_t, ctypes.py_object
+
+map_file = function(buffer, "map_file", OBJECT, ctypes.c_int, SIZE, ctypes.c_int, OBJECT)
+slice_mapping = function(buffer, "slice_mapping", OBJECT, OBJECT, SIZE, SIZE)
+slice_bytes = function(buffer, "slice_bytes", OBJECT, OBJECT)
+reserve = method(Scratch, 0, ctypes.c_int, SIZE)
+put = method(Scratch, 1, ctypes.c_int, ctypes.c_char_p, SIZE)
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """Maps content, and forgets the descriptor: a mapping does not need it."""
+    def make(content, size=None, populate=False):
+        path = tmp_path / "file"
+        path.write_bytes(content)
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            return map_file(fd, len(content) if size is None else size, populate, path)
+        finally:
+            os.close(fd)
+    return make
+
+
+def used(before):
+    return {kind: count - before[kind] for kind, count in buffer.counters().items() if count != before[kind]}
+
+
+# ---- Scratch ----
+
+def test_scratch_grows_and_keeps_its_bytes():
+    scratch, expected = Scratch(), b""
+    assert (len(scratch), bytes(scratch)) == (0, b"")
+    for count in (0, 1, 0, 4095, 1, 5000, 100_000, 0):
+        part = os.urandom(count)
+        assert put(scratch, part, count) == 0
+        expected += part
+        assert (len(scratch), bytes(scratch)) == (len(expected), expected)
+    assert reserve(scratch, 10 << 20) == 0
+    assert bytes(scratch) == expected           # reserving moves the bytes and changes none
+
+
+def test_scratch_that_cannot_grow_keeps_its_bytes():
+    scratch = Scratch()
+    put(scratch, b"kept", 4)
+    with pytest.raises(MemoryError, match="scratch"):
+        reserve(scratch, 1 << 62)
+    assert bytes(scratch) == b"kept"
+
+
+def test_scratches_are_counted():
+    before = buffer.counters()
+    scratches = [Scratch() for _ in range(3)]
+    assert used(before) == {"scratches": 3}
+    scratches.clear()
+    assert used(before) == {}
+
+
+# ---- Mapping and Slice ----
+
+@pytest.mark.parametrize("populate", [False, True])
+def test_slices_of_a_mapping(mapped, populate):
+    content = os.urandom(3 * 4096 + 5)
+    mapping = mapped(content, populate=populate)
+    for start, size in ((0, len(content)), (1, 10), (4095, 2), (len(content), 0), (7, 0)):
+        piece = slice_mapping(mapping, start, size)
+        expected = content[start:start + size]
+        assert (bytes(piece), len(piece)) == (expected, size)
+        assert memoryview(piece).tobytes() == expected
+        assert crc.checksum(piece) == crc.checksum(expected)
+        assert (piece.first_offset, piece.next_offset) == (-1, -1)
+
+
+def test_a_slice_is_read_only_and_plain(mapped):
+    piece = slice_mapping(mapped(b"0123456789"), 2, 5)
+    view = memoryview(piece)
+    assert (view.readonly, view.format, view.ndim, view.c_contiguous) == (True, "B", 1, True)
+    assert view.obj is piece
+    with pytest.raises(TypeError):
+        view[0] = 1
+    with pytest.raises(TypeError):
+        io.BytesIO(b"other").readinto(piece)
+    with pytest.raises(AttributeError):
+        piece.first_offset = 5
+
+
+def test_the_mapping_lives_as_long_as_anybody_looks(mapped):
+    content = bytes(range(256)) * 64
+    before = buffer.counters()
+    mapping = mapped(content)
+    assert used(before) == {"mappings": 1, "mapped_bytes": len(content)}
+    piece = slice_mapping(mapping, 256, 1000)
+    view = memoryview(piece)[10:20]
+    del mapping, piece
+    assert used(before) == {"mappings": 1, "mapped_bytes": len(content), "slices": 1}
+    assert bytes(view) == content[266:276]
+    del view
+    assert used(before) == {}
+
+
+def test_the_mapping_outlives_the_name_of_its_file(mapped, tmp_path):
+    piece = slice_mapping(mapped(b"still here"), 0, 10)
+    (tmp_path / "file").unlink()
+    assert bytes(piece) == b"still here"
+
+
+def test_the_mapping_shows_what_is_written_later(mapped, tmp_path):
+    """A mapping may reach past the end of the file; the bytes appear when they are written."""
+    piece = slice_mapping(mapped(b"abc", size=8192), 0, 6)
+    with (tmp_path / "file").open("r+b") as file:
+        file.write(b"ABCDEF")
+    assert bytes(piece) == b"ABCDEF"
+
+
+def test_an_empty_mapping(mapped):
+    before = buffer.counters()
+    piece = slice_mapping(mapped(b""), 0, 0)
+    assert used(before) == {"slices": 1}        # no memory is mapped for it
+    assert (bytes(piece), len(piece), bytes(memoryview(piece)), crc.checksum(piece)) == (b"", 0, b"", 0)
+
+
+def test_slices_of_bytes():
+    data = b"some bytes" * len(range(2_000))        # made here: no constant of the test's code keeps it alive
+    before = buffer.counters()
+    piece = slice_bytes(data)
+    assert used(before) == {"slices": 1}
+    assert (bytes(piece), len(piece)) == (data, 20_000)
+    del data
+    assert bytes(memoryview(piece)) == b"some bytes" * 2_000
+
+
+def test_a_bare_slice_is_empty():
+    assert bytes(Slice()) == b""
+    assert len(Slice()) == 0
+    assert bytes(memoryview(Slice())) == b""
+    assert Mapping() is not None
+
+
+def test_failed_mapping_names_the_path(tmp_path):
+    before = buffer.counters()
+    with pytest.raises(StorageError, match="mapping") as raised:
+        map_file(1 << 20, 4096, False, tmp_path / "file")
+    assert (raised.value.errno, raised.value.path) == (errno.EBADF, str(tmp_path / "file"))
+    assert used(before) == {}
+
+
+def pins(mapping):
+    """`Mapping.pins`: the int behind the object's header, its data pointer and its size."""
+    return ctypes.c_int.from_address(id(mapping) + object.__basicsize__ + 16).value
+
+
+@pytest.mark.parametrize("in_cycle", [False, True])
+def test_pins_are_taken_back(mapped, in_cycle):
+    """Also when the collector frees a slice that hangs on a dead cycle: it must not lose its owner before."""
+    mapping = mapped(bytes(100))
+    held = [slice_mapping(mapping, i, 1) for i in range(5)]
+    assert pins(mapping) == 5
+    if in_cycle:
+        held = [*held]              # younger than the slices: the collector begins with the oldest
+        held.append(held)
+    del held
+    gc.collect()
+    assert pins(mapping) == 0
