@@ -28,6 +28,7 @@ cdef extern from "fileio.h" nogil:
     int64_t kf_size(int fd)
     int kf_allocate(int fd, int64_t offset, int64_t size)
     int kf_lock(int fd, int exclusive)
+    int kf_locked(int fd)
 
 cdef extern from "window.h" nogil:
     int kf_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset)
@@ -92,6 +93,10 @@ cdef int64_t file_size(int fd) noexcept nogil:
 
 cdef int file_lock(int fd, bint exclusive) noexcept nogil:
     return kf_lock(fd, exclusive)
+
+
+cdef int file_locked(int fd) noexcept nogil:
+    return kf_locked(fd)
 
 
 cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil:

@@ -11,6 +11,10 @@ cdef extern from "flusher.h" nogil:
     int kf_flush_error(const kf_flush_handle* handle)
 
 
+# Nanoseconds of a timeout in seconds that a caller gave, -1 for None. InvalidArgumentError when it is no time.
+cdef int64_t timeout_to_ns(object timeout) except -2
+
+
 cdef class Flusher:
     """One flusher thread, shared by any number of logs."""
     cdef kf_flusher* flusher

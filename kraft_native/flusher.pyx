@@ -59,6 +59,14 @@ cdef int64_t live_flushers = 0
 cdef int64_t live_handles = 0
 
 
+cdef int64_t timeout_to_ns(object timeout) except -2:
+    if timeout is None:
+        return -1
+    if not isfinite(<double>timeout) or timeout < 0 or timeout > TIMEOUT_SECONDS_MAX:
+        raise InvalidArgumentError(f"timeout is {timeout}; 0 to {TIMEOUT_SECONDS_MAX:.0f} seconds are allowed")
+    return <int64_t>(<double>timeout * 1e9)
+
+
 def counters() -> dict[str, int]:
     """Flushers (one thread each until closed) and handles alive in this process."""
     return {"flushers": live_flushers, "flush_handles": live_handles}
@@ -215,13 +223,9 @@ cdef class FlushHandle:
         Raises StorageError when a flush failed, LogClosedError when nothing more will be flushed, OperationError when
         the bytes were truncated away meanwhile.
         """
-        cdef int64_t left = -1
+        cdef int64_t left = timeout_to_ns(timeout)
         cdef int64_t slice_ns
         cdef int result
-        if timeout is not None:
-            if not isfinite(<double>timeout) or timeout < 0 or timeout > TIMEOUT_SECONDS_MAX:
-                raise InvalidArgumentError(f"timeout is {timeout}; 0 to {TIMEOUT_SECONDS_MAX:.0f} seconds are allowed")
-            left = <int64_t>(<double>timeout * 1e9)
         while True:
             slice_ns = SIGNAL_CHECK_NS if left < 0 or left > SIGNAL_CHECK_NS else left
             with nogil:

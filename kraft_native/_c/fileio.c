@@ -258,3 +258,10 @@ int kf_lock(int fd, int exclusive) {
     UNINTERRUPTED(result, fcntl(fd, F_OFD_SETLK, &lock));
     return result == -EACCES ? -EAGAIN : result;
 }
+
+int kf_locked(int fd) {
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0};
+    int result;
+    UNINTERRUPTED(result, fcntl(fd, F_OFD_GETLK, &lock));
+    return result < 0 ? result : lock.l_type != F_UNLCK;
+}

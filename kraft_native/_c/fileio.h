@@ -72,5 +72,7 @@ int64_t kf_size(int fd);
 /* Takes a write (exclusive) or read lock on the whole file without waiting. Open-file-description locks: they
  * conflict with the POSIX locks that a Java FileChannel takes in another process. -EAGAIN when it is held. */
 int kf_lock(int fd, int exclusive);
+/* Whether somebody else holds an exclusive lock on the file: 1 or 0. Takes nothing. */
+int kf_locked(int fd);
 
 #endif
