@@ -14,7 +14,7 @@ cimport cython
 
 from kraft_native.batch cimport batch_codec, batch_crc, batch_is_control, batch_is_log_append_time, batch_require
 from kraft_native.bytes_be cimport store_i16, store_i32, store_i64, store_u32
-from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT, codec_id, codec_level, compress, decompress, decompress_limits_default
+from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT, codec_id, codec_level, compress_into, decompress_into, decompress_limits_default
 from kraft_native.crc cimport crc32c
 from kraft_native.limits cimport (
     ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_BASE_OFFSET,
@@ -105,7 +105,7 @@ cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const Decompres
     # An empty batch left by compaction keeps its codec bits (KIP-354's cleaner), but has nothing to decompress.
     if h.record_count == 0 and body_bytes == 0:
         return span_of(body, 0)
-    decompress(batch_codec(h), body, body_bytes, limits, scratch)
+    decompress_into(batch_codec(h), body, body_bytes, limits, scratch)
     return span_of(scratch.data, scratch.size)
 
 
@@ -321,7 +321,7 @@ cdef class BatchBuilder:
         out.reserve(BATCH_HEADER_BYTES + (self.records.size if self.codec_id == CODEC_NONE else 0))
         out.size = BATCH_HEADER_BYTES
         if self.record_count > 0:
-            compress(self.codec_id, self.level, self.records.data, self.records.size, out)
+            compress_into(self.codec_id, self.level, self.records.data, self.records.size, out)
         if out.size > INT32_MAX_VALUE:
             raise InvalidArgumentError(f"a batch of {out.size} bytes; at most {INT32_MAX_VALUE} fit")
         h.base_offset = base_offset
