@@ -14,6 +14,8 @@
 #define ROUND_BYTES (FOLD_BYTES + 24 * STREAM_WORDS)
 #define ROUNDS_MAX (CRC32C_STREAM_WORDS_MAX / STREAM_WORDS - ROUND_BYTES / (24 * STREAM_WORDS) - 1)
 
+_Static_assert(ROUNDS_MAX * STREAM_WORDS + ROUND_BYTES / 24 <= CRC32C_STREAM_WORDS_MAX, "too long a stream");
+
 /* Checksums one block: 4 vectors, `rounds` rounds, and streams that are `words` words long in all. */
 FUSED_TARGET static inline uint32_t FUSED_NAME(block)(uint32_t crc, const uint8_t *p, size_t rounds, size_t words) {
     const uint8_t *streams_start = p + FOLD_BYTES * (rounds + 1);
