@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 from os import PathLike
-from typing import final
+from typing import Self, final
 
 @final
 class LeaderEpochCache:
     path: str
     dirty: bool
-    def __init__(self, directory: str | bytes | PathLike[str], *, load: bool = True) -> None: ...
+    def __new__(cls, directory: str | bytes | PathLike[str], *, load: bool = True) -> Self: ...
     def __len__(self) -> int: ...
     @property
     def latest_epoch(self) -> int: ...

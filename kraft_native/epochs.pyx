@@ -35,7 +35,7 @@ cdef class LeaderEpochCache:
     batches of the log. Invariant: epochs and start offsets both strictly increase.
     """
 
-    def __init__(self, directory, *, bint load=True):
+    def __cinit__(self, directory, *, bint load=True):
         self.path = os.path.join(os.fsdecode(directory), FILE_NAME)
         self.epochs = []
         self.starts = []
@@ -64,7 +64,7 @@ cdef class LeaderEpochCache:
         return list(zip(self.epochs, self.starts))
 
     cpdef int assign(self, int32_t epoch, int64_t start_offset) except -1:
-        """Notes that `epoch` starts at `start_offset`. Returns 1 when the cache changed and the file was written, else 0.
+        """Notes that `epoch` starts at `start_offset`. Returns 1 when that changed the cache and its file, else 0.
 
         Older entries that contradict the new one (epoch >= its epoch, or start >= its start) are dropped, as a log
         that was overwritten demands. InvalidArgumentError: either number is negative. StorageError: the file could

@@ -25,7 +25,7 @@ cdef struct ProducerSlot:
 cdef class ProducerStates:
     cdef readonly int64_t expiration_ms
     cdef readonly int64_t map_end_offset        # state covers all batches below
-    cdef readonly int64_t snapshot_offset       # of the last snapshot written or loaded; the log start when there is none
+    cdef readonly int64_t snapshot_offset       # of the last one written or loaded; the log start when none
     cdef ProducerEntry* entries                 # dense, in no order
     cdef int32_t entry_count
     cdef int32_t entry_capacity

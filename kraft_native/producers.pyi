@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import final
+from typing import Self, final
 
 from typing_extensions import Buffer
 
@@ -10,7 +10,7 @@ class ProducerStates:
     expiration_ms: int
     map_end_offset: int
     snapshot_offset: int
-    def __init__(self, *, expiration_ms: int = 86_400_000) -> None: ...
+    def __new__(cls, *, expiration_ms: int = 86_400_000) -> Self: ...
     def __len__(self) -> int: ...
     @property
     def open_transactions(self) -> int: ...

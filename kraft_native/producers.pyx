@@ -55,7 +55,10 @@ cdef class ProducerStates:
     Invariant: a producer has an open transaction exactly when `open_txns` holds (its first offset, its id).
     """
 
-    def __cinit__(self):
+    def __cinit__(self, *, int64_t expiration_ms=86_400_000):
+        if expiration_ms < 1:
+            raise InvalidArgumentError(f"producer.id.expiration.ms is {expiration_ms}, must be at least 1")
+        self.expiration_ms = expiration_ms
         self.slots = NULL
         self.entries = NULL
         memset(&self.open_txns, 0, sizeof(TxnQueue))
@@ -63,11 +66,6 @@ cdef class ProducerStates:
         self.seed = int.from_bytes(os.urandom(8), "little")
         if self.resize_slots(SLOTS_MIN) < 0:
             raise MemoryError("producer table")
-
-    def __init__(self, *, int64_t expiration_ms=86_400_000):
-        if expiration_ms < 1:
-            raise InvalidArgumentError(f"producer.id.expiration.ms is {expiration_ms}, must be at least 1")
-        self.expiration_ms = expiration_ms
 
     def __dealloc__(self):
         free(self.slots)
@@ -207,16 +205,19 @@ cdef class ProducerStates:
         if client_origin and e.producer_epoch != NO_PRODUCER_EPOCH:
             if h.producer_epoch != e.producer_epoch:
                 if h.base_sequence != 0:
-                    raise OutOfOrderSequenceError(f"producer {h.producer_id}: sequence {h.base_sequence} is the first of "
-                                                  f"new epoch {h.producer_epoch}, must be 0")
+                    raise OutOfOrderSequenceError(
+                        f"producer {h.producer_id}: sequence {h.base_sequence} is the first of new epoch "
+                        f"{h.producer_epoch}, must be 0")
             else:
                 last = last_sequence(e)
                 if h.base_sequence != (0 if last == INT32_MAX_VALUE else last + 1):
-                    raise OutOfOrderSequenceError(f"producer {h.producer_id}: sequence {h.base_sequence} does not follow "
-                                                  f"{last} (epoch {e.producer_epoch})")
+                    raise OutOfOrderSequenceError(
+                        f"producer {h.producer_id}: sequence {h.base_sequence} does not follow {last} "
+                        f"(epoch {e.producer_epoch})")
         if e.txn_first_offset >= 0 and not batch_is_transactional(h):
-            raise InvalidTxnStateError(f"producer {h.producer_id}: a batch outside its transaction, which is open since "
-                                       f"offset {e.txn_first_offset}")
+            raise InvalidTxnStateError(
+                f"producer {h.producer_id}: a batch outside its transaction, which is open since offset "
+                f"{e.txn_first_offset}")
         return PRODUCER_APPEND
 
     cdef int verify_marker(self, const BatchHeader* h, int32_t coordinator_epoch) except -1:
@@ -224,8 +225,9 @@ cdef class ProducerStates:
         if e == NULL:
             return 0
         if h.producer_epoch < e.producer_epoch:
-            raise InvalidProducerEpochError(f"producer {h.producer_id}: marker of epoch {h.producer_epoch} is older than "
-                                            f"the last seen epoch {e.producer_epoch}")
+            raise InvalidProducerEpochError(
+                f"producer {h.producer_id}: marker of epoch {h.producer_epoch} is older than the last seen epoch "
+                f"{e.producer_epoch}")
         if coordinator_epoch < e.coordinator_epoch:
             raise TransactionCoordinatorFencedError(
                 f"producer {h.producer_id}: marker of coordinator epoch {coordinator_epoch}, "
@@ -339,11 +341,11 @@ cdef class ProducerStates:
     # --- snapshots
 
     cpdef bint write_snapshot(self, object directory, int64_t offset, bint durable=True) except -1:
-        """Writes `<offset>.snapshot` into `directory`. False, and no file, when `offset` has not moved since the last one.
+        """Writes `<offset>.snapshot` into `directory`. False, and no file, when `offset` is that of the last one.
 
         `offset` is the log end: `map_end_offset`, or more when a segment was rolled to a higher base offset; the state
-        then covers that. With `durable=False` the file may be lost or empty after a power loss, which `load` notices: the
-        state is then rebuilt from an older snapshot and the log.
+        then covers that. With `durable=False` the file may be lost or empty after a power loss, which `load` notices:
+        the state is then rebuilt from an older snapshot and the log.
         """
         if offset < self.map_end_offset:
             raise InvalidArgumentError(f"snapshot at offset {offset}, but the state covers up to {self.map_end_offset}")
@@ -381,7 +383,8 @@ cdef class ProducerStates:
         for i in range(count):
             snapshot_entry(data, i, &entry)
             if entry.producer_id < 0 or self.find(entry.producer_id) != NULL:
-                raise CorruptFileError(f"{os.fsdecode(path)}: producer id {entry.producer_id} is negative or there twice")
+                raise CorruptFileError(
+                    f"{os.fsdecode(path)}: producer id {entry.producer_id} is negative or there twice")
             if is_expired(&entry, now_ms, self.expiration_ms):
                 continue
             e = self.obtain(entry.producer_id)
@@ -468,11 +471,12 @@ cdef class ProducerStates:
             return None
         return kept.last_offset - kept.offset_delta, kept.last_offset, kept.timestamp
 
-    def update_header(self, const uint8_t[::1] header not None, *, int32_t control_type=-1, int32_t coordinator_epoch=-1):
+    def update_header(self, const uint8_t[::1] header not None, *, int32_t control_type=-1,
+                      int32_t coordinator_epoch=-1):
         """Takes over a written batch by its header and advances to its end.
 
-        Returns None, or for a marker that ended a transaction (aborted, producer id, first offset, marker's offset, last
-        stable offset after it).
+        Returns None, or for a marker that ended a transaction (aborted, producer id, first offset, marker's offset,
+        last stable offset after it).
         """
         cdef BatchHeader h
         cdef AbortedTxn done
@@ -485,7 +489,10 @@ cdef class ProducerStates:
         return end == TXN_ABORTED, done.producer_id, done.first_offset, done.last_offset, done.last_stable_offset
 
     def first_unstable_offset(self, int64_t high_watermark) -> int:
-        """The oldest first offset of a transaction that is open, or whose marker is not below `high_watermark`; -1: none."""
+        """The oldest first offset of a transaction that is open, or whose marker is not below `high_watermark`.
+
+        -1 when there is none. `high_watermark` must not go back between calls.
+        """
         return self.first_unstable(high_watermark)
 
 

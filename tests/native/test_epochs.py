@@ -1,8 +1,6 @@
 """The leader-epoch cache: against an oracle, against Kafka's answers, and its file."""
 
-import json
-import os
-from pathlib import Path
+import tempfile
 
 import pytest
 from hypothesis import settings
@@ -11,40 +9,33 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kraft_native.epochs import LeaderEpochCache
 from kraft_native.errors import CorruptFileError, InvalidArgumentError
+from tests.golden import needs_golden, partitions
 from tests.oracle.epochs import Epochs
 
-GOLDEN = Path(os.environ.get("KRAFT_SHARED", Path(__file__).parents[3] / "shared")) / "golden"
 CHECKPOINT = "leader-epoch-checkpoint"
 
 
-def golden_partitions() -> list[str]:
-    return sorted(path.stem for path in (GOLDEN / "log" / "expected").glob("*-*.json"))
-
-
+@needs_golden
 def test_golden_data_is_there():
-    if not GOLDEN.is_dir():
-        pytest.skip(f"no golden data at {GOLDEN}")
-    assert len(golden_partitions()) > 30
+    assert len(partitions()) > 30
 
 
-@pytest.mark.parametrize("partition", golden_partitions())
+@pytest.mark.parametrize("partition", partitions(), ids=str)
 def test_answers_as_kafka_did(partition):
-    expected = json.loads((GOLDEN / "log" / "expected" / f"{partition}.json").read_text())
-    cache = LeaderEpochCache(GOLDEN / "log" / "data" / partition)
+    cache = LeaderEpochCache(partition.directory)
     assert cache.entries(), "every golden partition has an epoch"
-    for query in expected["offset_for_leader_epoch"]:
-        answer = cache.end_offset_for(query["query_epoch"], expected["latest"])
+    for query in partition.expected["offset_for_leader_epoch"]:
+        answer = cache.end_offset_for(query["query_epoch"], partition.expected["latest"])
         assert answer == (query["leader_epoch"], query["end_offset"]), query
     assert cache.latest_epoch == cache.entries()[-1][0]
 
 
-@pytest.mark.parametrize("partition", golden_partitions())
+@pytest.mark.parametrize("partition", partitions(), ids=str)
 def test_writes_kafkas_bytes(partition, tmp_path):
-    original = (GOLDEN / "log" / "data" / partition / CHECKPOINT).read_bytes()
     cache = LeaderEpochCache(tmp_path)
-    for epoch, start in LeaderEpochCache(GOLDEN / "log" / "data" / partition).entries():
+    for epoch, start in LeaderEpochCache(partition.directory).entries():
         cache.assign(epoch, start)
-    assert (tmp_path / CHECKPOINT).read_bytes() == original
+    assert (tmp_path / CHECKPOINT).read_bytes() == (partition.directory / CHECKPOINT).read_bytes()
 
 
 def test_empty(tmp_path):
@@ -53,7 +44,8 @@ def test_empty(tmp_path):
     assert cache.end_offset_for(0, 7) == (-1, -1)
     assert cache.end_offset_for(-1, 7) == (-1, -1)
     assert cache.epoch_at(0) == -1
-    assert cache.truncate_from_end(0) == 0 and cache.truncate_from_start(9) == 0
+    assert cache.truncate_from_end(0) == 0
+    assert cache.truncate_from_start(9) == 0
     assert not (tmp_path / CHECKPOINT).exists()
 
 
@@ -106,12 +98,14 @@ def test_truncate_from_start_is_written_with_the_next_change_or_flush(tmp_path):
     for epoch, start in [(0, 0), (1, 10), (2, 20)]:
         cache.assign(epoch, start)
     assert cache.truncate_from_start(15) == 1
-    assert cache.dirty and len(LeaderEpochCache(tmp_path)) == 3
+    assert cache.dirty
+    assert len(LeaderEpochCache(tmp_path)) == 3
     stale = LeaderEpochCache(tmp_path)
     stale.truncate_from_start(15)
     assert stale.entries() == cache.entries() == [(1, 15), (2, 20)]
     cache.flush()
-    assert not cache.dirty and LeaderEpochCache(tmp_path).entries() == [(1, 15), (2, 20)]
+    assert not cache.dirty
+    assert LeaderEpochCache(tmp_path).entries() == [(1, 15), (2, 20)]
 
 
 class EpochMachine(RuleBasedStateMachine):
@@ -119,8 +113,6 @@ class EpochMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        import tempfile
-
         self.directory = tempfile.TemporaryDirectory()
         self.cache = LeaderEpochCache(self.directory.name)
         self.oracle = Epochs()

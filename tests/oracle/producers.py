@@ -12,7 +12,7 @@ TRANSACTIONAL, CONTROL = 0x10, 0x20
 ABORT, COMMIT = 0, 1
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """Carries Kafka's error code."""
 
     def __init__(self, code: int) -> None:
@@ -82,29 +82,29 @@ class Producers:
         self.map_end = 0
 
     def verify(self, batch: BatchInfo, client: bool) -> BatchInfo | None:
-        """The batch kept for a duplicate, else None; raises Refused."""
+        """The batch kept for a duplicate, else None; raises RefusedError."""
         known = self.by_id.get(batch.producer_id)
         if known is None:
             return None
         if batch.is_marker:
             if batch.producer_epoch < known.epoch:
-                raise Refused(47)
+                raise RefusedError(47)
             if batch.coordinator_epoch < known.coordinator_epoch:
-                raise Refused(52)
+                raise RefusedError(52)
             return None
         if client and batch.producer_epoch == known.epoch:
             for kept in known.batches:
                 if (kept.base_sequence, kept.last_sequence) == (batch.base_sequence, batch.last_sequence):
                     return kept
         if batch.producer_epoch < known.epoch:
-            raise Refused(47)
+            raise RefusedError(47)
         if client:
             last_sequence = known.last()[0]
             expected = 0 if batch.producer_epoch > known.epoch else (last_sequence + 1) % 2**31
             if batch.base_sequence != expected:
-                raise Refused(45)
+                raise RefusedError(45)
         if known.txn_first >= 0 and not batch.transactional:
-            raise Refused(48)
+            raise RefusedError(48)
         return None
 
     def update(self, batch: BatchInfo) -> tuple[bool, int, int, int, int] | None:
