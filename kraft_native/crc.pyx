@@ -6,7 +6,7 @@ that `checksum(b, checksum(a)) == checksum(a + b)`.
 """
 
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, strcmp
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
@@ -48,10 +48,12 @@ cdef uint32_t crc_argument(object value, str name) except? 0:
 
 
 cdef const Kernel* kernel_named(str name) except NULL:
+    cdef bytes wanted = name.encode()
     cdef const Kernel* kernel
+    cdef int i
     for i in range(kernel_count):
         kernel = kernel_table[i]
-        if kernel.name == name.encode() and kernel.runs_here():
+        if strcmp(kernel.name, wanted) == 0 and kernel.runs_here():
             return kernel
     raise InvalidArgumentError(f"kernel is {name!r}, allowed is one of {', '.join(kernels())}")
 
