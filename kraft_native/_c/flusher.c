@@ -6,10 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 enum step_kind { STEP_NOTHING, STEP_FILE, STEP_DIRECTORY };
+/* Limits of `hold` in nanoseconds. */
+#define HOLD_NS_MIN 250000
+#define HOLD_NS_MAX 1000000
+
 enum place { PLACE_NOWHERE, PLACE_GATHERING, PLACE_READY };
 
 /* One call to make. When it and all steps before it are done, everything below `end` is durable. */
@@ -43,6 +48,8 @@ typedef struct log_state {
     int64_t wanted_end;     /* somebody asked for durability to here */
     int64_t queued_bytes;
     int64_t deadline_ns;    /* of gathering */
+    int64_t hold_until_ns;  /* after a slow round: see `hold` */
+    int64_t hold_bytes;
     int event_fd;
     int waiters;
     unsigned resets;
@@ -61,7 +68,7 @@ struct kf_flusher {
     kf_sync_directory_fn sync_directory;
     int64_t bytes_trigger;
     int64_t linger_ns;
-    queue gathering; /* in order of deadline, because all linger equally long */
+    queue gathering; /* in order of deadline */
     queue ready;     /* first come, first served */
     log_state *registered; /* every handle, in no order */
     unsigned fork_generation;
@@ -90,10 +97,6 @@ static int64_t now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static struct timespec timespec_of(int64_t ns) {
-    return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-}
-
 static int init_condition(pthread_cond_t *condition) {
     pthread_condattr_t attributes;
     int error = pthread_condattr_init(&attributes);
@@ -104,15 +107,17 @@ static int init_condition(pthread_cond_t *condition) {
     return error;
 }
 
-/* ---- queues ---- */
-
-static queue *queue_at(kf_flusher *flusher, enum place place) {
-    return place == PLACE_READY ? &flusher->ready : &flusher->gathering;
+/* Whether the deadline passed. */
+static bool wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t deadline_ns) {
+    struct timespec deadline = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
+    return pthread_cond_timedwait(condition, lock, &deadline) == ETIMEDOUT;
 }
+
+/* ---- queues ---- */
 
 static void leave_queue(log_state *log) {
     if (log->place == PLACE_NOWHERE) return;
-    queue *q = queue_at(log->flusher, log->place);
+    queue *q = log->place == PLACE_READY ? &log->flusher->ready : &log->flusher->gathering;
     if (log->previous) log->previous->next = log->next;
     else q->head = log->next;
     if (log->next) log->next->previous = log->previous;
@@ -123,11 +128,17 @@ static void leave_queue(log_state *log) {
 
 static void enter_queue(log_state *log, enum place place) {
     leave_queue(log);
-    queue *q = queue_at(log->flusher, place);
-    log->previous = q->tail;
-    if (q->tail) q->tail->next = log;
+    queue *q = place == PLACE_READY ? &log->flusher->ready : &log->flusher->gathering;
+    log_state *before = q->tail; /* nearly always the right one: all linger equally long, only holds are shorter */
+    if (place == PLACE_GATHERING)
+        while (before && before->deadline_ns > log->deadline_ns) before = before->previous;
+    log_state *after = before ? before->next : q->head;
+    log->previous = before;
+    log->next = after;
+    if (before) before->next = log;
     else q->head = log;
-    q->tail = log;
+    if (after) after->previous = log;
+    else q->tail = log;
     log->place = place;
 }
 
@@ -138,17 +149,28 @@ static void wake_thread(kf_flusher *flusher) {
     }
 }
 
+static void gather_until(log_state *log, int64_t deadline_ns) {
+    log->deadline_ns = deadline_ns;
+    enter_queue(log, PLACE_GATHERING);
+    if (log->flusher->gathering.head == log) wake_thread(log->flusher); /* it may sleep for longer */
+}
+
 /* Puts a log with queued steps where it belongs. */
 static void place_log(log_state *log) {
     kf_flusher *flusher = log->flusher;
     if (log->place == PLACE_READY || log->queued.count == 0) return;
+    if (log->hold_until_ns) {
+        if (log->queued_bytes < log->hold_bytes && now_ns() < log->hold_until_ns) {
+            if (log->place == PLACE_NOWHERE) gather_until(log, log->hold_until_ns);
+            return;
+        }
+        log->hold_until_ns = 0;
+    }
     if (flusher->linger_ns == 0 || log->queued_bytes >= flusher->bytes_trigger || log->wanted_end > log->taken_end) {
         enter_queue(log, PLACE_READY);
         wake_thread(flusher);
     } else if (log->place == PLACE_NOWHERE) {
-        log->deadline_ns = now_ns() + flusher->linger_ns;
-        enter_queue(log, PLACE_GATHERING);
-        if (flusher->gathering.head == log) wake_thread(flusher); /* it may sleep without a deadline */
+        gather_until(log, now_ns() + flusher->linger_ns);
     }
 }
 
@@ -227,6 +249,22 @@ static int run_step(kf_flusher *flusher, step s) {
     return result < 0 ? -result : 0;
 }
 
+/* With a slow disk it pays to let those that a round has just acknowledged submit again before the next one. A writer
+ * with a fixed number of records in flight would otherwise stay split for ever into one half that is being flushed
+ * and one that waits: two flushes for what one could carry. So the next round is held until as many bytes have come
+ * as went, but for a quarter of the last round's time at most. The quarter of a fast disk is too short for that. */
+static void hold(log_state *log, int64_t round_ns, int64_t round_bytes) {
+    int64_t pause_ns = round_ns / 4;
+    if (pause_ns < HOLD_NS_MIN) return;
+    log->hold_until_ns = now_ns() + (pause_ns > HOLD_NS_MAX ? HOLD_NS_MAX : pause_ns);
+    log->hold_bytes = log->queued_bytes + round_bytes;
+    if (log->hold_bytes > log->flusher->bytes_trigger) log->hold_bytes = log->flusher->bytes_trigger;
+    if (log->place == PLACE_READY) {
+        leave_queue(log);
+        place_log(log);
+    }
+}
+
 /* One round of one log. Called and left with the lock held; `running` keeps the handle alive meanwhile. */
 static void run_round(kf_flusher *flusher, log_state *log) {
     leave_queue(log);
@@ -238,6 +276,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
     log->taken_end = log->submitted_end;
     log->running = true;
     int error = 0;
+    int64_t busy_ns = -flusher->statistics.busy_ns;
     for (log->step_index = 0; log->step_index < log->round.count && !error; log->step_index++) {
         step current = log->round.items[log->step_index];
         error = run_step(flusher, current);
@@ -261,6 +300,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
     if (!error) {
         flusher->statistics.flushes++;
         flusher->statistics.bytes += bytes;
+        hold(log, busy_ns + flusher->statistics.busy_ns, bytes);
     }
     tell(log); /* for those who wait for the end of the round: forget, unregister */
 }
@@ -274,6 +314,7 @@ static void promote_due(kf_flusher *flusher) {
 
 static void *run_thread(void *argument) {
     kf_flusher *flusher = argument;
+    prctl(PR_SET_TIMERSLACK, 1000UL); /* of the default 50 us half a short linger would be lost */
     pthread_mutex_lock(&flusher->lock);
     for (;;) {
         promote_due(flusher);
@@ -284,8 +325,7 @@ static void *run_thread(void *argument) {
         if (flusher->stopping) break;
         flusher->sleeping = true;
         if (flusher->gathering.head) {
-            struct timespec deadline = timespec_of(flusher->gathering.head->deadline_ns);
-            pthread_cond_timedwait(&flusher->work, &flusher->lock, &deadline);
+            wait_until(&flusher->work, &flusher->lock, flusher->gathering.head->deadline_ns);
         } else {
             pthread_cond_wait(&flusher->work, &flusher->lock);
         }
@@ -485,8 +525,8 @@ int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_n
     if (forked(flusher)) return -ECHILD;
     if (kf_flush_durable(handle) >= end_offset) return 0;
     int64_t deadline_ns = timeout_ns < 0 ? 0 : now_ns() + timeout_ns;
-    struct timespec deadline = timespec_of(deadline_ns);
-    int result = 0, timed_out = 0;
+    int result = 0;
+    bool timed_out = false;
     pthread_mutex_lock(&flusher->lock);
     unsigned resets = log->resets;
     if (end_offset > log->wanted_end) log->wanted_end = end_offset;
@@ -501,7 +541,7 @@ int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_n
         else if (timed_out) result = -ETIMEDOUT;
         if (result < 0) break;
         if (timeout_ns < 0) pthread_cond_wait(&log->moved, &flusher->lock);
-        else timed_out = pthread_cond_timedwait(&log->moved, &flusher->lock, &deadline) == ETIMEDOUT;
+        else timed_out = wait_until(&log->moved, &flusher->lock, deadline_ns);
     }
     log->waiters--;
     pthread_mutex_unlock(&flusher->lock);
