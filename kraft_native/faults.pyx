@@ -9,8 +9,9 @@
     for event in trace.events(): ...
 
 Both see every operation that goes through `fileio`, of every thread of the process, and nothing else: other
-libraries' files and the shared page of `live` are invisible. While no trace and no plan is active the engine pays one predictable
-branch per system call. For tests of code that embeds the engine; not for production.
+libraries' files and the shared page of `live` are invisible. While no trace and no plan is
+active the engine pays one predictable branch per system call. For tests of code that embeds the engine; not for
+production.
 """
 
 import errno
@@ -91,8 +92,8 @@ cdef class Trace:
 
     `under`: only those on paths that start with it (a rename counts by its source). A write is recorded with its bytes
     when it returned; a flush twice, when it began and when it returned, because it covers what was written before the
-    first and promises it only after the second. Use as a context manager, once; one trace can be active at a time. Starting,
-    stopping, marking and reading are for threads that hold the GIL; the recorded operations may be of any thread.
+    first and promises it only after the second. Use as a context manager, once; one trace can be active at a time.
+    Starting, stopping, marking and reading are for threads that hold the GIL; recorded operations may be of any.
     """
 
     def __cinit__(self, under=""):
@@ -240,5 +241,5 @@ def fail_at(int64_t k, *, int error=errno.EIO, kinds=MUTATIONS, under="", suffix
 
 
 def count_operations(*, kinds=MUTATIONS, under="", suffix="") -> Plan:
-    """A plan that fails nothing; `seen` tells how many operations the code under it does: the range of k for `fail_at`."""
+    """A plan that fails nothing; `seen` tells how many operations there were: the range of k for `fail_at`."""
     return make_plan(0, 0, 0, False, kinds, under, suffix)

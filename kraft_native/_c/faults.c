@@ -55,7 +55,8 @@ static void record(const kf_event *event, const char *path, int op, int begun, i
     size_t data_size = op == KF_WRITE && result > 0 ? (size_t)result : 0;
     if (trace->out_of_memory ||
         !grow((void **)&trace->entries, &trace->capacity, trace->count, 1, sizeof(kf_entry)) ||
-        !grow((void **)&trace->bytes, &trace->bytes_capacity, trace->bytes_used, path_size + path2_size + data_size, 1)) {
+        !grow((void **)&trace->bytes, &trace->bytes_capacity, trace->bytes_used,
+              path_size + path2_size + data_size, 1)) {
         trace->out_of_memory = 1;
         return;
     }

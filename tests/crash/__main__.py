@@ -1,0 +1,130 @@
+"""Runs the crash kit long: `python -m tests.crash --help`."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from .failing import FaultReport, run_failing
+from .flips import DamageReport, DamageRun, read_state
+from .promises import Observed
+from .reference import FLAWS, ReferenceLog
+from .runner import Report, Runner, scratch_directory
+from .subject import DURABILITIES, Subject
+from .workload import Workload, record
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("what", choices=("states", "failing", "damage", "all"), nargs="?", default="all")
+    parser.add_argument("--subject", default="log", help="log, or reference (with --flaw)")
+    parser.add_argument("--flaw", choices=sorted(FLAWS), action="append", default=[])
+    parser.add_argument("--durability", choices=DURABILITIES, action="append")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed")
+    parser.add_argument("--seeds", type=int, default=4, help="how many seeds per durability class")
+    parser.add_argument("--steps", type=int, default=60, help="steps of a workload")
+    parser.add_argument("--random", type=int, default=8, help="random states per crash point")
+    parser.add_argument("--bound", type=int, default=1 << 40, help="states per workload at most")
+    parser.add_argument("--every", type=int, default=1, help="only each n-th crash point, failing call or byte")
+    parser.add_argument("--seconds", type=float, default=600.0, help="begin no new workload after so long")
+    parser.add_argument("--show", type=int, default=10, help="broken promises to print")
+    return parser.parse_args()
+
+
+def subject_of(arguments: argparse.Namespace) -> Subject:
+    if arguments.subject == "reference":
+        return ReferenceLog(*arguments.flaw)
+    from .engine import EngineLog
+    return EngineLog()
+
+
+def run_states(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:
+    total = Report()
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+        for durability in arguments.durability or DURABILITIES:
+            if time.monotonic() > deadline:
+                break
+            begun = time.monotonic()
+            with scratch_directory() as top:
+                recording = record(subject, Path(top), durability, seed, arguments.steps)
+                report = Runner(subject, recording, random_count=arguments.random, bound=arguments.bound,
+                                every=arguments.every).run()
+            total.add(report)
+            print(f"states   {durability:12} seed {seed:3}: {len(recording.events):5} events, {report.points:4} crash "
+                  f"points, {report.states:6} states of {report.generated:6}, {len(report.broken)} broken, "
+                  f"{time.monotonic() - begun:5.1f} s", flush=True)
+    for (durability, crash), count in sorted(total.tried.items()):
+        print(f"states   {durability:12} {crash:10}: {count:7}")
+    return finish("states", total.states, [str(broken) for broken in total.broken], arguments.show)
+
+
+def run_faults(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:
+    total = FaultReport()
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+        for durability in arguments.durability or DURABILITIES:
+            if time.monotonic() > deadline:
+                break
+            begun = time.monotonic()
+            report = run_failing(subject, durability, seed, arguments.steps, every=arguments.every)
+            total.add(report)
+            print(f"failing  {durability:12} seed {seed:3}: {report.tried.total():6} runs, "
+                  f"{len(report.broken)} broken, {time.monotonic() - begun:5.1f} s", flush=True)
+    for label, count in total.tried.items():
+        print(f"failing  {label:32}: {count:7}")
+    return finish("failing", total.tried.total(), total.broken, arguments.show)
+
+
+def run_damage(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:
+    total = DamageReport()
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+        for clean in (True, False):
+            if time.monotonic() > deadline:
+                break
+            begun = time.monotonic()
+            with scratch_directory() as top:
+                run = damage_run(subject, Path(top), seed, arguments.steps // 3, clean=clean)
+                report = run.run(every=arguments.every)
+            total.add(report)
+            print(f"damage   {'clean' if clean else 'killed':12} seed {seed:3}: {report.tried:6} damages, "
+                  f"{len(report.broken)} broken, {time.monotonic() - begun:5.1f} s", flush=True)
+    for (kind, outcome), count in sorted(total.outcomes.items()):
+        print(f"damage   {kind:28} {outcome:14}: {count:7}")
+    return finish("damage", total.tried, total.broken, arguments.show)
+
+
+def damage_run(subject: Subject, top: Path, seed: int, steps: int, *, clean: bool) -> DamageRun:
+    """Damages of a small log, closed cleanly or left as by kill -9."""
+    directory = top / "log"
+    directory.mkdir()
+    workload = Workload(subject, directory, "page-cache", seed, lambda _: None)
+    history = workload.history
+    if clean:
+        workload.run(steps)
+        state = read_state(directory)
+    else:
+        workload.run_steps(steps)
+        state = read_state(directory)
+        workload.session.close()
+    return DamageRun(subject, state, Observed(history.starts[-1], history.ends[-1], history.content()))
+
+
+def finish(what: str, tried: int, broken: list[str], show: int) -> int:
+    for line in broken[:show]:
+        print(f"BROKEN   {line}")
+    print(f"{what}: {tried} tried, {len(broken)} broken promises")
+    return len(broken)
+
+
+def main() -> int:
+    arguments = parse()
+    subject = subject_of(arguments)
+    deadline = time.monotonic() + arguments.seconds
+    broken = 0
+    for name, run in (("states", run_states), ("failing", run_faults), ("damage", run_damage)):
+        if arguments.what in (name, "all"):
+            broken += run(arguments, subject, deadline)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""The k-th file operation of a workload fails, for every k: what was acknowledged stays, nothing else is believed."""
+
+import errno
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kraft_native.errors import KraftError, StorageError
+from kraft_native.faults import MUTATIONS, Plan, Trace, count_operations, fail_at
+from kraft_native.fileio import open_descriptors
+
+from .promises import History, Progress, judge
+from .runner import check_open, probe_batch, scratch_directory
+from .subject import Subject
+from .workload import Workload
+
+# A failure of these means that bytes may be lost: the log must refuse further writes.
+FATAL_KINDS = ("write", "truncate", "datasync", "sync", "sync_directory")
+
+
+class FaultKind(NamedTuple):
+    label: str
+    error: int
+    short_bytes: int = 0
+    persistent: bool = False
+    kinds: frozenset[str] = MUTATIONS
+
+    def plan(self, k: int, under: Path) -> Plan:
+        return fail_at(k, error=self.error, short_bytes=self.short_bytes, persistent=self.persistent, kinds=self.kinds,
+                       under=under)
+
+
+WRITES = frozenset({"write"})
+FAULTS = (
+    FaultKind("EIO", errno.EIO),
+    FaultKind("ENOSPC", errno.ENOSPC),
+    FaultKind("dead disk", errno.EIO, persistent=True),
+    FaultKind("short write of 1, then ENOSPC", errno.ENOSPC, short_bytes=1, kinds=WRITES),
+    FaultKind("short write of 70, then full disk", errno.ENOSPC, short_bytes=70, persistent=True, kinds=WRITES),
+    FaultKind("short write of 30", 0, short_bytes=30, kinds=WRITES),
+)
+
+
+@dataclass(slots=True)
+class FaultReport:
+    tried: Counter[str] = field(default_factory=Counter)        # by fault
+    outcomes: Counter[str] = field(default_factory=Counter)     # "refused" or "carried on"
+    broken: list[str] = field(default_factory=list)
+
+    def add(self, other: "FaultReport") -> None:
+        self.tried.update(other.tried)
+        self.outcomes.update(other.outcomes)
+        self.broken.extend(other.broken)
+
+
+def run_failing(subject: Subject, durability: str, seed: int, steps: int, *, every: int = 1,
+                faults: tuple[FaultKind, ...] = FAULTS) -> FaultReport:
+    """All faults at every k-th operation with k % every == 0."""
+    report = FaultReport()
+    for fault in faults:
+        with scratch_directory() as scratch:
+            total = count(subject, Path(scratch), durability, seed, steps, fault)
+        for k in range(1 + (every - 1) // 2, total + 1, every):
+            with scratch_directory() as scratch:
+                broken = Attempt(subject, Path(scratch), durability, seed, steps, fault, k).run(report)
+            report.tried[fault.label] += 1
+            label = f"{subject.name} {durability} seed {seed}: {fault.label} at operation {k} of {total}"
+            report.broken.extend(f"{label}: {what}" for what in broken)
+    return report
+
+
+def count(subject: Subject, top: Path, durability: str, seed: int, steps: int, fault: FaultKind) -> int:
+    directory = top / "log"
+    directory.mkdir()
+    with count_operations(kinds=fault.kinds, under=directory) as counter:
+        Workload(subject, directory, durability, seed, lambda _: None).run(steps)
+    return counter.seen
+
+
+class Attempt:
+    """One workload with one fault, and the checks after it."""
+
+    def __init__(self, subject: Subject, top: Path, durability: str, seed: int, steps: int, fault: FaultKind, k: int):
+        self.subject = subject
+        self.directory = top / "log"
+        self.durability = durability
+        self.seed = seed
+        self.steps = steps
+        self.fault = fault
+        self.k = k
+        self.progress = Progress()
+        self.workload: Workload | None = None
+
+    def run(self, report: FaultReport) -> list[str]:
+        self.directory.mkdir()
+        before = open_descriptors()
+        try:
+            with self.fault.plan(self.k, self.directory):
+                failure = self.work()
+                report.outcomes["carried on" if failure is None else "refused"] += 1
+                broken = self.check_session(failure)
+            if open_descriptors() != before:
+                broken.append(f"{open_descriptors() - before} descriptors were left open")
+            history = self.workload.history if self.workload else History()
+            return broken or check_open(self.subject, self.directory, history, self.progress, killed=True)
+        except Exception as error:  # noqa: BLE001 - whatever else the log raises is a promise broken: it is reported
+            if self.workload is not None and self.workload.opened:
+                self.workload.session.abandon()
+            return [f"{type(error).__name__}: {error}"]
+
+    def work(self) -> KraftError | None:
+        """Runs until a step fails; tells with what. Keeps in `fatal` the first failed call that may lose bytes."""
+        failure = None
+        with Trace(self.directory) as trace:
+            try:
+                self.workload = Workload(self.subject, self.directory, self.durability, self.seed, self.progress.take)
+                self.workload.run(self.steps)
+            except KraftError as error:
+                failure = error
+        failed = [event for event in trace.events() if event.error == self.fault.error and self.fault.error]
+        self.fatal = next((event for event in failed if event.kind in FATAL_KINDS
+                           and not self.subject.ignores(event.path)), None)
+        return failure
+
+    def check_session(self, failure: KraftError | None) -> list[str]:
+        """What the log that met the fault does next; closes it."""
+        broken: list[str] = []
+        if failure is None:
+            return [f"nobody was told that {self.fatal!r}"] if self.fatal else []
+        if not isinstance(failure, StorageError) and failure.code != StorageError.code:
+            broken.append(f"the failure is told as {failure!r}")
+        if self.workload is None or not self.workload.opened:
+            return broken
+        session = self.workload.session
+        if self.fatal:
+            try:
+                session.append(probe_batch(0))
+                broken.append(f"the log took an append after {self.fatal!r}")
+            except KraftError as error:
+                if error.code != StorageError.code:
+                    broken.append(f"an append after the failure is refused with {error!r}")
+        broken += judge(self.workload.history, self.progress, session.observe(), killed=True)
+        self.workload.opened = False
+        with suppress(KraftError):      # a close that cannot flush says so; it must leave no descriptor
+            session.close()
+        return broken

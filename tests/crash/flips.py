@@ -1,0 +1,180 @@
+"""Damage to a small log that nobody writes to: every byte flipped, every length cut, and what a reader is told.
+
+A flip is harmless when everything is served as it was; told when what is missing is reported and all else is served;
+everything else is a broken promise. The leader epoch of a batch lies outside its CRC: a served batch that differs only
+there is counted apart.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kraft_native.errors import KraftError
+from kraft_native.fileio import open_descriptors
+
+from .disk import Content, State
+from .promises import Batch, Observed
+from .runner import scratch_directory
+from .subject import Subject
+
+EPOCH = slice(12, 16)       # of a batch: its leader epoch
+
+
+@dataclass(slots=True)
+class DamageReport:
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)     # (file, outcome) -> count
+    broken: list[str] = field(default_factory=list)
+
+    def add(self, other: "DamageReport") -> None:
+        self.outcomes.update(other.outcomes)
+        self.broken.extend(other.broken)
+
+    @property
+    def tried(self) -> int:
+        return self.outcomes.total()
+
+
+def read_state(directory: Path) -> State:
+    """A real directory as a `State`, whole contents."""
+    files = {}
+    for path in directory.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            files[str(path.relative_to(directory))] = Content(data, len(data))
+    directories = (str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_dir())
+    return State(files, frozenset(directories))
+
+
+def flips(state: State, every: int) -> Iterator[tuple[str, str, State]]:
+    """One bit of one byte, then all bits of it, for each byte of each file. (file, label, state)."""
+    number = 0
+    for path, content in sorted(state.files.items()):
+        for position in range(content.size):
+            for mask in (1 << (position % 8), 0xFF):
+                number += 1
+                if number % every:
+                    continue
+                data = bytearray(content.data)
+                data[position] ^= mask
+                changed = {**state.files, path: Content(bytes(data), content.size)}
+                yield path, f"{path} byte {position} xor {mask:#04x}", State(changed, state.directories)
+
+
+def cuts(state: State, every: int) -> Iterator[tuple[str, str, State]]:
+    """Each file cut to each shorter length, and removed."""
+    number = 0
+    for path, content in sorted(state.files.items()):
+        for size in range(content.size):
+            number += 1
+            if number % every == 0:
+                changed = {**state.files, path: Content(content.data[:size], size)}
+                yield path, f"{path} cut to {size}", State(changed, state.directories)
+        left = {name: kept for name, kept in state.files.items() if name != path}
+        yield path, f"{path} removed", State(left, state.directories)
+
+
+def kind_of(path: str) -> str:
+    """Groups files for the report: by suffix where they are numbered."""
+    name = Path(path)
+    return name.suffix if name.stem.isdigit() else name.name
+
+
+class DamageRun:
+    """Opens each damaged copy of `state` and judges what it serves against `wanted`, what the whole log serves."""
+
+    def __init__(self, subject: Subject, state: State, wanted: Observed, durability: str = "page-cache"):
+        self.subject = subject
+        self.state = state
+        self.wanted = wanted
+        self.durability = durability
+        self.by_base = {batch.base: batch for batch in wanted.batches}
+        self.report = DamageReport()
+
+    def run(self, *, every: int = 1) -> DamageReport:
+        with scratch_directory() as scratch:
+            for damages in (flips(self.state, every), cuts(self.state, every)):
+                for path, label, state in damages:
+                    self.try_state(Path(scratch) / "log", path, label, state)
+        return self.report
+
+    def try_state(self, directory: Path, path: str, label: str, state: State) -> None:
+        directory.mkdir()
+        before = open_descriptors()
+        try:
+            state.write_to(directory)
+            outcome = self.outcome(directory, path, label)
+            if open_descriptors() != before:
+                self.report.broken.append(f"{label}: {open_descriptors() - before} descriptors were left open")
+        except Exception as error:  # noqa: BLE001 - whatever else the log raises is a promise broken: it is reported
+            outcome = "crashed"
+            self.report.broken.append(f"{label}: {type(error).__name__}: {error}")
+        finally:
+            shutil.rmtree(directory)
+        self.report.outcomes[kind_of(path), outcome] += 1
+
+    def outcome(self, directory: Path, path: str, label: str) -> str:
+        try:
+            session = self.subject.open(directory, self.durability)
+        except KraftError as error:
+            self.report.broken.append(f"{label}: open is refused: {error}")
+            return "refused"
+        try:
+            seen = session.observe()
+        finally:
+            session.close()
+        if seen == self.wanted:
+            return "exact"
+        wrong = [batch for batch in seen.batches if not self.is_right(batch)]
+        if wrong:
+            self.report.broken.append(f"{label}: wrong bytes are served at offset {wrong[0].base}")
+            return "wrong"
+        lost = self.lost(seen)
+        if lost:
+            untold = [batch for batch in lost if not told(seen, batch)]
+            if untold:
+                self.report.broken.append(f"{label}: batch {untold[0].base} is missing without a word")
+                return "missing"
+            beyond = self.beyond_damage(path, lost)
+            if beyond:
+                self.report.broken.append(f"{label}: {beyond} sound batches are not served")
+                return "too much lost"
+            return "told"
+        if (seen.start, seen.end) != (self.wanted.start, self.wanted.end):
+            self.report.broken.append(f"{label}: the log is {seen.start}..{seen.end} and was "
+                                      f"{self.wanted.start}..{self.wanted.end}")
+            return "bounds"
+        return "epoch" if seen.batches != self.wanted.batches else "told"
+
+    def is_right(self, batch: Batch) -> bool:
+        """The same records at the same offsets; the leader epoch may differ."""
+        wanted = self.by_base.get(batch.base)
+        if wanted is None or batch.last != wanted.last or len(batch.data) != len(wanted.data):
+            return False
+        return without_epoch(batch) == without_epoch(wanted)
+
+    def lost(self, seen: Observed) -> list[Batch]:
+        served = {batch.base for batch in seen.batches}
+        return [batch for batch in self.wanted.batches if batch.base not in served]
+
+    def beyond_damage(self, path: str, lost: list[Batch]) -> int:
+        """How many batches are missing besides those that one damaged place can have destroyed.
+
+        One byte destroys one batch, or two when it makes the length of the first swallow the start of the second;
+        a cut or removed segment destroys its own. Other files destroy nothing.
+        """
+        if not path.endswith(".log"):
+            return len(lost)
+        base = int(Path(path).stem)
+        bases = [int(Path(name).stem) for name in self.state.files if name.endswith(".log")]
+        end = min((other for other in bases if other > base), default=self.wanted.end)
+        return sum(not base <= batch.base < end for batch in lost)
+
+
+def without_epoch(batch: Batch) -> bytes:
+    return batch.data[:EPOCH.start] + batch.data[EPOCH.stop:]
+
+
+def told(seen: Observed, batch: Batch) -> bool:
+    return any(gap.first <= batch.base and batch.last < gap.next for gap in seen.gaps)

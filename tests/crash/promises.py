@@ -1,0 +1,207 @@
+"""What a log promises to hold after a crash, and the judgement of what it holds (docs/internals/crash-kit.md).
+
+A workload's history is a row of versions: the content after each operation. A batch lives from the version that
+appended it until the version that cut it off. A crash happens while version `begun` is being made and version `done`
+was acknowledged; `floors` are the promises of durability given until then.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+NEVER = 1 << 62
+
+
+class Batch(NamedTuple):
+    base: int
+    last: int
+    data: bytes
+
+
+class Gap(NamedTuple):
+    """Offsets that the log says it cannot serve."""
+
+    first: int
+    next: int
+
+
+class Floor(NamedTuple):
+    """Version `version` will not be undone, and its batches below offset `end` will be there, after any power loss."""
+
+    version: int
+    end: int
+
+
+# Marks that a workload puts into the trace.
+class Begin(NamedTuple):
+    version: int
+
+
+class Done(NamedTuple):
+    version: int
+
+
+@dataclass(slots=True)
+class Life:
+    batch: Batch
+    born: int
+    died: int = NEVER
+
+
+@dataclass(slots=True)
+class Observed:
+    """What an opened log serves."""
+
+    start: int
+    end: int
+    batches: list[Batch]
+    gaps: list[Gap] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Progress:
+    """The marks up to a point of the trace, summed up."""
+
+    begun: int = 0
+    done: int = 0
+    floors: tuple[Floor, ...] = ()
+    marks: int = 0
+
+    def take(self, mark: object) -> None:
+        self.marks += 1
+        if isinstance(mark, Begin):
+            self.begun = mark.version
+        elif isinstance(mark, Done):
+            self.done = mark.version
+        elif isinstance(mark, Floor):
+            left = tuple(f for f in self.floors if not (f.version <= mark.version and f.end <= mark.end))
+            self.floors = (*left, mark)
+
+    def copy(self) -> "Progress":
+        return Progress(self.begun, self.done, self.floors, self.marks)
+
+
+class History:
+    """Versions of a log's content, as the workload's own model of it says. Version 0 is the empty log."""
+
+    def __init__(self) -> None:
+        self.lives: list[Life] = []
+        self.starts = [0]
+        self.ends = [0]
+        self.alive: list[Life] = []
+        self.by_data: dict[bytes, Life] = {}
+
+    @property
+    def version(self) -> int:
+        return len(self.starts) - 1
+
+    def step(self, start: int, end: int) -> int:
+        self.starts.append(start)
+        self.ends.append(end)
+        return self.version
+
+    def append(self, batches: list[Batch]) -> int:
+        version = self.step(self.starts[-1], batches[-1].last + 1)
+        for batch in batches:
+            if batch.data in self.by_data:
+                raise AssertionError("a workload must not append the same bytes twice")
+            life = Life(batch, version)
+            self.by_data[batch.data] = life
+            self.lives.append(life)
+            self.alive.append(life)
+        return version
+
+    def truncate(self, offset: int) -> int:
+        """Batches that reach `offset` are cut off whole; the log ends at `offset`."""
+        version = self.version + 1
+        while self.alive and self.alive[-1].batch.last >= offset:
+            self.alive.pop().died = version
+        return self.step(min(self.starts[-1], offset), offset)
+
+    def restart_at(self, offset: int) -> int:
+        """Truncate fully and start at `offset`."""
+        version = self.version + 1
+        for life in self.alive:
+            life.died = version
+        self.alive = []
+        return self.step(offset, offset)
+
+    def move_start(self, start: int) -> int:
+        return self.step(start, self.ends[-1])
+
+    def content(self) -> list[Batch]:
+        """What the newest version serves."""
+        return [life.batch for life in self.alive if life.batch.last >= self.starts[-1]]
+
+
+def judge(history: History, progress: Progress, seen: Observed, *, killed: bool) -> list[str]:
+    """The promises that `seen` breaks, in words; empty when none. `killed`: the process died, the machine did not."""
+    floors = (Floor(progress.done, NEVER),) if killed else progress.floors
+    oldest = max((floor.version for floor in floors), default=0)
+    newest = max(progress.begun, progress.done)
+    return [
+        *judge_bounds(history, seen, oldest, newest, killed),
+        *judge_served(history, seen, oldest, newest),
+        *judge_order(seen),
+        *judge_floors(history, seen, floors, newest),
+    ]
+
+
+def judge_bounds(history: History, seen: Observed, oldest: int, newest: int, killed: bool) -> list[str]:
+    starts = history.starts[oldest:newest + 1]
+    broken = []
+    if not min(starts) <= seen.start <= max(starts):
+        broken.append(f"log start {seen.start} outside {min(starts)}..{max(starts)}")
+    ends = history.ends[oldest:newest + 1]
+    lowest = min(ends) if killed else 0
+    if not lowest <= seen.end <= max(ends):
+        broken.append(f"log end {seen.end} outside {lowest}..{max(ends)}")
+    return broken
+
+
+def judge_served(history: History, seen: Observed, oldest: int, newest: int) -> list[str]:
+    """Everything served was appended as it is, and one version held all of it."""
+    broken = []
+    first, last = oldest, newest
+    for batch in seen.batches:
+        life = history.by_data.get(batch.data)
+        if life is None or life.batch != batch:
+            broken.append(f"served bytes at offset {batch.base} that were never appended there")
+        elif life.born > newest:
+            broken.append(f"served batch {batch.base} of an append that had not begun")
+        else:
+            first, last = max(first, life.born), min(last, life.died - 1)
+    if not broken and first > last:
+        broken.append("served batches that were cut off together with batches that replaced them, "
+                      f"or what an acknowledged truncation had removed (versions {first} > {last})")
+    return broken
+
+
+def judge_order(seen: Observed) -> list[str]:
+    """Offsets rise, and what is missing between them is told."""
+    broken = []
+    at = seen.start
+    reported = {gap.first: gap.next for gap in seen.gaps}
+    for batch in [*seen.batches, Batch(seen.end, seen.end, b"")]:
+        while at < batch.base and at in reported and reported[at] > at:
+            at = reported[at]
+        if at < batch.base:
+            broken.append(f"offsets {at} to {batch.base - 1} are missing without a word")
+        elif at > batch.base and not (batch.base < seen.start <= batch.last and at == seen.start):
+            broken.append(f"batch {batch.base} after offset {at}")
+        at = batch.last + 1
+    return broken
+
+
+def judge_floors(history: History, seen: Observed, floors: tuple[Floor, ...], newest: int) -> list[str]:
+    served = {batch.data for batch in seen.batches}
+    broken = []
+    for floor in floors:
+        start = max(history.starts[floor.version:newest + 1])
+        for life in history.lives:
+            batch = life.batch
+            if life.born > floor.version or life.died <= newest or batch.last >= floor.end or batch.last < start:
+                continue
+            if batch.data not in served:
+                broken.append(f"promised batch {batch.base}..{batch.last} is not served "
+                              f"(version {floor.version}, end {floor.end})")
+    return broken

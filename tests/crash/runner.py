@@ -1,0 +1,207 @@
+"""Tries the crash states of a recorded workload: makes each real, opens the log in it, and judges what it holds."""
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from kraft_native.fileio import open_descriptors
+from kraft_native.records import BatchBuilder
+
+from .disk import Choice, Disk, State
+from .promises import Batch, History, Observed, Progress, judge
+from .states import Found, killed_states, power_loss_states
+from .subject import Session, Subject
+from .workload import BASE_TIME_MS, Recording
+
+MEMORY_DIRECTORY = Path("/dev/shm")
+
+
+def scratch_directory() -> tempfile.TemporaryDirectory[str]:
+    """In memory where the system has such a place: the kit makes many thousands of files."""
+    directory = MEMORY_DIRECTORY if MEMORY_DIRECTORY.is_dir() else None
+    return tempfile.TemporaryDirectory(prefix="kraft-crash-", dir=directory)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A broken promise: where the crash was, what was left, and what is wrong."""
+
+    subject: str
+    durability: str
+    seed: int
+    event: int
+    label: str
+    what: tuple[str, ...]
+    state: State
+
+    def __str__(self) -> str:
+        files = " ".join(f"{path}:{content.size}" for path, content in sorted(self.state.files.items()))
+        return (f"{self.subject} {self.durability} seed {self.seed}, crash after event {self.event}, {self.label}: "
+                f"{'; '.join(self.what[:3])} [{files}]")
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts of one or more runs; `add` sums them up."""
+
+    tried: Counter[tuple[str, str]] = field(default_factory=Counter)        # (durability, kind of crash) -> states
+    generated: int = 0
+    points: int = 0
+    broken: list[Broken] = field(default_factory=list)
+
+    def add(self, other: "Report") -> None:
+        self.tried.update(other.tried)
+        self.generated += other.generated
+        self.points += other.points
+        self.broken.extend(other.broken)
+
+    @property
+    def states(self) -> int:
+        return self.tried.total()
+
+
+def probe_batch(number: int) -> bytes:
+    """A batch that the check after a crash appends; no workload makes the same."""
+    builder = BatchBuilder()
+    builder.append(b"after the crash %d" % number, b"probe", BASE_TIME_MS + number)
+    return builder.build()
+
+
+def check_open(subject: Subject, directory: Path, history: History, progress: Progress, *, killed: bool) -> list[str]:
+    """Opens, judges, appends, closes and opens again; the broken promises."""
+    session = subject.open(directory, "page-cache")
+    try:
+        seen = session.observe()
+        broken = judge(history, progress, seen, killed=killed)
+        broken += session.audit()
+        if broken:
+            return broken
+        seen = append_probes(session, seen)
+        broken = same(seen, session.observe(), "after appending")
+    finally:
+        session.close()
+    if broken:
+        return broken
+    session = subject.open(directory, "page-cache")
+    try:
+        return same(seen, session.observe(), "after a clean restart") + session.audit()
+    finally:
+        session.close()
+
+
+def append_probes(session: Session, seen: Observed) -> Observed:
+    batches, end = list(seen.batches), seen.end
+    for number in range(2):
+        base, stored = session.append(probe_batch(number))
+        if base != end:
+            raise AssertionError(f"an append after the crash got offset {base}, the log ended at {end}")
+        batches.append(Batch(base, base, stored))
+        end = base + 1
+    return Observed(seen.start, end, batches, seen.gaps)
+
+
+def same(wanted: Observed, seen: Observed, when: str) -> list[str]:
+    if seen == wanted:
+        return []
+    return [f"{when} the log serves {summary(seen)} and not {summary(wanted)}"]
+
+
+def summary(seen: Observed) -> str:
+    gaps = [tuple(gap) for gap in seen.gaps]
+    return f"{[batch[:2] for batch in seen.batches]} of {seen.start}..{seen.end}, gaps {gaps}"
+
+
+@dataclass(slots=True)
+class Point:
+    """A crash point: the event fed last, and the marks before it and up to the next one."""
+
+    number: int
+    disk: Disk
+    before: Progress
+    after: Progress
+
+
+class Runner:
+    """Tries states of one recording. `random_count`: random states per crash point; `bound`: states at most."""
+
+    def __init__(self, subject: Subject, recording: Recording, *, random_count: int = 8, bound: int = 1 << 40,
+                 every: int = 1):
+        self.subject = subject
+        self.recording = recording
+        self.random = Random(recording.seed)
+        self.random_count = random_count
+        self.bound = bound
+        self.every = every
+        self.report = Report()
+        self.tried: set[tuple[bytes, bool, int]] = set()
+
+    def run(self) -> Report:
+        with scratch_directory() as scratch:
+            for point in self.points():
+                if self.report.states >= self.bound:
+                    break
+                self.report.points += 1
+                self.run_point(point, Path(scratch))
+        return self.report
+
+    def points(self) -> Iterator[Point]:
+        """Before the first event, and after each one that changed what may be left."""
+        disk, progress = Disk(self.recording.top), Progress()
+        events = self.recording.events
+        changed = True
+        before = progress.copy()
+        number = -1
+        for next_number, event in enumerate(events):
+            if event.kind == "mark":
+                progress.take(event.mark)
+                continue
+            if changed:
+                yield Point(number, disk, before, progress.copy())
+            before = progress.copy()
+            changed = disk.feed(event)
+            number = next_number
+        yield Point(number, disk, before, progress.copy())
+
+    def run_point(self, point: Point, scratch: Path) -> None:
+        if point.number % self.every:
+            return
+        whole = point.disk.state(Choice({}, point.disk.all_names()))
+        self.try_state(Found("all kept", whole), point, scratch, killed=True, progress=point.after)
+        if point.number >= 0:
+            for found in killed_states(point.disk, self.recording.events[point.number], self.random):
+                self.try_state(found, point, scratch, killed=True, progress=point.before)
+        for found in power_loss_states(point.disk, self.random, self.random_count):
+            self.try_state(found, point, scratch, killed=False, progress=point.after)
+
+    def try_state(self, found: Found, point: Point, scratch: Path, *, killed: bool, progress: Progress) -> None:
+        self.report.generated += 1
+        key = (found.state.key(), killed, progress.marks)
+        if key in self.tried or self.report.states >= self.bound:
+            return
+        self.tried.add(key)
+        self.report.tried[self.recording.durability, "killed" if killed else "power loss"] += 1
+        broken = self.check(found.state, scratch, progress, killed)
+        if broken:
+            self.report.broken.append(Broken(self.subject.name, self.recording.durability, self.recording.seed,
+                                             point.number, f"{'killed' if killed else 'power loss'}, {found.label}",
+                                             tuple(broken), found.state))
+
+    def check(self, state: State, scratch: Path, progress: Progress, killed: bool) -> list[str]:
+        directory = scratch / "log"
+        directory.mkdir()
+        before = open_descriptors()
+        try:
+            state.write_to(directory)
+            broken = check_open(self.subject, directory, self.recording.history, progress, killed=killed)
+        except Exception as error:  # noqa: BLE001 - whatever the log raises here is a promise broken: it is reported
+            broken = [f"{type(error).__name__}: {error}"]
+        else:
+            if open_descriptors() != before:
+                broken.append(f"{open_descriptors() - before} descriptors were left open")
+        finally:
+            shutil.rmtree(directory)
+        return broken
