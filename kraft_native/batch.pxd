@@ -97,7 +97,8 @@ cdef enum BatchLook:
 # LOOK_PARTIAL and LOOK_CORRUPT, `fault` (code 2) when it is not NULL. Structure: length >= 49, magic 2,
 # 0 <= last_offset_delta, 0 <= record_count <= last_offset_delta + 1 (compaction leaves gaps and empty batches),
 # base_offset >= 0.
-cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h, Fault* fault) noexcept nogil
+cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h,
+                          Fault* fault) noexcept nogil
 
 # Writes base offset and leader epoch (both outside the CRC) into a writable header.
 cdef inline void batch_assign(uint8_t* header, int64_t base_offset, int32_t leader_epoch) noexcept nogil:

@@ -26,7 +26,8 @@ from kraft_native.errors import CorruptRecordError
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h, Fault* fault) noexcept nogil:
+cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h,
+                          Fault* fault) noexcept nogil:
     cdef uint8_t head[BATCH_HEADER_BYTES]
     cdef Fault unused
     if fault == NULL:
@@ -134,8 +135,8 @@ cdef Batch batch_view(object owner, const uint8_t* data, const BatchHeader* h):
 cdef class Batch:
     """One record batch in somebody's memory, which it keeps alive and does not copy.
 
-    Made by `walk` or `first_batch`, which check the structure of the header. `memoryview(batch)` and `bytes(batch)` give
-    the whole batch, header included. Reading it from several threads is safe: nothing in it changes.
+    Made by `walk` or `first_batch`, which check the structure of the header. `memoryview(batch)` and `bytes(batch)`
+    give the whole batch, header included. Reading it from several threads is safe: nothing in it changes.
     """
 
     def __init__(self):

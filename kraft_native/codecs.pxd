@@ -22,7 +22,8 @@ cdef inline DecompressLimits decompress_limits_default() noexcept nogil:
 
 # Decompresses into out (out.size is set). Refuses what Kafka's Java client refuses (`wire.md` 2.3).
 # CorruptRecordError: undecodable; MessageTooLargeError: past a limit, with at most bytes_max + 64 KiB ever allocated.
-cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits, Scratch out) except -1
+cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits,
+                         Scratch out) except -1
 
 # Compresses as Kafka's Java producer writes it, appending to out (after out.size). level: the codec's own scale;
 # CODEC_LEVEL_DEFAULT takes Kafka's default.

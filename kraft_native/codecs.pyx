@@ -83,7 +83,8 @@ cdef Py_ssize_t output_room(Py_ssize_t size, const DecompressLimits* limits) noe
     return <Py_ssize_t>min(room, <int64_t>INT32_MAX_VALUE)
 
 
-cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits, Scratch out) except -1:
+cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits,
+                         Scratch out) except -1:
     cdef Py_ssize_t room = output_room(size, limits)
     out.size = 0
     if codec == CODEC_NONE:
@@ -130,7 +131,8 @@ cdef int gzip_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, 
             return 0
 
 
-cdef Py_ssize_t gzip_member(const uint8_t* data, Py_ssize_t size, Py_ssize_t piece, Py_ssize_t room, Scratch out) except -1:
+cdef Py_ssize_t gzip_member(const uint8_t* data, Py_ssize_t size, Py_ssize_t piece, Py_ssize_t room,
+                            Scratch out) except -1:
     """Appends one member; gives its length. Feeds `piece` bytes first, then twice as many each time: the library copies
     what a member leaves over, which must not happen to all the rest for each of many small members."""
     cdef object member = inflater(31)
@@ -325,7 +327,8 @@ cdef int lz4_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, S
     return 0
 
 
-cdef int lz4_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t block_bytes_max, Py_ssize_t room, Scratch out) except -1:
+cdef int lz4_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t block_bytes_max, Py_ssize_t room,
+                   Scratch out) except -1:
     # One byte of a block makes at most 255.
     cdef Py_ssize_t space = min(block_bytes_max, 255 * size)
     cdef bint limited = space > room - out.size
@@ -375,8 +378,8 @@ cdef int lz4_compress(int level, const uint8_t* data, Py_ssize_t size, Scratch o
 
 
 cdef int64_t zstd_frame(const uint8_t* data, Py_ssize_t size, Py_ssize_t* frame_bytes, bint* sized) noexcept nogil:
-    """Measures one frame (RFC 8878, 3.1) without decoding it: -1 when it is malformed or cut off, else the most bytes it
-    can become. The library does not tell a cut-off frame from an empty one, and believes announced sizes."""
+    """Measures one frame (RFC 8878, 3.1) without decoding it: -1 when it is malformed or cut off, else the most bytes
+    it can become. The library does not tell a cut-off frame from an empty one, and believes announced sizes."""
     cdef int64_t bound = 0
     cdef Py_ssize_t at
     cdef uint32_t block
@@ -442,18 +445,20 @@ cdef int zstd_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, 
     return 0
 
 
-cdef bint zstd_small(object context, const uint8_t* data, Py_ssize_t size, int64_t bound, Py_ssize_t room, Scratch out) except -1:
-    """The library's one-call form costs half of a stream where the output is small. False: use the stream."""
+cdef int zstd_small(object context, const uint8_t* data, Py_ssize_t size, int64_t bound, Py_ssize_t room,
+                    Scratch out) except -1:
+    """The library's one-call form costs half of a stream where the output is small. 0: use the stream."""
     cdef bytes plain
     try:
         plain = context.decompress(view_read(data, size), min(bound, 8 * size, room))
     except zstd_error:
-        return False
+        return 0
     put_bytes(out, plain)
-    return True
+    return 1
 
 
-cdef int zstd_stream(object context, const uint8_t* data, Py_ssize_t size, int64_t bound, Py_ssize_t room, Scratch out) except -1:
+cdef int zstd_stream(object context, const uint8_t* data, Py_ssize_t size, int64_t bound, Py_ssize_t room,
+                     Scratch out) except -1:
     # One byte more than may be is enough to know.
     cdef int64_t space_max = min(bound, <int64_t>room + 1)
     cdef int64_t space = min(space_max, max(<int64_t>8 * size, <int64_t>out.capacity, <int64_t>GROWTH_BYTES_MIN))

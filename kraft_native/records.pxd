@@ -116,14 +116,16 @@ cdef inline int record_next(Span* s, RecordView* r) noexcept nogil:
     return 1
 
 # Steps over one header inside RecordView.headers: same results.
-cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value, int32_t* value_bytes) noexcept nogil
+cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value,
+                     int32_t* value_bytes) noexcept nogil
 
 # Gives the uncompressed records of the batch at `batch` (header already looked at): a span into the batch itself
 # when it is not compressed, else into `scratch`. Raises CorruptRecordError or MessageTooLargeError.
-cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits, Scratch scratch) except *
+cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits,
+                     Scratch scratch) except *
 
-# Appends to `out` a whole uncompressed batch of one record, without a producer, CRC included. key_bytes/value_bytes -1 =
-# null; `headers` is the encoded header list without its count.
+# Appends to `out` a whole uncompressed batch of one record, without a producer, CRC included. key_bytes/value_bytes
+# -1 = null; `headers` is the encoded header list without its count.
 cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,
                     Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
                     Py_ssize_t headers_bytes, int32_t header_count) except -1
@@ -136,9 +138,9 @@ cdef class BatchBuilder:
     """Builds one batch. Reusable: `start` drops what was there. Offsets are base_offset + 0, 1, 2 ... unless
     `add_at` gives the delta (compaction).
 
-    Between the last `add` and `finish` a caller may raise `last_offset_delta` (a compacted batch keeps its range) and set
-    `max_timestamp` (LogAppendTime, an empty batch). `base_timestamp` is the first record's unless `base_timestamp_set`
-    was called (the delete horizon lives there).
+    Between the last `add` and `finish` a caller may raise `last_offset_delta` (a compacted batch keeps its range) and
+    set `max_timestamp` (LogAppendTime, an empty batch). `base_timestamp` is the first record's unless
+    `base_timestamp_set` was called (the delete horizon lives there).
     """
     cdef Scratch records           # encoded records, uncompressed
     cdef Scratch out               # the finished batch
@@ -150,14 +152,15 @@ cdef class BatchBuilder:
     cdef int64_t base_timestamp
     cdef int64_t max_timestamp
     cdef int32_t record_count
-    cdef int32_t last_offset_delta # -1: no record yet
+    cdef int32_t last_offset_delta  # -1: no record yet
 
     cdef int start(self, int codec, int level, int16_t attributes) except -1
     # Fixes the base timestamp before the first record; deltas count from it.
     cdef int base_timestamp_set(self, int64_t timestamp) except -1
     # key_bytes/value_bytes -1 = null. `headers` is the encoded header list without its count (NULL when 0 headers).
     cdef int add(self, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value,
-                 Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) except -1
+                 Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes,
+                 int32_t header_count) except -1
     # `offset_delta` must be above that of the record before it.
     cdef int add_at(self, int32_t offset_delta, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes,
                     const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes,

@@ -5,6 +5,7 @@ from typing_extensions import Buffer
 
 @final
 class Record:
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
     @property
     def offset(self) -> int: ...
     @property

@@ -8,29 +8,25 @@ from libc.string cimport memcpy, memset
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 cimport cython
 
-from kraft_native.batch cimport batch_codec, batch_crc, batch_is_control, batch_is_log_append_time, batch_require
+from kraft_native.batch cimport batch_codec, batch_is_control, batch_is_log_append_time
 from kraft_native.bytes_be cimport store_i16, store_i32, store_i64, store_u32
-from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT, codec_id, codec_level, compress_into, decompress_into, decompress_limits_default
+from kraft_native.codecs cimport codec_id, codec_level, compress_into, decompress_into, decompress_limits_default
 from kraft_native.crc cimport crc32c
 from kraft_native.limits cimport (
     ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_BASE_OFFSET,
     BATCH_BASE_SEQUENCE, BATCH_BASE_TIMESTAMP, BATCH_CRC, BATCH_HEADER_BYTES, BATCH_LAST_OFFSET_DELTA,
     BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_MAGIC, BATCH_MAX_TIMESTAMP, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID,
     BATCH_RECORD_COUNT, CODEC_NONE, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, MAGIC_CURRENT, NO_TIMESTAMP,
-    RECORD_BYTES_MIN, VARINT_BYTES_MAX, VARLONG_BYTES_MAX,
+    VARINT_BYTES_MAX,
 )
 from kraft_native.span cimport span_bytes, span_i8, span_of, span_skip, span_varint, span_varlong
 
 from kraft_native.batch import walk
 from kraft_native.errors import CorruptRecordError, InvalidArgumentError
-
-# Everything of a record that is not key, value or headers, at its longest.
-cdef enum:
-    RECORD_OVERHEAD_BYTES_MAX = 5 * VARINT_BYTES_MAX + VARLONG_BYTES_MAX + 1
 
 
 cdef int record_next_any(Span* s, RecordView* r) noexcept nogil:
@@ -71,18 +67,19 @@ cdef int record_headers(const uint8_t* p, const uint8_t* end, RecordView* r) noe
     cdef const uint8_t* value
     cdef int32_t key_bytes
     cdef int32_t value_bytes
-    cdef int32_t i
+    cdef int32_t _
     if span_varint(&s, &r.header_count) < 0 or r.header_count < 0:
         return -1
     r.headers = s.p
     r.headers_bytes = end - s.p
-    for i in range(r.header_count):
+    for _ in range(r.header_count):
         if header_next(&s, &key, &key_bytes, &value, &value_bytes) != 1:
             return -1
     return 0 if s.p == end else -1
 
 
-cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value, int32_t* value_bytes) noexcept nogil:
+cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value,
+                     int32_t* value_bytes) noexcept nogil:
     cdef Span at = s[0]
     if at.p >= at.end:
         return 0
@@ -97,7 +94,8 @@ cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uin
     return 1
 
 
-cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits, Scratch scratch) except *:
+cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits,
+                     Scratch scratch) except *:
     cdef const uint8_t* body = batch + BATCH_HEADER_BYTES
     cdef Py_ssize_t body_bytes = h.batch_length - (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
     if batch_codec(h) == CODEC_NONE:
@@ -132,7 +130,8 @@ cdef inline Py_ssize_t varlong_bytes(int64_t value) noexcept nogil:
 
 
 cdef inline Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,
-                                         Py_ssize_t value_bytes, Py_ssize_t headers_bytes, int32_t header_count) noexcept nogil:
+                                         Py_ssize_t value_bytes, Py_ssize_t headers_bytes,
+                                         int32_t header_count) noexcept nogil:
     return (1 + varlong_bytes(timestamp_delta) + varlong_bytes(offset_delta) + varlong_bytes(key_bytes)
             + max(key_bytes, 0) + varlong_bytes(value_bytes) + max(value_bytes, 0) + varlong_bytes(header_count)
             + headers_bytes)
@@ -257,11 +256,14 @@ cdef class BatchBuilder:
     then `build`. `clear` starts over with the same settings. One thread only.
     """
 
-    def __cinit__(self, codec="none", level=None, *, bint transactional=False, bint control=False):
-        cdef int number = codec_id(codec)
+    def __cinit__(self):
         self.records = Scratch()
         self.out = Scratch()
         self.header_space = Scratch()
+        self.start(CODEC_NONE, 0, 0)
+
+    def __init__(self, codec="none", level=None, *, bint transactional=False, bint control=False):
+        cdef int number = codec_id(codec)
         self.start(number, codec_level(number, level),
                    (ATTR_TRANSACTIONAL if transactional else 0) | (ATTR_CONTROL if control else 0))
 
@@ -285,7 +287,8 @@ cdef class BatchBuilder:
         return 0
 
     cdef int add(self, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value,
-                 Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) except -1:
+                 Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes,
+                 int32_t header_count) except -1:
         return self.add_at(self.last_offset_delta + 1, timestamp, key, key_bytes, value, value_bytes, headers,
                            headers_bytes, header_count)
 
@@ -424,8 +427,8 @@ cdef int view_of(object data, Py_buffer* view, str what) except -1:
 cdef class Record:
     """One record. `key` and `value` are bytes or None, `headers` a tuple of (str, bytes or None).
 
-    `timestamp_type` is CreateTime or LogAppendTime, `leader_epoch` that of its batch. Header keys that are not UTF-8 keep
-    their bytes as lone surrogates (`surrogateescape`).
+    `timestamp_type` is CreateTime or LogAppendTime, `leader_epoch` that of its batch. Header keys that are not UTF-8
+    keep their bytes as lone surrogates (`surrogateescape`).
     """
 
     def __init__(self):
@@ -491,8 +494,9 @@ cdef class RecordIterator:
             self.batch = None
             self.open_batch(next(self.batches))
         if record_next(&self.span, &r) != 1:
-            raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: record "
-                                     f"{self.batch.h.record_count - self.left} of {self.batch.h.record_count} is malformed")
+            index = self.batch.h.record_count - self.left
+            raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: record {index} of "
+                                     f"{self.batch.h.record_count} is malformed")
         self.left -= 1
         return record_object(&self.batch.h, &r)
 

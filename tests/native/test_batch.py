@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tests.oracle import batch as oracle
 
 from kraft_native.batch import Batch, count_batches, first_batch, walk
 from kraft_native.errors import CorruptRecordError
+from tests.oracle import batch as oracle
 
 
 def one(base_offset=0, count=3, **options):

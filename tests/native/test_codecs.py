@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import random
 import resource
@@ -14,14 +15,14 @@ import lz4.frame
 import pytest
 import xxhash
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracle import batch as oracle
 
 from kraft_native.batch import first_batch
 from kraft_native.codecs import CODECS, LEVELS, compress, decompress
 from kraft_native.errors import CorruptRecordError, InvalidArgumentError, MessageTooLargeError
 from kraft_native.records import BatchBuilder, records
+from tests.oracle import batch as oracle
 
 COMPRESSED = CODECS[1:]
 XERIAL = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
@@ -56,7 +57,6 @@ def test_names_numbers_and_buffers(codec):
     assert decompress(CODECS.index(codec), memoryview(compress(codec, memoryview(data)))) == data
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
 @given(st.sampled_from(CODECS), st.lists(st.binary(max_size=300), min_size=1, max_size=20))
 def test_batches_round_trip(codec, values):
     builder = BatchBuilder(codec)
@@ -89,10 +89,8 @@ def test_flipped_bits_never_do_worse_than_other_bytes(codec):
     for _ in range(2000):
         flipped = bytearray(data)
         flipped[source.randrange(len(data))] ^= 1 << source.randrange(8)
-        try:
+        with contextlib.suppress(CorruptRecordError, MessageTooLargeError):
             assert len(decompress(codec, flipped, max_bytes=1 << 20)) <= 1 << 20
-        except (CorruptRecordError, MessageTooLargeError):
-            pass
 
 
 def test_unknown_codecs():
@@ -220,7 +218,7 @@ def test_lz4_writes_kafkas_frame():
     assert struct.unpack_from("<I", compress("lz4", noise(100)), 7)[0] == 100 | 0x80000000
 
 
-@pytest.mark.parametrize("sizes", [range(0, 20), range(20, 70, 7), (1000, 4097)])
+@pytest.mark.parametrize("sizes", [range(20), range(20, 70, 7), (1000, 4097)])
 def test_lz4_accepts_checksums_sizes_and_block_sizes(sizes):
     """Block checksums of all lengths also check our xxHash."""
     for size in sizes:
@@ -292,8 +290,8 @@ def test_zstd_accepts_frames_sizes_and_checksums():
 def test_zstd_refuses():
     plain = text(3000)
     good = zstandard.ZstdCompressor(write_checksum=True).compress(plain)
-    for data in (b"", good + b"x", good + b"rubbish after the frame", good + good[:-1], good + SKIPPABLE[:-1], b"\x28\xb5\x2f\xfd",
-                 zstandard.ZstdCompressor(dict_data=zstandard.ZstdCompressionDict(noise(500)), level=1).compress(plain)[:-2]):
+    for data in (b"", good + b"x", good + b"rubbish after the frame", good + good[:-1], good + SKIPPABLE[:-1],
+                 b"\x28\xb5\x2f\xfd", b"\x22\xb5\x2f\xfd" + good[4:]):
         with pytest.raises(CorruptRecordError, match="zstd"):
             decompress("zstd", data)
     for size in (3000, 400_000):
@@ -305,7 +303,8 @@ def test_zstd_refuses():
 
 def test_zstd_announced_size_is_not_believed():
     """A frame that announces 2^60 bytes and holds three."""
-    lie = b"\x28\xb5\x2f\xfd" + bytes([0xE0]) + struct.pack("<Q", 1 << 60) + struct.pack("<I", (3 << 3) | 1)[:3] + b"abc"
+    block = struct.pack("<I", (3 << 3) | 1)[:3] + b"abc"
+    lie = b"\x28\xb5\x2f\xfd" + bytes([0xE0]) + struct.pack("<Q", 1 << 60) + block
     with pytest.raises(CorruptRecordError):
         decompress("zstd", lie)
 

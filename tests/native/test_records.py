@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle import batch as oracle
 
-from kraft_native.batch import first_batch
+from kraft_native.batch import first_batch, walk
 from kraft_native.errors import CorruptRecordError, InvalidArgumentError
 from kraft_native.records import BatchBuilder, Record, records
+from tests.golden import needs_golden, partitions
+from tests.oracle import batch as oracle
 
 blobs = st.one_of(st.none(), st.binary(max_size=40), st.binary(min_size=60, max_size=70))
 header_lists = st.lists(st.tuples(st.text(max_size=5).map(str.encode), blobs), max_size=3)
@@ -34,7 +37,7 @@ def built(items, codec="none", **options):
     return builder.build(**options)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(record_lists, st.integers(0, 2**40))
 def test_builder_writes_what_the_oracle_writes(items, base_offset):
     data = built(items, base_offset=base_offset, leader_epoch=3, producer_id=5, producer_epoch=1, base_sequence=9)
@@ -136,7 +139,7 @@ def test_every_truncation_of_a_record_is_malformed():
             list(records(batch_of(encoded[:-cut], 1)))
 
 
-@settings(derandomize=True, max_examples=400, deadline=None)
+@settings(max_examples=300)
 @given(record_lists, st.data())
 def test_damaged_bodies_are_judged_as_the_oracle_judges(items, data):
     body = bytearray(b"".join(oracle.encode_record(item, i, 0) for i, item in enumerate(items)))
@@ -182,3 +185,63 @@ def test_long_varints():
              oracle.OracleRecord(b"c" * (2**20 + 5), timestamp_ms=-1), oracle.OracleRecord(b"", b"k" * 9000)]
     data = built(items)
     assert [plain(record) for record in records(data)] == expected(oracle.decode(data, check_crc=False))
+
+
+def as_expected(record):
+    value = {} if record.value is None else {"sha256": hashlib.sha256(record.value).hexdigest()}
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "timestamp_type": record.timestamp_type,
+        "leader_epoch": record.leader_epoch,
+        "key": None if record.key is None else record.key.hex(),
+        "value": None if record.value is None else record.value.hex(),
+        "headers": [[key, None if value is None else value.hex()] for key, value in record.headers],
+        **value,
+    }
+
+
+@needs_golden
+@pytest.mark.parametrize("partition", partitions(), ids=str)
+def test_every_batch_and_record_that_kafka_wrote(partition):
+    start = partition.expected["earliest"]
+    found = []
+    for path in sorted(partition.directory.glob("*.log")):
+        data = path.read_bytes()
+        walked = walk(data)
+        position = 0
+        for batch, facts in zip(walked, partition.files[path.name]["batches"], strict=True):
+            assert batch.valid == facts["isvalid"] and position == facts["position"]
+            position = walked.position
+            assert {
+                "baseOffset": batch.base_offset, "lastOffset": batch.last_offset, "count": batch.record_count,
+                "baseSequence": batch.base_sequence, "lastSequence": batch.last_sequence,
+                "producerId": batch.producer_id, "producerEpoch": batch.producer_epoch,
+                "partitionLeaderEpoch": batch.leader_epoch, "isTransactional": batch.is_transactional,
+                "isControl": batch.is_control, "deleteHorizonMs": batch.delete_horizon_ms, "size": batch.size_in_bytes,
+                "magic": batch.magic, "compresscodec": batch.codec, "crc": batch.crc,
+                batch.timestamp_type: batch.max_timestamp_ms,
+            }.items() <= facts.items()
+            rebuilt(batch)
+        assert position == len(data)
+        found += [as_expected(record) for record in records(data) if record.offset >= start]
+    wanted = partition.records()
+    assert len(found) == len(wanted)
+    for got, want in zip(found, wanted, strict=True):
+        assert {key: got[key] for key in want if key in got} == {key: want[key] for key in want if key in got}
+
+
+def rebuilt(batch):
+    """Kafka's uncompressed batches, record by record through our builder, are the same bytes."""
+    if batch.codec != "none" or batch.record_count == 0 or batch.delete_horizon_ms is not None:
+        return
+    builder = BatchBuilder(transactional=batch.is_transactional, control=batch.is_control)
+    for record in records(batch, control=True):
+        builder.append(record.value, record.key, record.timestamp_ms, record.headers,
+                       offset_delta=record.offset - batch.base_offset)
+    late = batch.timestamp_type == "LogAppendTime"
+    data = builder.build(batch.base_offset, leader_epoch=batch.leader_epoch, producer_id=batch.producer_id,
+                         producer_epoch=batch.producer_epoch, base_sequence=batch.base_sequence,
+                         log_append_time_ms=batch.max_timestamp_ms if late else None)
+    if not late and len(builder) == batch.last_offset - batch.base_offset + 1:
+        assert data == bytes(batch)
