@@ -183,7 +183,7 @@ cdef class OffsetIndex(IndexFile):
         return self.base_offset + load_i32(self.entries + (self.count - 1) * OFFSET_INDEX_ENTRY_BYTES)
 
     cpdef int append(self, int64_t last_offset, int64_t position) except -1:
-        """Adds the batch that ends with `last_offset` and begins at `position`, in memory; `flush` writes it. Returns 1.
+        """Adds the batch that ends with `last_offset` and begins at `position`, in memory: `flush` writes it. Gives 1.
 
         `InvalidArgumentError` when a number does not fit int32 or does not follow on the last entry, or the index is
         full (`is_full` was not heeded).

@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcmp
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
 
-from kraft_native.buffer cimport Mapping, Scratch, map_file
+from kraft_native.buffer cimport Scratch, map_file
 from kraft_native.fileio cimport check as check_errno
 from kraft_native.fileio cimport file_close, file_datasync, file_open, file_size, file_write
 from kraft_native.limits cimport INT32_MAX_VALUE
@@ -30,7 +30,7 @@ cdef extern from *:
     """
     const uint8_t* kn_zero_entry
 
-FAULT_TEXTS = {
+cdef dict FAULT_TEXTS = {
     EntryFault.ENTRY_BELOW_BASE: "its offset lies below the base offset",
     EntryFault.ENTRY_OFFSET_ORDER: "its offset does not follow on the entry before it",
     EntryFault.ENTRY_OFFSET_PAST_END: "its offset lies past the segment's end",
