@@ -39,5 +39,8 @@ cdef inline int fault_set(Fault* fault, int code, const char* what, int64_t a, i
     return -1
 
 
+# The pattern filled in.
+cdef str fault_text(const Fault* fault)
+
 # Raises the exception class that stands for fault.code (see `errors.pyx`); always returns -1.
 cdef int raise_fault(const Fault* fault) except -1

@@ -190,10 +190,14 @@ BY_CODE = {
 }
 
 
-cdef int raise_fault(const Fault* fault) except -1:
+cdef str fault_text(const Fault* fault):
     cdef char text[512]
     snprintf(text, sizeof(text), fault.what, <long long>fault.a, <long long>fault.b)
-    message = text.decode("utf-8", "replace")
+    return text.decode("utf-8", "replace")
+
+
+cdef int raise_fault(const Fault* fault) except -1:
+    message = fault_text(fault)
     error = BY_CODE.get(fault.code)
     if error is None:
         raise AssertionError(f"fault without an exception class: code {fault.code}: {message}")
