@@ -155,6 +155,9 @@ class ReferenceSession:
                 self.failed = error
                 raise
 
+    def stored(self, batch: bytes, offset: int) -> bytes:
+        return offset.to_bytes(8, "big") + batch[8:]
+
     def append(self, batch: bytes) -> tuple[int, bytes]:
         stored = self.end.to_bytes(8, "big") + batch[8:]
         self.guarded(lambda: self.write(stored))
@@ -273,9 +276,6 @@ class ReferenceLog:
 
     def open(self, directory: Path, durability: str) -> ReferenceSession:
         return ReferenceSession(directory, durability, self.flaws)
-
-    def stored(self, batch: bytes, offset: int) -> bytes:
-        return offset.to_bytes(8, "big") + batch[8:]
 
     def operations(self) -> dict[str, int]:
         return {"append": 24, "flush": 2, "wait": 2, "truncate": 2, "delete_records": 2, "reopen": 1}

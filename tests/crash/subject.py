@@ -11,6 +11,9 @@ DURABILITIES = ("page-cache", "group-commit", "per-append")
 class Session(Protocol):
     """An open log, with one writer."""
 
+    def stored(self, batch: bytes, offset: int) -> bytes:
+        """The bytes that the log must serve for a batch that it appends now, at the offset."""
+
     def append(self, batch: bytes) -> tuple[int, bytes]:
         """Appends one batch; gives its base offset and the bytes that must be served for it from now on."""
 
@@ -35,6 +38,18 @@ class Session(Protocol):
     def observe(self) -> Observed:
         """Everything that the log serves."""
 
+    def begin_epoch(self) -> None:
+        """A new leader epoch begins at the log end."""
+
+    def apply_retention(self) -> int:
+        """Drops whole segments from the front; gives the new start. Durable when it returns."""
+
+    def roll(self) -> None:
+        """Begins a new segment."""
+
+    def checkpoint(self) -> None:
+        """Notes how far an open after a crash need not look."""
+
     def audit(self) -> list[str]:
         """Contradictions between the log's own parts (indexes, epochs, producers) and its batches; [] when none."""
 
@@ -50,9 +65,6 @@ class Subject(Protocol):
 
     def open(self, directory: Path, durability: str) -> Session:
         """Opens the log in an existing directory."""
-
-    def stored(self, batch: bytes, offset: int) -> bytes:
-        """The bytes that the log must serve for a batch that it appended at the offset."""
 
     def operations(self) -> dict[str, int]:
         """Names of the workload steps that this log knows, with their weights."""

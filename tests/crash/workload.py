@@ -43,7 +43,7 @@ class BatchSource:
 
     def value(self) -> bytes:
         self.number += 1
-        size = self.random.choice((0, 10, 90, 90, 700, 1500))
+        size = self.random.choice((0, 10, 90, 90, 300, 700))
         return b"%08d" % self.number + self.random.randbytes(4) * (size // 4)
 
     def fill(self, builder: BatchBuilder) -> int:
@@ -149,7 +149,7 @@ class Workload:
     def do_append(self) -> None:
         batch = self.source.next()
         end = self.history.ends[-1]
-        stored = self.subject.stored(batch, end)
+        stored = self.session.stored(batch, end)
         last = end + int.from_bytes(stored[23:27], "big")
 
         def note(result: tuple[int, bytes] | None) -> None:
@@ -188,6 +188,20 @@ class Workload:
         wanted = min(end, start + self.random.randrange(0, 12))
         self.attempt(lambda: self.session.delete_records(wanted),
                      lambda got: self.history.move_start(wanted if got is None else got), durable_end=0)
+
+    def do_retention(self) -> None:
+        """How much goes is the log's decision: where it failed, anything up to the end may have gone."""
+        self.attempt(self.session.apply_retention,
+                     lambda got: self.history.move_start(self.history.ends[-1] if got is None else got), durable_end=0)
+
+    def do_epoch(self) -> None:
+        self.session.begin_epoch()
+
+    def do_checkpoint(self) -> None:
+        self.session.checkpoint()
+
+    def do_roll(self) -> None:
+        self.session.roll()
 
     def do_reopen(self) -> None:
         """A clean close makes everything durable."""

@@ -1,0 +1,226 @@
+"""The real log as the kit's subject, and what its parts must agree on."""
+
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from kraft_native.config import LogConfig
+from kraft_native.errors import CorruptLogError, KraftError
+from kraft_native.log import Log
+
+from .promises import Batch, Gap, Observed
+
+SEGMENT_BYTES = 4_000
+INDEX_INTERVAL_BYTES = 500
+RETENTION_BYTES = 12_000
+CONTROL, TRANSACTIONAL = 0x20, 0x10
+WAIT_SECONDS = 30.0
+
+
+def signed(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+class Header:
+    """Fields of a stored batch that the audit needs."""
+
+    def __init__(self, batch: Batch):
+        data = batch.data
+        self.base, self.last = batch.base, batch.last
+        self.leader_epoch = signed(data[12:16])
+        attributes = signed(data[21:23])
+        self.transactional = bool(attributes & TRANSACTIONAL)
+        self.control = bool(attributes & CONTROL)
+        self.max_timestamp = signed(data[35:43])
+        self.producer_id = signed(data[43:51])
+        self.base_sequence = signed(data[53:57])
+        # A marker's one record: its key ends with the type, 0 abort and 1 commit.
+        self.aborts = self.control and data[61 + 5 + 3] == 0
+
+
+class EngineSession:
+    def __init__(self, directory: Path, durability: str):
+        self.log = Log(directory, LogConfig(
+            durability=durability, segment_bytes=SEGMENT_BYTES, index_interval_bytes=INDEX_INTERVAL_BYTES,
+            retention_bytes=RETENTION_BYTES, retention_ms=-1, segment_ms=1 << 60, producer_id_expiration_ms=1 << 60,
+            flush_interval_us=0,
+        ))
+        self.durability = durability
+
+    def stored(self, batch: bytes, offset: int) -> bytes:
+        epoch = max(0, self.log.epochs.latest_epoch)
+        return offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
+
+    def append(self, batch: bytes) -> tuple[int, bytes]:
+        stored = self.stored(batch, self.log.log_end_offset)
+        info = self.log.append(batch, origin="coordinator" if signed(batch[21:23]) & CONTROL else "client")
+        if info.duplicate:
+            raise AssertionError("a first append was taken for a repeat")
+        return info.first_offset, stored
+
+    def durable_end(self) -> int:
+        return 0 if self.durability == "page-cache" else int(self.log.durable_end_offset)
+
+    def wait_durable(self) -> None:
+        if self.durability != "page-cache":
+            self.flush()
+
+    def flush(self) -> None:
+        if not self.log.flush(WAIT_SECONDS):
+            raise AssertionError("a flush did not come back")
+
+    def truncate(self, offset: int) -> int:
+        self.log.truncate_to(offset)
+        return int(self.log.log_end_offset)
+
+    def restart_at(self, offset: int) -> None:
+        self.log.truncate_fully_and_start_at(offset)
+
+    def delete_records(self, offset: int) -> int:
+        self.wait_durable()         # the high watermark, which limits this, follows what is durable
+        return int(self.log.delete_records(offset))
+
+    def apply_retention(self) -> int:
+        self.wait_durable()
+        self.log.apply_retention(1 << 50)
+        return int(self.log.log_start_offset)
+
+    def begin_epoch(self) -> None:
+        self.log.begin_epoch(max(0, self.log.epochs.latest_epoch) + 1)
+
+    def roll(self) -> None:
+        self.log.roll()
+
+    def checkpoint(self) -> None:
+        self.log.checkpoint()
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def observe(self) -> Observed:
+        start, end = int(self.log.log_start_offset), int(self.log.log_end_offset)
+        seen = Observed(start, end, [])
+        at = start
+        while at < end:
+            try:
+                piece = self.log.read(at, 4_000, isolation="log_end")
+            except CorruptLogError as error:
+                next_offset = end if error.next_offset < 0 else error.next_offset
+                if next_offset <= at:
+                    raise AssertionError(f"damage at {at} that ends at {next_offset}") from error
+                seen.gaps.append(Gap(at, next_offset))
+                at = next_offset
+                continue
+            batches = split(bytes(piece))
+            if not batches:
+                raise AssertionError(f"a read at {at} gives nothing; the log ends at {end}")
+            seen.batches += batches
+            at = batches[-1].last + 1
+        return seen
+
+    def close(self) -> None:
+        self.log.close()
+
+    def abandon(self) -> None:
+        with suppress(KraftError):
+            self.log.close()
+
+    # --- agreement of the parts -------------------------------------------------------------------------------------
+
+    def audit(self) -> list[str]:
+        seen = self.observe()
+        headers = [Header(batch) for batch in seen.batches]
+        broken = self.audit_look_ups(seen, headers)
+        if not seen.gaps:
+            broken += self.audit_epochs(headers) + self.audit_transactions(seen, headers)
+            broken += self.audit_producers(seen, headers)
+        return broken
+
+    def audit_look_ups(self, seen: Observed, headers: list[Header]) -> list[str]:
+        """By offset and by time, through the indexes."""
+        broken = []
+        random = Random(seen.end)
+        for batch in random.sample(seen.batches, min(3, len(seen.batches))):
+            offset = random.randint(max(batch.base, seen.start), batch.last)
+            found = split(bytes(self.log.read(offset, 1, isolation="log_end")))
+            if found[:1] != [batch]:
+                broken.append(f"reading offset {offset} finds {[b[:2] for b in found]}")
+            time = headers[seen.batches.index(batch)].max_timestamp
+            first = next((h for h in headers if h.max_timestamp >= time))
+            answer = self.log.offset_for_time(time, isolation="log_end")
+            if not seen.gaps and (answer is None or not first.base <= answer[0] <= first.last):
+                broken.append(f"time {time} is in batch {first.base}, the log answers {answer}")
+        return broken
+
+    def audit_epochs(self, headers: list[Header]) -> list[str]:
+        """The cache knows each batch's epoch, and no epoch begins past the end."""
+        broken = [f"batch {h.base} of epoch {h.leader_epoch} is of epoch {self.log.epochs.epoch_at(h.base)} in the cache"
+                  for h in headers if self.log.epochs.epoch_at(max(h.base, self.log.log_start_offset)) != h.leader_epoch]
+        entries = self.log.epochs.entries()
+        if entries and entries[-1][1] > self.log.log_end_offset:
+            broken.append(f"epoch {entries[-1]} begins past the end {self.log.log_end_offset}")
+        return broken
+
+    def audit_transactions(self, seen: Observed, headers: list[Header]) -> list[str]:
+        broken = []
+        begun: dict[int, int] = {}
+        aborted = set()
+        for header in headers:
+            if header.control:
+                first = begun.pop(header.producer_id, None)
+                if first is not None and header.aborts:
+                    aborted.add((header.producer_id, first, header.last))
+            elif header.transactional:
+                begun.setdefault(header.producer_id, header.base)
+        # A transaction that began below the log start is known with its true beginning, which is not served any more.
+        answer = {found[:3] for found in self.log.aborted_transactions(seen.start, seen.end)}
+        ends = {(producer_id, last) for producer_id, _, last in aborted}
+        if ends != {(found[0], found[2]) for found in answer} or any(
+                found[1] >= seen.start and found not in aborted for found in answer):
+            broken.append(f"aborted transactions are {sorted(aborted)}, the index says {sorted(answer)}")
+        stable = min(begun.values(), default=self.log.high_watermark)
+        unstable_before = min([stable, self.log.high_watermark])
+        if self.durability == "page-cache" and seen.start == 0 and self.log.last_stable_offset != unstable_before:
+            broken.append(f"the last stable offset is {unstable_before}, the log says {self.log.last_stable_offset}")
+        return broken
+
+    def audit_producers(self, seen: Observed, headers: list[Header]) -> list[str]:
+        """The newest batch of each idempotent producer, sent again, is known as a repeat."""
+        newest = {h.producer_id: batch for h, batch in zip(headers, seen.batches, strict=True)
+                  if h.producer_id >= 0 and not h.control}
+        broken = []
+        for batch in newest.values():
+            try:
+                info = self.log.append(batch.data)
+            except KraftError as error:
+                broken.append(f"batch {batch.base} sent again is refused: {error}")
+                continue
+            if not info.duplicate or info.first_offset != batch.base or self.log.log_end_offset != seen.end:
+                broken.append(f"batch {batch.base} sent again is answered {info}, the log ends at "
+                              f"{self.log.log_end_offset}")
+        return broken
+
+
+def split(data: bytes) -> list[Batch]:
+    batches = []
+    at = 0
+    while at < len(data):
+        size = 12 + signed(data[at + 8:at + 12])
+        batch = data[at:at + size]
+        base = signed(batch[:8])
+        batches.append(Batch(base, base + signed(batch[23:27]), batch))
+        at += size
+    return batches
+
+
+class EngineLog:
+    name = "log"
+
+    def open(self, directory: Path, durability: str) -> EngineSession:
+        return EngineSession(directory, durability)
+
+    def operations(self) -> dict[str, int]:
+        return {"append": 50, "flush": 3, "wait": 3, "truncate": 4, "restart_at": 1, "delete_records": 3,
+                "retention": 2, "reopen": 3, "checkpoint": 4, "epoch": 3, "roll": 3}
+
+    def ignores(self, path: str) -> bool:
+        return path.endswith("kraft.live")
