@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
-from kraft_native.bytes_be cimport load_i16, load_i32, load_i64, load_u32, store_i32, store_i64
+from kraft_native.bytes_be cimport load_i16, load_i32, load_i64, load_u32, store_i16, store_i32, store_i64
 from kraft_native.errors cimport Fault
 from kraft_native.limits cimport (
     ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_DELETE_HORIZON, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES,
@@ -43,6 +43,22 @@ cdef inline void batch_load(const uint8_t* p, BatchHeader* h) noexcept nogil:
     h.producer_epoch = load_i16(p + BATCH_PRODUCER_EPOCH)
     h.base_sequence = load_i32(p + BATCH_BASE_SEQUENCE)
     h.record_count = load_i32(p + BATCH_RECORD_COUNT)
+
+
+cdef inline void batch_store(uint8_t* p, const BatchHeader* h) noexcept nogil:
+    """Writes all fields but the CRC into 61 bytes."""
+    store_i64(p + BATCH_BASE_OFFSET, h.base_offset)
+    store_i32(p + BATCH_LENGTH, h.batch_length)
+    store_i32(p + BATCH_LEADER_EPOCH, h.leader_epoch)
+    p[BATCH_MAGIC] = <uint8_t>h.magic
+    store_i16(p + BATCH_ATTRIBUTES, h.attributes)
+    store_i32(p + BATCH_LAST_OFFSET_DELTA, h.last_offset_delta)
+    store_i64(p + BATCH_BASE_TIMESTAMP, h.base_timestamp)
+    store_i64(p + BATCH_MAX_TIMESTAMP, h.max_timestamp)
+    store_i64(p + BATCH_PRODUCER_ID, h.producer_id)
+    store_i16(p + BATCH_PRODUCER_EPOCH, h.producer_epoch)
+    store_i32(p + BATCH_BASE_SEQUENCE, h.base_sequence)
+    store_i32(p + BATCH_RECORD_COUNT, h.record_count)
 
 
 cdef inline Py_ssize_t batch_bytes(const BatchHeader* h) noexcept nogil:

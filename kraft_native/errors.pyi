@@ -32,9 +32,15 @@ class MessageTooLargeError(ProtocolError):
     code: int
 
 class InvalidTimestampError(ProtocolError):
-    """A record's time is too far from the clock (message.timestamp.before/after.max.ms)."""
+    """A record's time is too far from the clock (message.timestamp.before/after.max.ms), or its batch claims the
+    leader's time.
+
+    `record_errors` lists (index of the record in the batch, message).
+    """
 
     code: int
+    record_errors: tuple[tuple[int, str], ...]
+    def __init__(self, message: str, record_errors: tuple[tuple[int, str], ...] = ()) -> None: ...
 
 class UnsupportedForMessageFormatError(ProtocolError):
     """The batch uses something its format version cannot carry."""

@@ -43,9 +43,17 @@ class MessageTooLargeError(ProtocolError):
 
 
 class InvalidTimestampError(ProtocolError):
-    """A record's time is too far from the clock (message.timestamp.before/after.max.ms)."""
+    """A record's time is too far from the clock (message.timestamp.before/after.max.ms), or its batch claims the
+    leader's time.
+
+    `record_errors` lists (index of the record in the batch, message).
+    """
 
     code = 32
+
+    def __init__(self, message: str, record_errors: tuple = ()):
+        super().__init__(message)
+        self.record_errors = tuple(record_errors)
 
 
 class UnsupportedForMessageFormatError(ProtocolError):

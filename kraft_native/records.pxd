@@ -124,6 +124,15 @@ cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uin
 cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits,
                      Scratch scratch) except *
 
+# Bytes of one record after its length varint, and the record itself, written at `p` where there is room for that and
+# VARINT_BYTES_MAX; gives the byte after it.
+cdef Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,
+                                  Py_ssize_t value_bytes, Py_ssize_t headers_bytes,
+                                  int32_t header_count) noexcept nogil
+cdef uint8_t* record_write(uint8_t* p, Py_ssize_t body_bytes, int32_t offset_delta, int64_t timestamp_delta,
+                           const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes,
+                           const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) noexcept nogil
+
 # Appends to `out` a whole uncompressed batch of one record, without a producer, CRC included. key_bytes/value_bytes
 # -1 = null; `headers` is the encoded header list without its count.
 cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,

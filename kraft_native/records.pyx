@@ -12,16 +12,13 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 cimport cython
 
-from kraft_native.batch cimport batch_codec, batch_is_control, batch_is_log_append_time
-from kraft_native.bytes_be cimport store_i16, store_i32, store_i64, store_u32
+from kraft_native.batch cimport batch_codec, batch_is_control, batch_is_log_append_time, batch_store
+from kraft_native.bytes_be cimport store_u32
 from kraft_native.codecs cimport codec_id, codec_level, compress_into, decompress_into, decompress_limits_default
 from kraft_native.crc cimport crc32c
 from kraft_native.limits cimport (
-    ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_BASE_OFFSET,
-    BATCH_BASE_SEQUENCE, BATCH_BASE_TIMESTAMP, BATCH_CRC, BATCH_HEADER_BYTES, BATCH_LAST_OFFSET_DELTA,
-    BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_MAGIC, BATCH_MAX_TIMESTAMP, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID,
-    BATCH_RECORD_COUNT, CODEC_NONE, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, MAGIC_CURRENT, NO_TIMESTAMP,
-    VARINT_BYTES_MAX,
+    ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_CRC,
+    BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, MAGIC_CURRENT, NO_TIMESTAMP, VARINT_BYTES_MAX,
 )
 from kraft_native.span cimport span_bytes, span_i8, span_of, span_skip, span_varint, span_varlong
 
@@ -129,18 +126,17 @@ cdef inline Py_ssize_t varlong_bytes(int64_t value) noexcept nogil:
     return count
 
 
-cdef inline Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,
-                                         Py_ssize_t value_bytes, Py_ssize_t headers_bytes,
-                                         int32_t header_count) noexcept nogil:
+cdef Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,
+                                  Py_ssize_t value_bytes, Py_ssize_t headers_bytes,
+                                  int32_t header_count) noexcept nogil:
     return (1 + varlong_bytes(timestamp_delta) + varlong_bytes(offset_delta) + varlong_bytes(key_bytes)
             + max(key_bytes, 0) + varlong_bytes(value_bytes) + max(value_bytes, 0) + varlong_bytes(header_count)
             + headers_bytes)
 
 
-cdef uint8_t* write_record(uint8_t* p, Py_ssize_t body_bytes, int32_t offset_delta, int64_t timestamp_delta,
+cdef uint8_t* record_write(uint8_t* p, Py_ssize_t body_bytes, int32_t offset_delta, int64_t timestamp_delta,
                            const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes,
                            const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) noexcept nogil:
-    """Writes one record; the caller made room. Gives the byte after it."""
     p = write_varlong(p, body_bytes)
     p[0] = 0
     p = write_varlong(p + 1, timestamp_delta)
@@ -165,22 +161,6 @@ cdef int record_too_large(Py_ssize_t body_bytes) except -1:
                                f"{INT32_MAX_VALUE} bytes together")
 
 
-cdef void write_header(uint8_t* p, const BatchHeader* h) noexcept nogil:
-    """All 61 bytes but the CRC."""
-    store_i64(p + BATCH_BASE_OFFSET, h.base_offset)
-    store_i32(p + BATCH_LENGTH, h.batch_length)
-    store_i32(p + BATCH_LEADER_EPOCH, h.leader_epoch)
-    p[BATCH_MAGIC] = MAGIC_CURRENT
-    store_i16(p + BATCH_ATTRIBUTES, h.attributes)
-    store_i32(p + BATCH_LAST_OFFSET_DELTA, h.last_offset_delta)
-    store_i64(p + BATCH_BASE_TIMESTAMP, h.base_timestamp)
-    store_i64(p + BATCH_MAX_TIMESTAMP, h.max_timestamp)
-    store_i64(p + BATCH_PRODUCER_ID, h.producer_id)
-    store_i16(p + BATCH_PRODUCER_EPOCH, h.producer_epoch)
-    store_i32(p + BATCH_BASE_SEQUENCE, h.base_sequence)
-    store_i32(p + BATCH_RECORD_COUNT, h.record_count)
-
-
 cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,
                     Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
                     Py_ssize_t headers_bytes, int32_t header_count) except -1:
@@ -192,7 +172,7 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
         return record_too_large(body_bytes)
     out.reserve(out.size + BATCH_HEADER_BYTES + VARINT_BYTES_MAX + body_bytes)
     start = out.data + out.size
-    end = write_record(start + BATCH_HEADER_BYTES, body_bytes, 0, 0, key, key_bytes, value, value_bytes, headers,
+    end = record_write(start + BATCH_HEADER_BYTES, body_bytes, 0, 0, key, key_bytes, value, value_bytes, headers,
                        headers_bytes, header_count)
     h.base_offset = base_offset
     h.batch_length = <int32_t>(end - start - LOG_OVERHEAD_BYTES)
@@ -205,7 +185,8 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
     h.producer_epoch = -1
     h.base_sequence = -1
     h.record_count = 1
-    write_header(start, &h)
+    h.magic = MAGIC_CURRENT
+    batch_store(start, &h)
     store_u32(start + BATCH_CRC, crc32c(0, start + BATCH_ATTRIBUTES, <size_t>(end - start - BATCH_ATTRIBUTES)))
     out.size = end - out.data
     return 0
@@ -309,7 +290,7 @@ cdef class BatchBuilder:
         if body_bytes > INT32_MAX_VALUE - BATCH_HEADER_BYTES - VARINT_BYTES_MAX:
             return record_too_large(body_bytes)
         records.reserve(records.size + VARINT_BYTES_MAX + body_bytes)
-        records.size = write_record(records.data + records.size, body_bytes, offset_delta, delta, key, key_bytes,
+        records.size = record_write(records.data + records.size, body_bytes, offset_delta, delta, key, key_bytes,
                                     value, value_bytes, headers, headers_bytes, header_count) - records.data
         self.last_offset_delta = offset_delta
         self.max_timestamp = timestamp if self.record_count == 0 else max(self.max_timestamp, timestamp)
@@ -338,7 +319,8 @@ cdef class BatchBuilder:
         h.producer_epoch = producer_epoch
         h.base_sequence = base_sequence
         h.record_count = self.record_count
-        write_header(out.data, &h)
+        h.magic = MAGIC_CURRENT
+        batch_store(out.data, &h)
         store_u32(out.data + BATCH_CRC, crc32c(0, out.data + BATCH_ATTRIBUTES, <size_t>(out.size - BATCH_ATTRIBUTES)))
         return 0
 

@@ -10,12 +10,12 @@ from kraft_native.limits cimport BATCH_HEADER_BYTES
 
 cdef enum AppendOrigin:
     ORIGIN_CLIENT = 0              # all checks
-    ORIGIN_COORDINATOR = 1         # control batches and any base sequence allowed
-    ORIGIN_RAFT_LEADER = 2         # as coordinator; the caller's offsets and epoch are kept
+    ORIGIN_COORDINATOR = 1         # control batches, any base offset and any base sequence allowed
+    ORIGIN_RAFT_LEADER = 2         # structure and CRC only: the bytes are kept as they are, offsets and epoch too
 
 
 cdef struct ValidateOptions:
-    int64_t now_ms
+    int64_t now_ms                 # 0 or more
     int64_t timestamp_before_max_ms
     int64_t timestamp_after_max_ms
     DecompressLimits limits
@@ -33,11 +33,18 @@ cdef struct PreparedBatch:
     BatchHeader h                  # as in `header`; base_offset and leader_epoch are assigned by the log
     const uint8_t* body
     Py_ssize_t body_bytes
-    int64_t max_timestamp_delta    # offset delta of the first record that has h.max_timestamp
-    uint8_t header[61]
+    int64_t max_timestamp_delta    # offset delta of the first record that has h.max_timestamp; 0 when none has it
+    uint8_t header[BATCH_HEADER_BYTES]
 
 
 # Validates one whole batch data[0:size] for a leader append and prepares it. Raises (nothing changed): see the table
 # in `validate.pyx`. `records` and `rewrite` are scratch: decompressed records, and the re-encoded body.
 cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOptions* options, Scratch records,
                         Scratch rewrite, PreparedBatch* out) except -1
+
+
+cdef class ValidatedBatch:
+    """What `validate` gives; see `validate.pyx`."""
+    cdef readonly bytes data
+    cdef readonly int64_t max_timestamp_delta
+    cdef readonly bint rewritten

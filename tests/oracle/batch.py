@@ -278,3 +278,120 @@ def decompress(codec: str, data: bytes) -> bytes:
     import zstandard
 
     return zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress(data)
+
+
+# --- what a leader does with a producer's batch
+
+
+class Refused(Exception):
+    def __init__(self, code: int, records: list[int] | None = None) -> None:
+        super().__init__(f"code {code}, records {records}")
+        self.code = code
+        self.records = records or []
+
+
+@dataclass
+class Topic:
+    now: int
+    late: bool = False  # message.timestamp.type=LogAppendTime
+    before: int = 2**63 - 1
+    after: int = 3_600_000
+    bytes_max: int = 1_048_588
+    codec: str = "producer"
+    compacted: bool = False
+
+
+def next_size(data: bytes) -> int:
+    """Bytes of the batch at the front; 0 when none is whole."""
+    if len(data) < 12:
+        return 0
+    length = int.from_bytes(data[8:12], "big", signed=True)
+    if length < 14:
+        raise Refused(2)
+    if len(data) < 17:
+        return 0
+    if data[16] > 2:
+        raise Refused(2)
+    return length + 12 if len(data) >= length + 12 else 0
+
+
+def validate(data: bytes, topic: Topic) -> tuple[bytes, list[OracleRecord]]:
+    """The batch as a leader stores it (offset and epoch still the producer's), and its records. Raises Refused."""
+    size = next_size(data)
+    if size == 0 or data[16] != 2 or next_size(data[size:]) != 0:
+        raise Refused(87)
+    if size < HEADER.size:
+        raise Refused(2)
+    data = data[:size]
+    (base_offset, _, _, _, crc, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
+     producer_epoch, base_sequence, count) = HEADER.unpack_from(data)
+    attributes &= 0xFFFF
+    if base_offset != 0:
+        raise Refused(87)
+    if size > topic.bytes_max:
+        raise Refused(10)
+    if crc32c(data[21:]) != crc or attributes & 7 > 4:
+        raise Refused(2)
+    if count < 1 or count != last_offset_delta + 1 or attributes & CONTROL:
+        raise Refused(87)
+    if producer_id >= 0 and base_sequence < 0:
+        raise Refused(87)
+    source = CODECS[attributes & 7]
+    records = read_all(source, data[HEADER.size:], count, base_timestamp)
+    claimed = bool(attributes & LOG_APPEND_TIME)
+    if claimed:
+        for record in records:
+            record.timestamp_ms = max_timestamp
+    check_records(records, claimed, topic)
+    highest = max(-1, *(record.timestamp_ms for record in records))
+    late = {"log_append_time": topic.now} if topic.late else {}
+    target = source if topic.codec == "producer" else topic.codec
+    numbered = [record.offset_delta for record in records] == list(range(count))
+    if target != source or (source != "none" and not numbered):
+        for record in records:
+            record.offset_delta = -1
+        again = encode(records, target, attributes=attributes & TRANSACTIONAL, producer_id=producer_id,
+                       producer_epoch=producer_epoch, base_sequence=base_sequence, **late)
+        if len(again) > topic.bytes_max:
+            raise Refused(10)
+        return again, records
+    if claimed != topic.late or max_timestamp != (topic.now if topic.late else highest):
+        attributes = attributes & ~LOG_APPEND_TIME | (LOG_APPEND_TIME if topic.late else 0)
+        signed = attributes - 65536 if attributes >= 32768 else attributes
+        fixed = assemble(data[HEADER.size:], signed, last_offset_delta, base_timestamp,
+                         topic.now if topic.late else highest, count, producer_id=producer_id,
+                         producer_epoch=producer_epoch, base_sequence=base_sequence)
+        return data[:16] + fixed[16:], records
+    return data, records
+
+
+def read_all(codec: str, body: bytes, count: int, base_timestamp: int) -> list[OracleRecord]:
+    try:
+        plain = decompress(codec, body)
+    except Exception as error:
+        raise Refused(2) from error
+    reader = Reader(plain)
+    try:
+        records = [decode_record(reader, base_timestamp) for _ in range(count)]
+    except Malformed:
+        raise Refused(87) from None
+    if reader.at != len(plain):
+        raise Refused(87)
+    return records
+
+
+def check_records(records: list[OracleRecord], claimed: bool, topic: Topic) -> None:
+    wrong: list[int] = []
+    code = 87
+    for index, record in enumerate(records):
+        if topic.compacted and record.key is None:
+            wrong.append(index)
+        elif not topic.late and record.timestamp_ms != -1:
+            if not topic.now - topic.before <= record.timestamp_ms <= topic.now + topic.after:
+                wrong.append(index)
+                code = 32
+        elif claimed:
+            wrong.append(index)
+            code = 32
+    if wrong:
+        raise Refused(code, wrong)
