@@ -20,8 +20,8 @@ from bisect import bisect_left, bisect_right
 
 cimport cython
 
-from kraft_native.errors import CorruptFileError, InvalidArgumentError
-from kraft_native.fileio import read_file, write_atomic
+from kraft_native.checkpoints import read_leader_epochs, write_leader_epochs
+from kraft_native.errors import InvalidArgumentError
 
 cdef str FILE_NAME = "leader-epoch-checkpoint"
 
@@ -43,7 +43,7 @@ cdef class LeaderEpochCache:
         self.last_start = -1
         self.dirty = False
         if load and os.path.exists(self.path):
-            for epoch, start_offset in parse(self.path, read_file(self.path)):
+            for epoch, start_offset in read_leader_epochs(self.path):
                 self.epochs.append(epoch)
                 self.starts.append(start_offset)
             self.keep(0, len(self.epochs))
@@ -173,33 +173,6 @@ cdef class LeaderEpochCache:
 
     cdef int write(self) except -1:
         """Replaces the file, flushed."""
-        lines = ["0", str(len(self.epochs))]
-        lines += [f"{epoch} {start_offset}" for epoch, start_offset in zip(self.epochs, self.starts)]
-        write_atomic(self.path, ("\n".join(lines) + "\n").encode())
+        write_leader_epochs(self.path, zip(self.epochs, self.starts))
         self.dirty = False
         return 0
-
-
-@cython.boundscheck(True)
-@cython.wraparound(True)
-cdef list parse(str path, bytes data):
-    """The entries in a checkpoint file's bytes. An empty file, which Kafka creates, holds none."""
-    cdef list lines = data.decode("ascii", "replace").splitlines()
-    cdef list found = []
-    if not data:
-        return found
-    try:
-        if int(lines[0]) != 0:
-            raise CorruptFileError(f"{path}: version {lines[0]}, known: 0")
-        if int(lines[1]) != len(lines) - 2:
-            raise CorruptFileError(f"{path}: {lines[1]} entries announced, {len(lines) - 2} found")
-        for line in lines[2:]:
-            epoch, start_offset = map(int, line.split())
-            if not (0 <= epoch < 2**31 and 0 <= start_offset < 2**63):
-                raise CorruptFileError(f"{path}: entry {line!r} is out of range")
-            if found and (epoch <= found[-1][0] or start_offset <= found[-1][1]):
-                raise CorruptFileError(f"{path}: entry {line!r} does not follow {found[-1]}")
-            found.append((epoch, start_offset))
-    except (ValueError, IndexError) as error:
-        raise CorruptFileError(f"{path}: not a checkpoint file: {error}") from error
-    return found

@@ -8,14 +8,11 @@ The nogil functions look only at what is loaded: call `load()` before them (it c
 
 from libc.stdint cimport int64_t
 
-from kraft_native.buffer cimport Scratch
 from kraft_native.indexfile cimport EntryFault, IndexFile
 
 
 cdef class OffsetIndex(IndexFile):
     """Entries (relative offset of a batch's last record, position of that batch), both strictly increasing."""
-    cdef Scratch samples               # relative offset (uint32) of every 64th entry, in the machine's byte order
-    cdef double samples_per_offset
 
     # Position to start scanning from for `offset`: of the last entry whose offset <= the target; 0 when none.
     # `entry_offset` (may be NULL) gets that entry's absolute offset, base_offset when none.
@@ -27,7 +24,6 @@ cdef class OffsetIndex(IndexFile):
     cpdef int append(self, int64_t last_offset, int64_t position) except -1
     cpdef int truncate_to(self, int64_t offset) except -1      # drops entries with offset >= the target
     cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil
-    cdef int sample(self) except -1
     cdef EntryFault scan(self, int64_t log_size, int64_t next_offset, Py_ssize_t* at) noexcept nogil
 
 

@@ -16,28 +16,11 @@ import os
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from kraft_native.buffer cimport Scratch
 from kraft_native.bytes_be cimport load_i32, load_i64, load_u32, store_i32, store_i64
-from kraft_native.indexfile cimport EntryFault, IndexFile
+from kraft_native.indexfile cimport EntryFault, IndexFile, kn_unpredictable
 from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 
 from kraft_native.errors import InvalidArgumentError
-
-cdef extern from *:
-    """
-    #define kn_prefetch(p) __builtin_prefetch(p)
-    /* Tells the compiler to select instead of to branch: the outcome of a bisection step cannot be predicted. */
-    #define kn_unpredictable(condition) __builtin_expect_with_probability((condition), 1, 0.5)
-    """
-    void kn_prefetch(const void* p) noexcept nogil
-    bint kn_unpredictable(bint condition) noexcept nogil
-
-cdef enum:
-    # One sample for 64 entries (512 bytes, eight cache lines): see OffsetIndex.slot_for.
-    BLOCK_ENTRIES = 64
-    CACHE_LINE_BYTES = 64
-    # Samples looked at on each side of the interpolated one.
-    WINDOW_SAMPLES = 32
 
 
 @cython.final
@@ -47,9 +30,6 @@ cdef class OffsetIndex(IndexFile):
     Iterating gives (offset of the batch's last record, position of the batch) pairs in file order. Invariant of a
     checked index: both strictly increase, offsets are at least `base_offset`.
     """
-
-    def __cinit__(self):
-        self.samples = Scratch()
 
     @staticmethod
     def create(path, int64_t base_offset, int64_t max_bytes):
@@ -76,74 +56,21 @@ cdef class OffsetIndex(IndexFile):
         index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
         return index
 
-    cdef int load(self) except -1:
-        if self.loaded:
-            return 0
-        IndexFile.load(self)
-        self.samples.size = 0
-        return self.sample()
-
-    cdef int keep(self, Py_ssize_t count) except -1:
-        IndexFile.keep(self, count)
-        return self.sample()
-
-    cdef int sample(self) except -1:
-        """Makes the samples agree with `count`: cuts them, or adds those of new blocks."""
-        cdef Py_ssize_t blocks = (self.count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
-        cdef Py_ssize_t block = self.samples.size // <Py_ssize_t>sizeof(uint32_t)
-        cdef uint32_t first
-        cdef double span
-        self.samples.reserve(blocks * <Py_ssize_t>sizeof(uint32_t))
-        while block < blocks:
-            (<uint32_t*>self.samples.data)[block] = load_u32(
-                self.entries + block * BLOCK_ENTRIES * OFFSET_INDEX_ENTRY_BYTES)
-            block += 1
-        self.samples.size = blocks * <Py_ssize_t>sizeof(uint32_t)
-        if blocks > 1:
-            first = (<uint32_t*>self.samples.data)[0]
-            span = <double>(<uint32_t*>self.samples.data)[blocks - 1] - <double>first
-            self.samples_per_offset = <double>(blocks - 1) / max(span, 1.0)
-        return 0
+    cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil:
+        return load_u32(self.entries + slot * OFFSET_INDEX_ENTRY_BYTES)
 
     cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil:
-        """Slot of the last entry whose offset is <= `offset`; -1 when there is none.
-
-        A plain bisection of a 10 MiB file touches some twenty cache lines, most of them cold and each found only
-        after the one before, and as many file pages when the segment is old (Kafka therefore searches the last 8 KiB,
-        its warm section, first). Here the samples (80 KiB for a full index) name the block of 64 entries; its eight
-        lines are asked for at once, so one line's latency is paid, and one page of the file is touched.
-
-        Entries are nearly uniform: one is made every index.interval.bytes. So the search among the samples begins
-        with a window around the interpolated place, if the window holds the target; 7 steps instead of 15. Neither
-        loop has a branch that depends on the data. Every slot stays in range whatever the bytes are.
-        """
-        cdef const uint32_t* key = <const uint32_t*>self.samples.data
-        cdef Py_ssize_t left = self.samples.size // <Py_ssize_t>sizeof(uint32_t)
-        cdef Py_ssize_t half, slot, guess, low, high
+        """Slot of the last entry whose offset is <= `offset`; -1 when there is none."""
+        cdef Py_ssize_t first_slot, left, half
         cdef const uint8_t* entry
         cdef uint32_t wanted
-        cdef int line
-        if left == 0 or offset < self.base_offset:
+        if offset < self.base_offset:
             return -1
         wanted = <uint32_t>min(offset - self.base_offset, <int64_t>INT32_MAX_VALUE)
-        if key[0] > wanted:
+        left = self.block_for(wanted, &first_slot)
+        if left == 0:
             return -1
-        if left > 4 * WINDOW_SAMPLES:
-            guess = min(<Py_ssize_t>(<double>(wanted - key[0]) * self.samples_per_offset), left - 1)
-            low = max(guess - WINDOW_SAMPLES, 0)
-            high = min(guess + WINDOW_SAMPLES, left - 1)
-            if key[low] <= wanted and (high == left - 1 or wanted < key[high]):
-                key += low
-                left = high - low + 1
-        while left > 1:
-            half = left >> 1
-            key = key + half if kn_unpredictable(key[half] <= wanted) else key
-            left -= half
-        slot = (key - <const uint32_t*>self.samples.data) * BLOCK_ENTRIES
-        entry = self.entries + slot * OFFSET_INDEX_ENTRY_BYTES
-        left = min(<Py_ssize_t>BLOCK_ENTRIES, self.count - slot)
-        for line in range(BLOCK_ENTRIES * OFFSET_INDEX_ENTRY_BYTES // CACHE_LINE_BYTES):
-            kn_prefetch(entry + line * CACHE_LINE_BYTES)
+        entry = self.entries + first_slot * OFFSET_INDEX_ENTRY_BYTES
         while left > 1:
             half = left >> 1
             entry = (entry + half * OFFSET_INDEX_ENTRY_BYTES
@@ -206,8 +133,6 @@ cdef class OffsetIndex(IndexFile):
         store_i32(entry, relative)
         store_i32(entry + 4, <int32_t>position)
         self.push(entry)
-        if self.count % BLOCK_ENTRIES == 1:
-            self.sample()
         return 1
 
     cpdef int truncate_to(self, int64_t offset) except -1:
@@ -332,18 +257,23 @@ cdef class TimeIndex(IndexFile):
         index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
         return index
 
+    cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil:
+        return load_i64(self.entries + slot * TIME_INDEX_ENTRY_BYTES)
+
     cdef Py_ssize_t slot_for(self, int64_t timestamp) noexcept nogil:
         """Slot of the last entry whose timestamp is <= `timestamp`; -1 when there is none."""
-        cdef Py_ssize_t left = self.count
-        cdef Py_ssize_t slot = 0
-        cdef Py_ssize_t half
-        if left == 0 or load_i64(self.entries) > timestamp:
+        cdef Py_ssize_t first_slot, half
+        cdef Py_ssize_t left = self.block_for(timestamp, &first_slot)
+        cdef const uint8_t* entry
+        if left == 0:
             return -1
+        entry = self.entries + first_slot * TIME_INDEX_ENTRY_BYTES
         while left > 1:
             half = left >> 1
-            slot += half & -<Py_ssize_t>(load_i64(self.entries + (slot + half) * TIME_INDEX_ENTRY_BYTES) <= timestamp)
+            entry = (entry + half * TIME_INDEX_ENTRY_BYTES
+                     if kn_unpredictable(load_i64(entry + half * TIME_INDEX_ENTRY_BYTES) <= timestamp) else entry)
             left -= half
-        return slot
+        return (entry - self.entries) // TIME_INDEX_ENTRY_BYTES
 
     cdef int64_t lookup(self, int64_t timestamp) noexcept nogil:
         cdef Py_ssize_t slot = self.slot_for(timestamp)

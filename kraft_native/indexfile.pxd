@@ -5,6 +5,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kraft_native.buffer cimport Mapping, Scratch
 
 
+cdef extern from *:
+    """
+    #define kn_prefetch(p) __builtin_prefetch(p)
+    /* Tells the compiler to select instead of to branch: the outcome of a bisection step cannot be predicted. */
+    #define kn_unpredictable(condition) __builtin_expect_with_probability((condition), 1, 0.5)
+    """
+    void kn_prefetch(const void* p) noexcept nogil
+    bint kn_unpredictable(bint condition) noexcept nogil
+
+
 # What the scan of `check` found; the messages are in indexfile.pyx.
 cdef enum EntryFault:
     ENTRY_GOOD = 0
@@ -27,6 +37,8 @@ cdef class IndexFile:
     cdef Py_ssize_t entry_bytes
     cdef Py_ssize_t count              # 0 while a sealed index is not loaded
     cdef Py_ssize_t written            # entries already in the file (growing)
+    cdef Scratch samples               # int64: key of every 128th entry, in the machine's byte order
+    cdef double samples_per_key
     cdef int64_t file_bytes            # size of a sealed file when it was mapped, any useless tail included
     cdef bint loaded
     cdef bint unsynced                 # written since the last durable flush
@@ -48,6 +60,12 @@ cdef class IndexFile:
     cdef int replace_file(self, Py_ssize_t count) except -1
     cdef int32_t relative(self, int64_t offset) except -1
     cdef int push(self, const uint8_t* entry) except -1
+    # What the entry in `slot` is found by: relative offset, or timestamp.
+    cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil
+    cdef int sample(self) except -1
+    # Where to search for the last entry whose key is <= `wanted`: first slot and number of slots of one block, whose
+    # bytes are already asked for. 0: there is no such entry.
+    cdef Py_ssize_t block_for(self, int64_t wanted, Py_ssize_t* first_slot) noexcept nogil
     cdef int check_file(self) except -1
     cdef object corrupt(self, Py_ssize_t slot, str what)
     cdef object corrupt_entry(self, Py_ssize_t slot, EntryFault fault)

@@ -30,6 +30,13 @@ cdef extern from *:
     """
     const uint8_t* kn_zero_entry
 
+cdef enum:
+    # Entries of one sample: 1 KiB of offset index, 1.5 KiB of time index.
+    BLOCK_ENTRIES = 128
+    # Samples looked at on each side of the interpolated one.
+    WINDOW_SAMPLES = 16
+    CACHE_LINE_BYTES = 64
+
 cdef dict FAULT_TEXTS = {
     EntryFault.ENTRY_BELOW_BASE: "its offset lies below the base offset",
     EntryFault.ENTRY_OFFSET_ORDER: "its offset does not follow on the entry before it",
@@ -81,6 +88,9 @@ cdef class IndexFile:
     (`StorageError`) the entries in memory still answer, and every further write raises `LogReadOnlyError`.
     """
 
+    def __cinit__(self):
+        self.samples = Scratch()
+
     def __init__(self):
         raise TypeError(f"{type(self).__name__} is made by create, open_growing or open_sealed")
 
@@ -130,6 +140,8 @@ cdef class IndexFile:
         self.file_bytes = size
         self.entries = self.sealed.data
         self.count = count_before_zeros(self.entries, size // self.entry_bytes, self.entry_bytes)
+        self.samples.size = 0
+        self.sample()
         self.loaded = True
         return 0
 
@@ -211,7 +223,7 @@ cdef class IndexFile:
             self.written = count
         self.count = count
         self.growing.size = count * self.entry_bytes
-        return 0
+        return self.sample()
 
     cdef int replace_file(self, Py_ssize_t count) except -1:
         """A new file with the first `count` entries over the old one, durable."""
@@ -244,7 +256,63 @@ cdef class IndexFile:
         self.growing.put(entry, self.entry_bytes)
         self.entries = self.growing.data
         self.count += 1
+        return self.sample() if self.count % BLOCK_ENTRIES == 1 else 0
+
+    cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil:
         return 0
+
+    cdef int sample(self) except -1:
+        """Makes the samples agree with `count`: cuts them, or adds those of new blocks."""
+        cdef Py_ssize_t blocks = (self.count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES
+        cdef Py_ssize_t block = self.samples.size // <Py_ssize_t>sizeof(int64_t)
+        cdef int64_t* keys
+        self.samples.reserve(blocks * <Py_ssize_t>sizeof(int64_t))
+        keys = <int64_t*>self.samples.data
+        for block in range(block, blocks):
+            keys[block] = self.key_of(block * BLOCK_ENTRIES)
+        self.samples.size = blocks * <Py_ssize_t>sizeof(int64_t)
+        if blocks > 1:
+            self.samples_per_key = (blocks - 1) / max(<double>keys[blocks - 1] - <double>keys[0], 1.0)
+        return 0
+
+    cdef Py_ssize_t block_for(self, int64_t wanted, Py_ssize_t* first_slot) noexcept nogil:
+        """The first half of every look-up; bisecting the block is the second.
+
+        A plain bisection of a 10 MiB file touches some twenty cache lines, most of them cold and each found only
+        after the one before, and as many file pages when the segment is old (Kafka therefore searches the last 8 KiB,
+        its warm section, first). Here the samples, 80 KiB for a full offset index, name the block; its lines are asked
+        for at once, so that one line's latency is paid, and one or two pages of the file are touched.
+
+        Entries are nearly uniform: one is made every index.interval.bytes. So the search among the samples begins with
+        a window around the interpolated place, if the window holds the target; 6 steps instead of 14. No loop
+        branches on data. Every slot stays in range whatever the bytes are.
+        """
+        cdef const int64_t* key = <const int64_t*>self.samples.data
+        cdef Py_ssize_t left = self.samples.size // <Py_ssize_t>sizeof(int64_t)
+        cdef Py_ssize_t guess, low, high, half
+        cdef const uint8_t* line
+        cdef const uint8_t* end
+        if left == 0 or key[0] > wanted:
+            return 0
+        if left > 4 * WINDOW_SAMPLES:
+            guess = <Py_ssize_t>min((<double>wanted - <double>key[0]) * self.samples_per_key, <double>(left - 1))
+            low = max(guess - WINDOW_SAMPLES, 0)
+            high = min(guess + WINDOW_SAMPLES, left - 1)
+            if key[low] <= wanted and (high == left - 1 or wanted < key[high]):
+                key += low
+                left = high - low + 1
+        while left > 1:
+            half = left >> 1
+            key = key + half if kn_unpredictable(key[half] <= wanted) else key
+            left -= half
+        first_slot[0] = (key - <const int64_t*>self.samples.data) * BLOCK_ENTRIES
+        left = min(<Py_ssize_t>BLOCK_ENTRIES, self.count - first_slot[0])
+        line = self.entries + first_slot[0] * self.entry_bytes
+        end = line + left * self.entry_bytes
+        while line < end:
+            kn_prefetch(line)
+            line += CACHE_LINE_BYTES
+        return left
 
     cdef int check_file(self) except -1:
         """Loads; raises `CorruptFileError` for a file that is missing or longer than its entries."""

@@ -1,5 +1,6 @@
 """Offset index and time index: against their oracles, against Kafka's files, and against damaged files."""
 
+import errno
 import os
 import random
 import struct
@@ -13,11 +14,14 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kraft_native.errors import CorruptFileError, InvalidArgumentError, LogReadOnlyError, StorageError
+from kraft_native.faults import MUTATIONS, count_operations, fail_at
 from kraft_native.index import OffsetIndex, TimeIndex
 from tests.golden import GoldenPartition, golden, needs_golden, partitions
 from tests.oracle.index import OffsetIndexOracle, RefusedError, TimeIndexOracle
 
 INT32_MAX = 2**31 - 1
+# A failed opening may be one for reading, after which the index stays usable.
+WRITES = MUTATIONS - {"open"}
 
 
 
@@ -239,7 +243,7 @@ def spacing(kind: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @pytest.mark.parametrize("kind", ["even", "random", "skewed"])
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 128, 8192, 8193, 100_000])
+@pytest.mark.parametrize("count", [1, 127, 128, 129, 256, 8192, 8193, 100_000])
 def test_many_look_ups_agree_with_a_sorted_search(kind: str, count: int, tmp_path: Path) -> None:
     offsets = spacing(kind, count)
     positions = np.arange(1, count + 1, dtype=np.int64) * 4100
@@ -394,6 +398,29 @@ def test_after_a_failed_write_the_index_answers_but_is_not_written_again(durable
         assert isinstance(caught.value.cause, StorageError)
     assert path.stat().st_size == 0
     assert index.find(15) == (10, 100)
+
+
+def test_any_failing_operation_leaves_the_entries_and_stops_the_writing(tmp_path: Path) -> None:
+    def work(index: OffsetIndex) -> None:
+        for i in range(1, 9):
+            index.append(i, i * 10)
+            if i % 4 == 0:
+                index.flush(i == 8)
+        index.truncate_to(6)
+        index.seal()
+        index.truncate_to(4)
+
+    index = OffsetIndex.create(tmp_path / "count.index", 0, 800)
+    with count_operations(under=tmp_path, kinds=WRITES) as count:
+        work(index)
+    assert count.seen > 8
+    for k in range(1, count.seen + 1):
+        index = OffsetIndex.create(tmp_path / f"{k}.index", 0, 800)
+        with fail_at(k, error=errno.EIO, under=tmp_path, kinds=WRITES), pytest.raises(StorageError):
+            work(index)
+        assert list(index) == [(i, i * 10) for i in range(1, len(index) + 1)]
+        with pytest.raises(LogReadOnlyError, match="Input/output error"):
+            index.flush(True)
 
 
 def test_misuse_is_refused(tmp_path: Path) -> None:
