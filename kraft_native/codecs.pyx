@@ -206,7 +206,7 @@ cdef int snappy_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, Scr
         return corrupt(f"snappy: {size} bytes cannot become {plain_bytes}")
     if plain_bytes > room - out.size:
         return too_large(size, room)
-    out.reserve(out.size + plain_bytes)
+    out.reserve(max(out.size + plain_bytes, 1))       # the library reads a null pointer even for no bytes
     try:
         snappy_inflate(view_read(data, size), view_write(out.data + out.size, plain_bytes))
     except inflate_error as error:

@@ -360,3 +360,8 @@ def test_limits_reach_the_records_of_a_batch():
         list(records(builder.build(), max_ratio=5))
     with pytest.raises(CorruptRecordError, match="codec 5"):
         list(records(oracle.assemble(b"x", 5, 0, 0, 0, 1)))
+
+
+def test_a_snappy_block_of_no_bytes_is_no_null_pointer():
+    """Found by fuzzing: with an output buffer that was never allocated, the library crashed."""
+    assert decompress("snappy", b"\0") == b""
