@@ -1,29 +1,85 @@
-"""One segment: a `.log` file with its indexes. Owned by one Log; loop/owner thread only."""
+"""One segment: a `.log` file with its indexes. Owned by one Log; its thread only."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t
 
 from kraft_native.batch cimport BatchHeader
-from kraft_native.buffer cimport Mapping, Slice
+from kraft_native.buffer cimport Slice
 from kraft_native.errors cimport Fault
-from kraft_native.fileio cimport iovec
 from kraft_native.index cimport OffsetIndex, TimeIndex
+from kraft_native.ranges cimport RangeSet
+from kraft_native.segmentfile cimport SegmentFile
 from kraft_native.txnindex cimport TransactionIndex
 
 
-cdef class Segment:
-    cdef readonly object directory              # bytes path of the partition directory
-    cdef readonly object path                   # bytes path of the .log file
+# What `Segment.step` found at a position.
+cdef enum StepResult:
+    STEP_END = 0
+    STEP_BATCH = 1
+    STEP_DAMAGE = 2
+
+
+cdef class Segment(SegmentFile):
     cdef readonly int64_t base_offset
-    cdef readonly int64_t size                  # bytes of whole batches in the file (what a reader may touch)
-    cdef int fd                                 # -1 until first used (a log of 10,000 segments opens without them)
-    cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment
+    cdef readonly int64_t next_base             # base offset of the next segment, -1 on the active one
     cdef readonly OffsetIndex offset_index
     cdef readonly TimeIndex time_index
     cdef readonly TransactionIndex txn_index
-    cdef readonly int64_t verified_to           # bytes from the front whose CRC and structure were checked
-    cdef readonly int64_t max_timestamp         # largest so far and the offset that has it; loaded lazily when sealed
-    cdef readonly int64_t max_timestamp_offset
-    cdef readonly int64_t first_timestamp       # max timestamp of the first batch (time-based roll), -1: unknown
+    cdef RangeSet checked                       # bytes whose CRC and structure were checked, here or as appended
+    cdef readonly list damage                   # known damaged ranges, see `Segment`
+    cdef bint timestamps_loaded
+    cdef int64_t max_timestamp                  # largest so far, and the last offset of the first batch that has it
+    cdef int64_t max_timestamp_offset
+    cdef int64_t first_timestamp                # max timestamp of the first batch (time-based roll), -1: not known
     cdef readonly int64_t bytes_since_index
+    cdef readonly int64_t index_interval_bytes
+    cdef readonly int64_t index_bytes_max
     cdef readonly bint sealed
-    cdef readonly list damage                   # known damaged ranges: (position, end position, offset, next offset)
+    cdef readonly bint indexes_ready
+
+    # --- writing (active segment) -----------------------------------------------------------------------------------
+    # Counts the next batch of what was written: indexes, timestamps, size. Its bytes are taken as checked.
+    cdef int count_batch(self, const BatchHeader* h) except -1
+    cdef int seal(self, int64_t next_base) except -1
+    # Cuts the file; whole batches before `position` stay. Pinned slices keep what they see.
+    cdef int cut(self, int64_t position, int64_t offset) except -1
+    cdef int flush_indexes(self, bint durable) except -1
+    # Removes the files; slices keep what they see.
+    cdef int delete(self) except -1
+    # --- reading ----------------------------------------------------------------------------------------------------
+    cdef StepResult step(self, int64_t position, int64_t expected_offset, BatchHeader* h) except? STEP_END
+    # Position of the first batch whose last offset is >= offset, with its header; -1: the segment ends before.
+    # CorruptLogError when `offset` is in damage, unless `stop_at_damage`: then where the damage starts.
+    cdef int64_t locate(self, int64_t offset, BatchHeader* h, bint stop_at_damage) except? -2
+    # Whole batches from the one that contains `offset`, none reaching `limit_offset`; the first whatever `max_bytes`.
+    # None: the segment ends before `offset`. An empty slice: the limit is reached. `strict`: a gap is damage.
+    cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit_offset, bint strict)
+    cdef int64_t end_offset(self) except? -1    # offset after the last sound batch; base_offset when there is none
+    # --- times ------------------------------------------------------------------------------------------------------
+    cdef int load_timestamps(self) except -1
+    cdef int64_t largest_timestamp(self) except? -2
+    cdef int64_t rolling_timestamp(self) except? -2
+    cdef int64_t modified_ms(self) except? -2
+    # --- plumbing ---------------------------------------------------------------------------------------------------
+    cdef int check_from(self, int64_t position, int64_t expected_offset) except -1
+    cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1
+    cdef tuple damage_at(self, int64_t position)
+    cdef int raise_damage(self, tuple damaged, int64_t offset) except -1
+    cdef int load_indexes(self) except -1
+    cdef int make_indexes(self) except -1
+    cdef int grow_indexes(self) except -1
+    cdef int rebuild_indexes(self) except -1
+    cdef int64_t index_start(self, int64_t offset) except? -2
+    cdef int64_t walk(self, int64_t position, int64_t expected, int64_t offset, BatchHeader* h,
+                      bint stop_at_damage) except? -2
+    cdef int64_t extent(self, int64_t position, int64_t max_bytes, int64_t limit_offset, bint strict,
+                        int64_t* next_offset) except? -2
+
+
+# A segment whose files exist. `size` is that of the .log file: of its whole batches once recovery has cut it.
+cdef Segment segment_load(bytes directory, int64_t base_offset, int64_t size, bint sealed, int64_t next_base,
+                          int64_t index_interval_bytes, int64_t index_bytes_max)
+# A new, empty, active segment; its files are created. The caller makes the directory entry durable.
+cdef Segment segment_create(bytes directory, int64_t base_offset, int64_t index_interval_bytes,
+                            int64_t index_bytes_max)
+# Path of one of a segment's files: b".log", b".index", b".timeindex", b".txnindex", or b".snapshot".
+cdef bytes segment_path(bytes directory, int64_t offset, bytes suffix)

@@ -1,0 +1,27 @@
+"""What a batch in the log means besides its bytes: epochs, producers, transactions. Used by append and replay."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kraft_native.batch cimport BatchHeader
+from kraft_native.epochs cimport LeaderEpochCache
+from kraft_native.producers cimport ProducerStates
+from kraft_native.segment cimport Segment
+
+
+# The key and value of a control batch's first record; -1 in both when it has none (compaction leaves such batches).
+cdef struct ControlMark:
+    int32_t kind
+    int32_t coordinator_epoch
+
+# Reads it from a whole batch in memory. CorruptRecordError when the record cannot be understood.
+cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* mark) except -1
+
+# Takes a written batch over into the producers' state; an abort also goes to the segment's transaction index, unless
+# `indexed` says that it is there already.
+cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h, const ControlMark* mark,
+                     bint indexed) except -1
+
+# Walks the sound batches of `segment` whose last offset is >= `from_offset`, and applies each to the producers and,
+# when not None, the epochs. Returns the offset after the last one (at least `from_offset`).
+cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates producers,
+                            LeaderEpochCache epochs) except? -1

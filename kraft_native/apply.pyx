@@ -1,0 +1,66 @@
+"""What a batch in the log means besides its bytes.
+
+Three pieces of state follow from the batches of a log and could be rebuilt from them: the leader epochs (epochs.pyx),
+the producers (producers.pyx) and the aborted transactions (txnindex.pyx). The append path and the replay after an open
+or a truncation go through the same functions, so they cannot drift apart.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from kraft_native.batch cimport BatchHeader, batch_bytes, batch_is_control, batch_last_offset
+from kraft_native.control cimport control_parse
+from kraft_native.epochs cimport LeaderEpochCache
+from kraft_native.producers cimport TXN_ABORTED, ProducerStates
+from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
+from kraft_native.producer_entry cimport AbortedTxn
+
+from kraft_native.errors import CorruptRecordError
+
+
+cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* mark) except -1:
+    mark.kind = -1
+    mark.coordinator_epoch = -1
+    if control_parse(batch, h, &mark.kind, &mark.coordinator_epoch) < 0:
+        raise CorruptRecordError(f"control batch at offset {h.base_offset}: no control record of a known form")
+    return 0
+
+
+cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h, const ControlMark* mark,
+                     bint indexed) except -1:
+    cdef AbortedTxn aborted
+    if h.producer_id >= 0 and producers.update(h, mark.kind, mark.coordinator_epoch, &aborted) == TXN_ABORTED:
+        if not indexed:
+            segment.txn_index.append(&aborted)
+    producers.advance(batch_last_offset(h) + 1)
+    return 0
+
+
+cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates producers,
+                            LeaderEpochCache epochs) except? -1:
+    cdef BatchHeader h
+    cdef ControlMark mark
+    cdef StepResult found
+    cdef int64_t expected = segment.base_offset, indexed_to = -1
+    cdef int64_t position = segment.locate(from_offset, &h, True)
+    cdef tuple damaged
+    if position < 0:
+        return from_offset
+    for entry in segment.txn_index:
+        indexed_to = max(indexed_to, <int64_t>entry[2])
+    while True:
+        found = segment.step(position, expected, &h)
+        if found == STEP_END:
+            return max(from_offset, expected)
+        if found != STEP_BATCH:
+            damaged = segment.damage_at(position)
+            position = damaged[1]
+            expected = max(expected, <int64_t>damaged[3])
+            continue
+        mark.kind = mark.coordinator_epoch = -1
+        if batch_is_control(&h):
+            read_control(segment.data + position, &h, &mark)
+        if epochs is not None and h.leader_epoch > epochs.latest():
+            epochs.assign(h.leader_epoch, h.base_offset)
+        apply_batch(producers, segment, &h, &mark, h.base_offset <= indexed_to)
+        expected = batch_last_offset(&h) + 1
+        position += batch_bytes(&h)

@@ -1,0 +1,217 @@
+"""Settings of one log.
+
+One line per setting in `FIELDS`: name, unit, default, allowed values, what it does. Names are Kafka's topic settings
+with `_` for `.`; settings without a Kafka name are the engine's own. Defaults are Kafka's (LogConfig.java,
+TopicConfig.java). The documentation and the checks both come from this table.
+"""
+
+from typing import NamedTuple
+
+cimport cython
+from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT
+from kraft_native.limits cimport (
+    CODEC_GZIP, CODEC_LZ4, CODEC_NONE, CODEC_SNAPPY, CODEC_ZSTD, SEGMENT_BYTES_MAX, TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+)
+
+from kraft_native.errors import InvalidArgumentError
+
+cdef int64_t INT64_MAX_VALUE = 0x7FFFFFFFFFFFFFFF
+cdef int64_t INT32_MAX = 0x7FFFFFFF
+
+
+class Field(NamedTuple):
+    """One setting. `allowed` is a (smallest, largest) pair for numbers, or a tuple of words."""
+
+    name: str
+    kafka_name: str | None
+    unit: str
+    default: int | float | str
+    allowed: tuple
+    doc: str
+
+
+def _kafka(name, unit, default, allowed, doc) -> Field:
+    return Field(name, name.replace("_", "."), unit, default, allowed, doc)
+
+
+def _own(name, unit, default, allowed, doc) -> Field:
+    return Field(name, None, unit, default, allowed, doc)
+
+
+FIELDS: tuple[Field, ...] = (
+    _kafka("segment_bytes", "bytes", 1 << 30, (14, SEGMENT_BYTES_MAX), "size at which a new segment is begun"),
+    _kafka("segment_ms", "ms", 604_800_000, (1, INT64_MAX_VALUE), "record time after which a new segment is begun"),
+    _kafka("segment_jitter_ms", "ms", 0, (0, INT64_MAX_VALUE), "largest random reduction of segment.ms"),
+    _kafka("segment_index_bytes", "bytes", 10 << 20, (24, INT32_MAX), "size of an index that begins a new segment"),
+    _kafka("index_interval_bytes", "bytes", 4096, (0, INT32_MAX), "bytes of batches between two index entries"),
+    _kafka("retention_bytes", "bytes", -1, (-1, INT64_MAX_VALUE), "size of the log to keep; -1: no limit"),
+    _kafka("retention_ms", "ms", 604_800_000, (-1, INT64_MAX_VALUE), "age of segments to keep; -1: no limit"),
+    _kafka("max_message_bytes", "bytes", 1_048_588, (0, INT32_MAX), "largest batch that a leader accepts"),
+    _kafka("message_timestamp_before_max_ms", "ms", INT64_MAX_VALUE, (0, INT64_MAX_VALUE),
+           "how far before the clock a record's time may lie"),
+    _kafka("message_timestamp_after_max_ms", "ms", 3_600_000, (0, INT64_MAX_VALUE),
+           "how far after the clock a record's time may lie"),
+    _kafka("message_timestamp_type", "", "CreateTime", ("CreateTime", "LogAppendTime"), "whose clock records carry"),
+    _kafka("cleanup_policy", "", "delete", ("delete", "compact", "compact,delete", "delete,compact"),
+           "how old data goes: whole segments, or superseded records of a key"),
+    _kafka("compression_type", "", "producer", ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+           "codec that batches are stored with; producer: as they come"),
+    _kafka("compression_gzip_level", "", -1, (-1, 9), "gzip level, 1 to 9; -1: the library's default"),
+    _kafka("compression_lz4_level", "", 9, (1, 17), "lz4 level"),
+    _kafka("compression_zstd_level", "", 3, (-131_072, 22), "zstd level"),
+    _kafka("delete_retention_ms", "ms", 86_400_000, (0, INT64_MAX_VALUE), "how long a cleaner keeps tombstones"),
+    _kafka("min_compaction_lag_ms", "ms", 0, (0, INT64_MAX_VALUE), "age that a record has before it is compacted"),
+    _kafka("max_compaction_lag_ms", "ms", INT64_MAX_VALUE, (1, INT64_MAX_VALUE),
+           "age after which a record must be compacted"),
+    _kafka("min_cleanable_dirty_ratio", "", 0.5, (0.0, 1.0), "share of uncompacted bytes that starts a compaction"),
+    _own("durability", "", "page-cache", ("page-cache", "group-commit", "per-append"),
+         "when an append counts as durable: at once, after a shared flush, after a flush of its own"),
+    _own("flush_bytes", "bytes", 1 << 20, (1, INT64_MAX_VALUE), "group commit: unflushed bytes that start a flush"),
+    _own("flush_interval_us", "us", 1000, (0, 60_000_000), "group commit: age of unflushed bytes that starts a flush"),
+    _own("high_watermark", "", "auto", ("auto", "manual"),
+         "auto: follows what is durable; manual: set by whoever replicates the log"),
+    _own("decompressed_bytes_max", "bytes", 128 << 20, (1, 1 << 40), "largest decompressed size of one batch"),
+    _own("decompress_ratio_max", "", 10_000, (1, INT64_MAX_VALUE),
+         "largest decompressed over compressed size, where that is more than 1 MiB"),
+    _kafka("producer_id_expiration_ms", "ms", 86_400_000, (1, INT64_MAX_VALUE),
+           "idle time after which an idempotent producer is forgotten"),
+)
+
+cdef dict BY_NAME = {field.name: field for field in FIELDS}
+cdef dict BY_KAFKA_NAME = {field.kafka_name: field for field in FIELDS if field.kafka_name}
+cdef dict CODECS = {"producer": -1, "uncompressed": CODEC_NONE, "gzip": CODEC_GZIP, "snappy": CODEC_SNAPPY,
+                    "lz4": CODEC_LZ4, "zstd": CODEC_ZSTD}
+cdef dict DURABILITIES = {"page-cache": DURABILITY_PAGE_CACHE, "group-commit": DURABILITY_GROUP_COMMIT,
+                          "per-append": DURABILITY_PER_APPEND}
+
+
+cdef object checked(object field, object value):
+    """The value in the field's type, or an error that names field, value and range."""
+    allowed = field.allowed
+    unit = f" {field.unit}" if field.unit else ""
+    if isinstance(field.default, str):
+        if value not in allowed:
+            raise InvalidArgumentError(f"{field.name}: {value!r} is not one of {', '.join(allowed)}")
+        return value
+    kinds = (int, float) if isinstance(field.default, float) else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise InvalidArgumentError(f"{field.name}: {value!r} is not a number{unit and ' of' + unit}")
+    if not allowed[0] <= value <= allowed[1]:
+        raise InvalidArgumentError(f"{field.name}: {value}{unit} is outside {allowed[0]} to {allowed[1]}")
+    if field.name == "compression_gzip_level" and value == 0:
+        raise InvalidArgumentError("compression_gzip_level: 0 is outside 1 to 9 and is not -1")
+    return float(value) if isinstance(field.default, float) else value
+
+
+@cython.final
+cdef class LogConfig:
+    """Settings of one log: `LogConfig(segment_bytes=1 << 20)`. See `FIELDS` for names, units, defaults and ranges.
+
+    Immutable. Raises `InvalidArgumentError` for an unknown name or a value outside its range.
+    """
+
+    def __init__(self, **settings):
+        unknown = [name for name in settings if name not in BY_NAME]
+        if unknown:
+            raise InvalidArgumentError(f"unknown setting {unknown[0]!r}; known: {', '.join(BY_NAME)}")
+        value = {name: checked(field, settings.get(name, field.default)) for name, field in BY_NAME.items()}
+        self.segment_bytes = value["segment_bytes"]
+        self.segment_ms = value["segment_ms"]
+        self.segment_jitter_ms = value["segment_jitter_ms"]
+        self.segment_index_bytes = value["segment_index_bytes"]
+        self.index_interval_bytes = value["index_interval_bytes"]
+        self.retention_bytes = value["retention_bytes"]
+        self.retention_ms = value["retention_ms"]
+        self.max_message_bytes = value["max_message_bytes"]
+        self.message_timestamp_before_max_ms = value["message_timestamp_before_max_ms"]
+        self.message_timestamp_after_max_ms = value["message_timestamp_after_max_ms"]
+        self.message_timestamp_type = value["message_timestamp_type"]
+        self.cleanup_policy = value["cleanup_policy"]
+        self.compression_type = value["compression_type"]
+        self.compression_gzip_level = value["compression_gzip_level"]
+        self.compression_lz4_level = value["compression_lz4_level"]
+        self.compression_zstd_level = value["compression_zstd_level"]
+        self.delete_retention_ms = value["delete_retention_ms"]
+        self.min_compaction_lag_ms = value["min_compaction_lag_ms"]
+        self.max_compaction_lag_ms = value["max_compaction_lag_ms"]
+        self.min_cleanable_dirty_ratio = value["min_cleanable_dirty_ratio"]
+        self.durability = value["durability"]
+        self.flush_bytes = value["flush_bytes"]
+        self.flush_interval_us = value["flush_interval_us"]
+        self.high_watermark = value["high_watermark"]
+        self.decompressed_bytes_max = value["decompressed_bytes_max"]
+        self.decompress_ratio_max = value["decompress_ratio_max"]
+        self.producer_id_expiration_ms = value["producer_id_expiration_ms"]
+        self.derive()
+
+    cdef int derive(self) except -1:
+        """Fills what follows from the settings, and checks those that depend on each other."""
+        if self.max_compaction_lag_ms < self.min_compaction_lag_ms:
+            raise InvalidArgumentError(f"max_compaction_lag_ms: {self.max_compaction_lag_ms} ms is below "
+                                       f"min_compaction_lag_ms, {self.min_compaction_lag_ms} ms")
+        self.durability_kind = DURABILITIES[self.durability]
+        self.compact = "compact" in self.cleanup_policy
+        self.delete = "delete" in self.cleanup_policy
+        self.high_watermark_auto = self.high_watermark == "auto"
+        self.validation.now_ms = 0
+        self.validation.origin = 0
+        self.validation.timestamp_before_max_ms = self.message_timestamp_before_max_ms
+        self.validation.timestamp_after_max_ms = self.message_timestamp_after_max_ms
+        self.validation.limits.bytes_max = self.decompressed_bytes_max
+        self.validation.limits.ratio_max = self.decompress_ratio_max
+        self.validation.batch_bytes_max = <int32_t>self.max_message_bytes
+        self.validation.target_codec = CODECS[self.compression_type]
+        self.validation.target_level = self.level()
+        self.validation.timestamp_type = (TIMESTAMP_LOG_APPEND_TIME if self.message_timestamp_type == "LogAppendTime"
+                                          else TIMESTAMP_CREATE_TIME)
+        self.validation.key_required = self.compact
+        return 0
+
+    cdef int32_t level(self) except? -1:
+        """The level for `compression_type`, on the codec's own scale."""
+        if self.compression_type == "gzip" and self.compression_gzip_level != -1:
+            return <int32_t>self.compression_gzip_level
+        if self.compression_type == "lz4":
+            return <int32_t>self.compression_lz4_level
+        if self.compression_type == "zstd":
+            return <int32_t>self.compression_zstd_level
+        return CODEC_LEVEL_DEFAULT
+
+    @staticmethod
+    def from_kafka(settings) -> LogConfig:
+        """From Kafka's topic settings as strings: `{"segment.bytes": "1048576"}`. The engine's own settings may be
+        among them under their own names. Raises `InvalidArgumentError` for names it does not know."""
+        values = {}
+        for name, text in settings.items():
+            field = BY_KAFKA_NAME.get(name) or BY_NAME.get(name)
+            if field is None:
+                raise InvalidArgumentError(f"unknown setting {name!r}; known: {', '.join(BY_KAFKA_NAME)}")
+            if isinstance(field.default, str):
+                values[field.name] = text.replace(" ", "")
+                continue
+            try:
+                values[field.name] = type(field.default)(text)
+            except ValueError:
+                raise InvalidArgumentError(f"{name}: {text!r} is not a number") from None
+        return LogConfig(**values)
+
+    def replace(self, **changes) -> LogConfig:
+        """A copy with these settings changed."""
+        return LogConfig(**(self.as_dict() | changes))
+
+    def as_dict(self) -> dict:
+        """Every setting by name."""
+        return {name: getattr(self, name) for name in BY_NAME}
+
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, LogConfig):
+            return NotImplemented
+        return self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.as_dict().values()))
+
+    def __repr__(self) -> str:
+        changed = [f"{name}={value!r}" for name, value in self.as_dict().items() if value != BY_NAME[name].default]
+        return f"LogConfig({', '.join(changed)})"

@@ -1,0 +1,16 @@
+"""One log: the facade over its parts. The opener's thread only."""
+
+from libc.stdint cimport int64_t
+
+from kraft_native.append cimport Appender
+from kraft_native.flusher cimport Flusher
+from kraft_native.logcore cimport LogCore
+
+
+cdef class Log:
+    cdef LogCore core
+    cdef Appender appender
+    cdef readonly list notes           # what opening found and repaired: (path, what)
+
+    cdef int lock(self, LogCore core) except -1
+    cdef int begin(self, Flusher flusher) except -1

@@ -1,0 +1,415 @@
+"""One log: segments as one sequence of records (Kafka's UnifiedLog, without its threads).
+
+    log = Log(directory, LogConfig(...))        # opens, or creates the directory
+    info = log.append(batch_bytes)
+    piece = log.read(info.first_offset)         # a Slice: whole batches, zero-copy
+    log.close()
+
+Thread affinity: the thread that opened the log calls it; any other gets `WrongThreadError`. Slices may be read by any
+thread. After a failed write or flush every write raises `LogReadOnlyError`, reads go on.
+"""
+
+import os
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from posix.fcntl cimport O_CREAT, O_RDWR
+
+from kraft_native.append cimport AppendInfo
+from kraft_native.batch cimport HeldBuffer
+from kraft_native.buffer cimport Scratch, Slice
+from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, LogConfig
+from kraft_native.fileio cimport check, file_close, file_lock, file_open
+from kraft_native.flusher cimport Flusher
+from kraft_native.logcore cimport (
+    ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END, LogCore,
+)
+from kraft_native.live cimport LivePage
+from kraft_native.lookup cimport aborted_between, find_max_timestamp, find_time, read_from
+from kraft_native.records cimport encode_headers
+from kraft_native.recovery cimport LoadedLog, load_log
+from kraft_native.segment cimport Segment
+from kraft_native.trim cimport apply_retention, delete_records, truncate_fully, truncate_to
+from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR, ORIGIN_RAFT_LEADER, AppendOrigin
+
+from kraft_native.errors import InvalidArgumentError, LogLockedError
+from kraft_native.fileio import make_directory, sync_directory
+
+cdef dict ISOLATIONS = {"log_end": ISOLATION_LOG_END, "high_watermark": ISOLATION_HIGH_WATERMARK,
+                        "read_uncommitted": ISOLATION_HIGH_WATERMARK, "read_committed": ISOLATION_LAST_STABLE}
+cdef dict ORIGINS = {"client": ORIGIN_CLIENT, "coordinator": ORIGIN_COORDINATOR}
+cdef int EAGAIN_RESULT = -11
+
+
+cdef object borrow(object data, const uint8_t** start, Py_ssize_t* size):
+    """Start and size of a bytes-like object; what is returned keeps them valid. None gives (NULL, -1)."""
+    cdef HeldBuffer held
+    if PyBytes_CheckExact(data):
+        start[0] = <const uint8_t*>PyBytes_AS_STRING(data)
+        size[0] = PyBytes_GET_SIZE(data)
+        return data
+    if data is None:
+        start[0] = NULL
+        size[0] = -1
+        return None
+    held = HeldBuffer(data)
+    start[0] = held.data
+    size[0] = held.size
+    return held
+
+
+cdef int isolation_of(object name) except -1:
+    isolation = ISOLATIONS.get(name)
+    if isolation is None:
+        raise InvalidArgumentError(f"isolation: {name!r} is not one of {', '.join(ISOLATIONS)}")
+    return isolation
+
+
+@cython.final
+cdef class Log:
+    """Opens the log in `directory`, creating both if needed.
+
+    `log_start_offset`, `recovery_point` and `clean` are what Kafka keeps in checkpoints beside its partitions; a log
+    that this engine closed knows them itself. `flusher`: one to share among logs with group commit, closed by
+    whoever made it; without it such a log has its own.
+
+    Raises `LogLockedError` when another process or Log has it open for writing.
+    """
+
+    def __init__(self, directory, LogConfig config=None, *, int64_t log_start_offset=-1, int64_t recovery_point=-1,
+                 bint clean=False, Flusher flusher=None):
+        cdef LogCore core = LogCore.__new__(LogCore)
+        cdef LoadedLog loaded
+        core.directory = os.path.abspath(os.fsencode(directory))
+        core.config = LogConfig() if config is None else config
+        if not os.path.isdir(core.directory):
+            make_directory(core.directory)
+            sync_directory(os.path.dirname(core.directory))
+        self.lock(core)
+        loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean)
+        core.segments = loaded.segments
+        core.active = loaded.segments[len(loaded.segments) - 1]
+        core.epochs = loaded.epochs
+        core.producers = loaded.producers
+        core.log_start = loaded.log_start
+        core.log_end = loaded.log_end
+        core.recovery_point = core.flushed_end = loaded.recovery_point
+        core.mark = max(loaded.high_watermark, loaded.log_start)
+        if core.config.high_watermark_auto:
+            core.mark = core.log_end
+        self.notes = loaded.notes
+        self.core = core
+        core.clean = loaded.clean
+        core.live = LivePage(core.directory)
+        self.begin(flusher)
+
+    cdef int lock(self, LogCore core) except -1:
+        cdef bytes path = core.directory + b"/.lock"
+        cdef int result
+        core.lock_fd = <int>check(file_open(path, O_RDWR | O_CREAT, 0o644), path)
+        result = file_lock(core.lock_fd, True)
+        if result == EAGAIN_RESULT:
+            file_close(core.lock_fd)
+            core.lock_fd = -1
+            raise LogLockedError(f"{os.fsdecode(core.directory)}: another writer has this log open")
+        check(result, path)
+        return 0
+
+    cdef int begin(self, Flusher flusher) except -1:
+        """Everything that needs the opened state: durability, working space."""
+        cdef LogCore core = self.core
+        # What was found on disk but is not known to be durable becomes so before it is shown as that.
+        if core.config.durability_kind != DURABILITY_PAGE_CACHE and core.flushed_end < core.log_end:
+            core.active.sync()
+            core.flushed_end = core.log_end
+        if core.config.durability_kind == DURABILITY_GROUP_COMMIT:
+            core.owns_flusher = flusher is None
+            core.flusher = flusher
+            if flusher is None:
+                core.flusher = Flusher(bytes_trigger=core.config.flush_bytes,
+                                        linger_us=core.config.flush_interval_us)
+            core.handle()
+        core.begin_active()
+        self.appender = Appender(core)
+        core.publish()
+        return 0
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (f"<Log {os.fsdecode(self.core.directory)}: {self.core.log_start} to {self.core.log_end}, "
+                f"{len(self.core.segments)} segments{', closed' if self.core.closed else ''}>")
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def directory(self) -> str:
+        return os.fsdecode(self.core.directory)
+
+    @property
+    def config(self) -> LogConfig:
+        return self.core.config
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self.core.log_start
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.core.log_end
+
+    @property
+    def durable_end_offset(self) -> int:
+        """All below it survives a power loss."""
+        return self.core.durable_end()
+
+    @property
+    def high_watermark(self) -> int:
+        """What consumers see ends here."""
+        return self.core.high_watermark()
+
+    @property
+    def last_stable_offset(self) -> int:
+        """What read_committed consumers see ends here."""
+        return self.core.last_stable_offset()
+
+    @property
+    def recovery_point(self) -> int:
+        """Below it an open after a crash need not look."""
+        return self.core.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of batches in all segments."""
+        cdef Segment segment
+        cdef int64_t total = 0
+        for segment in self.core.segments:
+            total += segment.size
+        return total
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments, oldest first; for tools and tests."""
+        return list(self.core.segments)
+
+    @property
+    def epochs(self):
+        """The leader-epoch cache."""
+        return self.core.epochs
+
+    @property
+    def producers(self):
+        """The producer states."""
+        return self.core.producers
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The failed write or flush that made the log read-only."""
+        return self.core.failure
+
+    # --- appending --------------------------------------------------------------------------------------------------
+
+    def append(self, data not None, *, int32_t leader_epoch=-1, str origin="client", int64_t now_ms=-1) -> AppendInfo:
+        """Appends whole batches as their leader: validates every record, assigns offsets.
+
+        `leader_epoch` -1: the latest (0 in an empty log). `origin` "coordinator" allows transaction markers. All or
+        nothing; what is refused and why is listed in `validate.pyx` and `producers.pyx`.
+        """
+        cdef const uint8_t* start
+        cdef Py_ssize_t size
+        cdef object held = borrow(data, &start, &size)
+        cdef AppendOrigin kind = ORIGIN_CLIENT
+        if origin is not None and origin != "client":
+            if origin not in ORIGINS:
+                raise InvalidArgumentError(f"origin: {origin!r} is not one of {', '.join(ORIGINS)}")
+            kind = ORIGINS[origin]
+        if leader_epoch < 0:
+            leader_epoch = max(0, self.core.epochs.latest())
+        return self.appender.leader(start, size, leader_epoch, kind, now_ms)
+
+    def append_as_follower(self, data not None) -> AppendInfo:
+        """Appends whole batches with the offsets and epochs that their leader gave them."""
+        cdef const uint8_t* start
+        cdef Py_ssize_t size
+        cdef object held = borrow(data, &start, &size)
+        return self.appender.follower(start, size)
+
+    def append_as_raft_leader(self, data not None, int32_t leader_epoch, *, int64_t now_ms=-1) -> AppendInfo:
+        """Appends batches that carry `leader_epoch` and offsets from the log end on; refuses any others."""
+        cdef const uint8_t* start
+        cdef Py_ssize_t size
+        cdef object held = borrow(data, &start, &size)
+        return self.appender.leader(start, size, leader_epoch, ORIGIN_RAFT_LEADER, now_ms)
+
+    def append_record(self, value, key=None, int64_t timestamp_ms=-1, headers=None, *, int32_t leader_epoch=-1) -> int:
+        """Appends one record as a batch of its own; gives its offset.
+
+        `value`, `key`: bytes-like or None. `headers`: (name, bytes-like or None) pairs. `timestamp_ms` -1: now.
+        """
+        cdef const uint8_t* value_start
+        cdef const uint8_t* key_start
+        cdef const uint8_t* header_start = NULL
+        cdef Py_ssize_t value_size, key_size, header_size = 0
+        cdef int32_t header_count = 0
+        cdef object held_value = borrow(value, &value_start, &value_size)
+        cdef object held_key = borrow(key, &key_start, &key_size)
+        cdef Scratch encoded
+        if headers is not None:
+            encoded = Scratch()
+            header_count = encode_headers(headers, encoded)
+            header_start = encoded.data
+            header_size = encoded.size
+        if leader_epoch < 0:
+            leader_epoch = max(0, self.core.epochs.latest())
+        return self.appender.one(key_start, key_size, value_start, value_size, header_start, header_size, header_count,
+                                 timestamp_ms, leader_epoch)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def read(self, int64_t offset, int64_t max_bytes=1 << 20, str isolation="high_watermark") -> Slice:
+        """Whole batches of one segment, beginning with the one that holds `offset`; the first whatever `max_bytes`.
+
+        `isolation`: "log_end" (replicas), "high_watermark" or "read_uncommitted", "read_committed". At or past that
+        limit the slice is empty. `OffsetOutOfRangeError` outside [log start, log end]. `CorruptLogError` when `offset`
+        lies in damage; its `next_offset` is where reading can go on.
+        """
+        self.core.enter()
+        if max_bytes < 0:
+            raise InvalidArgumentError(f"max_bytes: {max_bytes} is below 0")
+        return read_from(self.core, offset, max_bytes, isolation_of(isolation))
+
+    def aborted_transactions(self, int64_t start_offset, int64_t end_offset) -> list[tuple[int, int, int, int]]:
+        """Those that overlap [start_offset, end_offset), as (producer id, first offset, last offset, last stable
+        offset): what a read_committed consumer of that range must skip."""
+        self.core.enter()
+        return aborted_between(self.core, start_offset, end_offset)
+
+    def offset_for_time(self, int64_t timestamp_ms, str isolation="high_watermark") -> tuple[int, int, int] | None:
+        """(offset, timestamp, leader epoch) of the first record with that time or a later one, within the limit of
+        `isolation`; None when there is none."""
+        cdef tuple found
+        self.core.enter()
+        found = find_time(self.core, timestamp_ms, self.core.log_start)
+        if found is None or <int64_t>found[0] >= self.core.visible_limit(isolation_of(isolation)):
+            return None
+        return found
+
+    def max_timestamp(self) -> tuple[int, int, int] | None:
+        """(offset, timestamp, leader epoch) of the first record that has the largest time."""
+        self.core.enter()
+        return find_max_timestamp(self.core)
+
+    def end_offset_for_epoch(self, int32_t epoch) -> tuple[int, int]:
+        """What OffsetForLeaderEpoch answers: (epoch, end offset), (-1, -1) when not known."""
+        self.core.enter()
+        return self.core.epochs.end_offset_for(epoch, self.core.log_end)
+
+    # --- changing ---------------------------------------------------------------------------------------------------
+
+    def begin_epoch(self, int32_t leader_epoch) -> None:
+        """Notes that a leader epoch begins at the log end, as a new leader does before it writes anything."""
+        self.core.enter_write()
+        if leader_epoch > self.core.epochs.latest():
+            try:
+                self.core.epochs.assign(leader_epoch, self.core.log_end)
+            except BaseException as error:
+                self.core.fail(error)
+
+    def set_high_watermark(self, int64_t offset) -> int:
+        """Manual mode: moves the high watermark up to `offset`, at most to the log end, never back. Gives it."""
+        self.core.enter()
+        if self.core.config.high_watermark_auto:
+            raise InvalidArgumentError("high_watermark: this log sets it itself (high_watermark=\"auto\")")
+        if offset > self.core.mark:
+            self.core.mark = min(offset, self.core.log_end)
+            self.core.publish()
+        return self.core.mark
+
+    def truncate_to(self, int64_t offset) -> bool:
+        """Drops `offset` and all after it, from the batch that holds it on; the high watermark goes back if it must."""
+        self.core.enter_write()
+        return truncate_to(self.core, offset)
+
+    def truncate_fully_and_start_at(self, int64_t offset) -> None:
+        """Drops everything; the next record gets `offset`."""
+        self.core.enter_write()
+        truncate_fully(self.core, offset)
+
+    def delete_records(self, int64_t before_offset) -> int:
+        """Makes `before_offset` (at most the high watermark) the log start, durably. Gives the log start."""
+        self.core.enter_write()
+        return delete_records(self.core, before_offset)
+
+    def apply_retention(self, int64_t now_ms) -> int:
+        """Deletes whole segments by retention.bytes and retention.ms. Gives their count."""
+        self.core.enter_write()
+        return apply_retention(self.core, now_ms)
+
+    def roll(self) -> None:
+        """Begins a new segment, unless the active one is empty."""
+        self.core.enter_write()
+        if self.core.active.size > 0:
+            self.core.roll(self.core.log_end)
+
+    def reconfigure(self, LogConfig config not None) -> None:
+        """Puts other settings in force. `durability` and `high_watermark` cannot change while the log is open."""
+        self.core.enter()
+        for name in ("durability", "high_watermark"):
+            if getattr(config, name) != getattr(self.core.config, name):
+                raise InvalidArgumentError(f"{name}: cannot change from {getattr(self.core.config, name)!r} to "
+                                           f"{getattr(config, name)!r} while the log is open")
+        self.core.config = config
+        self.core.active.index_interval_bytes = config.index_interval_bytes
+
+    # --- durability -------------------------------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Returns True when all that was appended is durable, False when `timeout` seconds passed first."""
+        self.core.enter_write()
+        return self.core.flush_to(self.core.log_end, -1 if timeout is None else <int64_t>(timeout * 1e9)) == 0
+
+    def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
+        """As `flush`, for what lies below `end_offset`."""
+        self.core.enter_write()
+        return self.core.flush_to(min(end_offset, self.core.log_end),
+                                   -1 if timeout is None else <int64_t>(timeout * 1e9)) == 0
+
+    @property
+    def flush_eventfd(self) -> int:
+        """Group commit: a descriptor that becomes readable when the durable end moves or a flush fails."""
+        self.core.enter()
+        return self.core.handle().eventfd
+
+    def checkpoint(self) -> int:
+        """Makes the indexes of what is durable durable too, and records that an open after a crash need not look below.
+        Gives that offset. Call it from time to time; a clean close needs none."""
+        self.core.enter_write()
+        return self.core.checkpoint()
+
+    def poll(self) -> int:
+        """Tells readers what the flusher made durable since the last call; for when `flush_eventfd` is readable.
+        Gives the high watermark."""
+        self.core.enter()
+        self.core.publish()
+        return self.core.mark
+
+    def arm(self, int eventfd) -> None:
+        """Writes to the eventfd once, when the log start, high watermark or last stable offset moves."""
+        self.core.enter()
+        self.core.live.arm(eventfd)
+
+    def disarm(self, int eventfd) -> None:
+        """Takes the eventfd back, before it is closed."""
+        self.core.enter()
+        self.core.live.disarm(eventfd)
+
+    def close(self) -> None:
+        """Flushes everything and marks the stop as clean; after a failure only lets go. May be called again."""
+        self.core.close()

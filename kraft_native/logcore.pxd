@@ -1,0 +1,82 @@
+"""The state of one open log that its parts share: segments, marks, durability. No policy of its own."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from kraft_native.apply cimport ControlMark
+from kraft_native.batch cimport BatchHeader
+from kraft_native.buffer cimport Scratch
+from kraft_native.config cimport LogConfig
+from kraft_native.epochs cimport LeaderEpochCache
+from kraft_native.flusher cimport FlushHandle, Flusher
+from kraft_native.live cimport LivePage
+from kraft_native.producers cimport ProducerStates
+from kraft_native.segment cimport Segment
+
+cdef extern from "pythread.h" nogil:
+    unsigned long PyThread_get_thread_ident()
+
+
+# How far a reader sees.
+cdef enum Isolation:
+    ISOLATION_LOG_END = 0              # replicas
+    ISOLATION_HIGH_WATERMARK = 1       # read_uncommitted
+    ISOLATION_LAST_STABLE = 2          # read_committed
+
+
+cdef class LogCore:
+    cdef readonly bytes directory
+    cdef readonly LogConfig config
+    cdef list segments                 # of Segment, ascending base offsets; the last one is active; never empty
+    cdef Segment active
+    cdef LeaderEpochCache epochs
+    cdef ProducerStates producers
+    cdef Scratch scratch               # decompressed records, one use at a time
+    cdef int64_t log_start
+    cdef int64_t log_end
+    cdef int64_t mark                  # manual high watermark; in auto mode the last one that was shown
+    cdef int64_t flushed_end           # durable before this process, or flushed by the owner's own thread
+    cdef int64_t recovery_point        # as in the state file
+    cdef int64_t active_since_ms       # when the active segment became so
+    cdef int64_t jitter_ms             # of the active segment
+    cdef FlushHandle flush             # None until first needed
+    cdef Flusher flusher
+    cdef bint owns_flusher
+    cdef list closing                  # sealed segments whose descriptor the flusher may still use
+    cdef object failure                # the first failed write or flush
+    cdef LivePage live                 # what readers may see, here and in other processes
+    cdef bint clean                    # nothing was written since a clean open: the files are as they were
+    cdef int lock_fd
+    cdef unsigned long thread
+    cdef bint closed
+
+    # Checks before every call: right thread, open. And before every write: no earlier failure.
+    cdef int enter(self) except -1
+    cdef int enter_write(self) except -1
+    # Makes the log read-only and raises `error`.
+    cdef int fail(self, object error) except -1
+
+    cdef Py_ssize_t slot_of(self, int64_t offset) noexcept     # of the last segment whose base is <= offset, or 0
+    cdef int64_t durable_end(self) noexcept
+    cdef int64_t high_watermark(self) noexcept
+    cdef int64_t last_stable_offset(self) noexcept
+    cdef int64_t visible_limit(self, int isolation) noexcept
+
+    cdef bint roll_due(self, int64_t bytes_count, int64_t last_offset, int64_t max_timestamp, int64_t now_ms) except -1
+    cdef int roll(self, int64_t new_base) except -1
+    cdef int hand_over(self, Segment old) except -1
+    cdef int begin_active(self) except -1
+    cdef int write_done(self, int64_t bytes_count) except -1   # after log_end moved: durability, wake-ups
+    cdef void publish(self) noexcept                           # tells readers the limits, wakes them if they moved
+    cdef FlushHandle handle(self)
+    cdef int flush_to(self, int64_t end_offset, int64_t timeout_ns) except -1
+    cdef int release_flushed(self) except -1
+    # Writes the state file, durably.
+    cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1
+    cdef int64_t checkpoint(self) except -1
+    cdef int close(self) except -1
+    cdef int finish(self) except -1
+    cdef int release(self) except -1
+    cdef int forget_segment(self, Segment segment) except -1
+
+
+cdef int64_t clock_ms() noexcept nogil

@@ -1,0 +1,349 @@
+"""The state of one open log that its parts share.
+
+Invariants, between any two calls:
+
+    log_start <= log_end;  high watermark, durable end and last stable offset lie between them
+    segments[i].next_base == segments[i + 1].base_offset;  only the last one is written
+    producers.map_end_offset == log_end
+
+Marks. `log_end`: the offset of the next record. `durable_end`: all below survives a power loss. The high watermark is
+what consumers see: in auto mode the log end (page-cache) or the durable end; in manual mode what the owner set. The
+last stable offset is below it where transactions are open.
+
+Failure. The first failed write or flush is kept; from then on every write raises `LogReadOnlyError` with it, and reads
+go on. Nothing is retried: after a failed flush the kernel may have dropped the pages, and a second one would report
+success.
+"""
+
+import os
+import random
+import threading
+
+cimport cython
+from libc.stdint cimport int64_t
+from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
+
+from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, DURABILITY_PER_APPEND
+from kraft_native.fileio cimport check, file_close, file_sync_dir
+from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
+from kraft_native.segment cimport segment_create
+
+from kraft_native.checkpoints import LogState as LogStateFile
+from kraft_native.checkpoints import write_log_state
+from kraft_native.errors import LogClosedError, LogReadOnlyError, StorageError, WrongThreadError
+
+cdef Flusher shared_flusher = None
+shared_flusher_lock = threading.Lock()
+
+
+cdef Flusher obtain_shared_flusher():
+    """The process's one flusher for logs that do not bring their own. Its thread starts at the first use."""
+    global shared_flusher
+    with shared_flusher_lock:
+        if shared_flusher is None:
+            shared_flusher = Flusher()
+        return shared_flusher
+
+
+cdef int64_t clock_ms() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_REALTIME, &now)
+    return now.tv_sec * 1000 + now.tv_nsec // 1_000_000
+
+
+@cython.final
+cdef class LogCore:
+    def __cinit__(self):
+        self.lock_fd = -1
+        self.thread = PyThread_get_thread_ident()
+        self.scratch = Scratch()
+        self.segments = []
+        self.closing = []
+
+    def __dealloc__(self):
+        file_close(self.lock_fd)
+
+    cdef int enter(self) except -1:
+        if PyThread_get_thread_ident() != self.thread:
+            raise WrongThreadError(f"{os.fsdecode(self.directory)}: used by another thread than the one that opened it")
+        if self.closed:
+            raise LogClosedError(f"{os.fsdecode(self.directory)}: the log was closed")
+        return 0
+
+    cdef int enter_write(self) except -1:
+        self.enter()
+        if self.failure is None and self.flush is not None and self.flush.failure() != 0:
+            self.failure = StorageError(os.fsdecode(self.directory), self.flush.failure(), "flushing the log")
+        if self.failure is not None:
+            raise LogReadOnlyError(f"{os.fsdecode(self.directory)}: read-only after a failure: {self.failure}",
+                                   self.failure)
+        if self.clean:
+            # Before the first change, so that a crash leaves a log that says so (KAFKA-10471).
+            self.write_marks(self.recovery_point, self.log_start, False)
+        return 0
+
+    cdef int fail(self, object error) except -1:
+        if self.failure is None:
+            self.failure = error
+        raise error
+
+    # --- marks ------------------------------------------------------------------------------------------------------
+
+    cdef Py_ssize_t slot_of(self, int64_t offset) noexcept:
+        cdef Py_ssize_t low = 0, high = len(self.segments) - 1, middle
+        if offset >= self.active.base_offset:
+            return high
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if (<Segment>self.segments[middle]).base_offset <= offset:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    cdef int64_t durable_end(self) noexcept:
+        cdef int64_t end = self.flushed_end
+        if self.flush is not None:
+            end = max(end, self.flush.durable_end())
+        return min(end, self.log_end)
+
+    cdef int64_t high_watermark(self) noexcept:
+        cdef int64_t end
+        if not self.config.high_watermark_auto:
+            return self.mark
+        end = self.log_end if self.config.durability_kind == DURABILITY_PAGE_CACHE else self.durable_end()
+        # A log opened with a log start past what is durable (or truncated) never shows less than its start.
+        self.mark = max(end, self.log_start)
+        return self.mark
+
+    cdef int64_t last_stable_offset(self) noexcept:
+        cdef int64_t high_watermark = self.high_watermark()
+        cdef int64_t unstable = self.producers.first_unstable(high_watermark)
+        if unstable < 0 or unstable >= high_watermark:
+            return high_watermark
+        return max(unstable, self.log_start)
+
+    cdef int64_t visible_limit(self, int isolation) noexcept:
+        if isolation == ISOLATION_LOG_END:
+            return self.log_end
+        return self.high_watermark() if isolation == ISOLATION_HIGH_WATERMARK else self.last_stable_offset()
+
+    # --- rolling ----------------------------------------------------------------------------------------------------
+
+    cdef bint roll_due(self, int64_t bytes_count, int64_t last_offset, int64_t max_timestamp, int64_t now_ms) except -1:
+        """Kafka's LogSegment.shouldRoll, for a write of `bytes_count` bytes that ends at `last_offset`."""
+        cdef Segment active = self.active
+        cdef int64_t since
+        if last_offset - active.base_offset > INT32_MAX_VALUE:
+            return True
+        if active.size == 0:
+            return False
+        if active.size > self.config.segment_bytes - bytes_count:
+            return True
+        active.load_indexes()
+        if (
+            active.offset_index.count >= active.offset_index.max_bytes // OFFSET_INDEX_ENTRY_BYTES
+            or active.time_index.count >= active.time_index.max_bytes // TIME_INDEX_ENTRY_BYTES - 1
+        ):
+            return True
+        since = active.rolling_timestamp()
+        # Record time where there is one; else the clock.
+        since = max_timestamp - since if since >= 0 else now_ms - self.active_since_ms
+        return since > self.config.segment_ms - self.jitter_ms
+
+    cdef int roll(self, int64_t new_base) except -1:
+        """Seals the active segment and begins the next one at `new_base`. Nothing is flushed on this thread, except
+        with per-append durability: what the old segment still needs goes to the flusher, in the order old file,
+        directory, new file."""
+        cdef Segment old = self.active
+        cdef Segment created
+        try:
+            old.seal(new_base)
+            self.producers.advance(new_base)
+            self.producers.write_snapshot(self.directory, new_base, False)
+            self.live.segments_change()
+            created = segment_create(self.directory, new_base, self.config.index_interval_bytes,
+                                     self.config.segment_index_bytes)
+            if self.config.durability_kind == DURABILITY_PER_APPEND:
+                check(file_sync_dir(self.directory), self.directory)
+                old.close_file()
+            else:
+                self.hand_over(old)
+        except StorageError as error:
+            self.fail(error)
+        self.segments.append(created)
+        self.active = created
+        self.live.segments_change()
+        self.begin_active()
+        return 0
+
+    cdef int hand_over(self, Segment old) except -1:
+        """Gives the sealed segment's file and the directory to the flusher."""
+        cdef FlushHandle flush = self.handle()
+        if old.fd >= 0:
+            flush.raise_result(flush.put(old.fd, old.next_base, 0))
+            self.closing.append(old)
+        flush.raise_result(flush.put_directory(self.directory))
+        self.release_flushed()
+        return 0
+
+    cdef int begin_active(self) except -1:
+        """What starts anew with each active segment."""
+        self.active_since_ms = clock_ms()
+        self.jitter_ms = 0
+        if self.config.segment_jitter_ms > 0:
+            self.jitter_ms = random.randrange(min(self.config.segment_jitter_ms, self.config.segment_ms))
+        return 0
+
+    # --- durability -------------------------------------------------------------------------------------------------
+
+    cdef FlushHandle handle(self):
+        """The log's place at its flusher, on first use."""
+        if self.flush is None:
+            if self.flusher is None:
+                self.flusher = obtain_shared_flusher()
+            self.flush = self.flusher.register(self.directory, self.flushed_end)
+        return self.flush
+
+    cdef int write_done(self, int64_t bytes_count) except -1:
+        cdef int result
+        if self.config.durability_kind == DURABILITY_GROUP_COMMIT:
+            result = self.flush.put(self.active.fd, self.log_end, bytes_count)
+            if result < 0:
+                try:
+                    self.flush.raise_result(result)
+                except StorageError as error:
+                    self.fail(error)
+        elif self.config.durability_kind == DURABILITY_PER_APPEND:
+            try:
+                self.active.sync()
+            except StorageError as error:
+                self.fail(error)
+            self.flushed_end = self.log_end
+        self.publish()
+        return 0
+
+    cdef void publish(self) noexcept:
+        self.live.publish_limits(self.log_start, self.high_watermark(), self.last_stable_offset(), self.log_end,
+                                 self.active.base_offset, self.active.size)
+
+    cdef int flush_to(self, int64_t end_offset, int64_t timeout_ns) except -1:
+        """Returns when all below `end_offset` is durable: 0; 1 when the time passed first."""
+        cdef FlushHandle flush
+        cdef int result
+        if self.durable_end() >= end_offset:
+            return 0
+        if self.config.durability_kind == DURABILITY_PER_APPEND:
+            self.active.sync()
+            self.flushed_end = self.log_end
+            return 0
+        flush = self.handle()
+        if self.config.durability_kind == DURABILITY_PAGE_CACHE:
+            self.active.open_file(True)
+            flush.raise_result(flush.put_directory(self.directory))
+            flush.raise_result(flush.put(self.active.fd, self.log_end, 0))
+        if not flush.wait(end_offset, None if timeout_ns < 0 else timeout_ns / 1e9):
+            return 1
+        self.publish()
+        return 0
+
+    cdef int release_flushed(self) except -1:
+        """Closes descriptors of sealed segments that the flusher is done with.
+
+        Its mark alone does not say so: it may have stood at the segment's end before the segment was handed over. What
+        lies past that end was submitted later, and steps are done in order.
+        """
+        cdef int64_t durable = self.flush.durable_end() if self.flush is not None else 0
+        cdef Segment segment
+        while self.closing:
+            segment = self.closing[0]
+            if segment.next_base >= durable:
+                return 0
+            segment.close_file()
+            del self.closing[0]
+        return 0
+
+    cdef int forget_segment(self, Segment segment) except -1:
+        """Before a segment's descriptor is closed because the segment goes: the flusher lets go of it."""
+        cdef int result
+        cdef FlushHandle flush = self.flush
+        if flush is None or segment.fd < 0:
+            return 0
+        with nogil:
+            result = flush.forget_file(segment.fd)
+        flush.raise_result(result)
+        if segment in self.closing:
+            self.closing.remove(segment)
+        return 0
+
+    # --- the state file, and the end --------------------------------------------------------------------------------
+
+    cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
+        write_log_state(self.directory, LogStateFile(
+            log_start, recovery_point, self.log_end if clean else -1, clean,
+            {"high_watermark": str(self.high_watermark())}))
+        self.recovery_point = recovery_point
+        self.clean = clean
+        return 0
+
+    cdef int64_t checkpoint(self) except -1:
+        cdef int64_t durable = self.durable_end()
+        cdef Segment segment
+        try:
+            for segment in self.segments:
+                if 0 <= segment.next_base <= durable:
+                    segment.flush_indexes(True)
+            self.epochs.flush()
+            self.release_flushed()
+            self.write_marks(max(durable, self.recovery_point), self.log_start, False)
+        except StorageError as error:
+            self.fail(error)
+        self.publish()
+        return self.recovery_point
+
+    cdef int close(self) except -1:
+        if self.closed:
+            return 0
+        self.enter()
+        try:
+            if self.failure is None and not self.clean:
+                self.enter_write()
+                self.finish()
+        finally:
+            self.release()
+        return 0
+
+    cdef int finish(self) except -1:
+        """The clean end: all files complete and durable, then the mark that says so."""
+        cdef Segment segment
+        try:
+            self.active.seal(-1)
+            self.flush_to(self.log_end, -1)
+            self.active.sync()
+            for segment in self.segments:
+                segment.flush_indexes(True)
+            self.producers.write_snapshot(self.directory, self.log_end, True)
+            self.epochs.flush()
+            check(file_sync_dir(self.directory), self.directory)
+            self.write_marks(self.log_end, self.log_start, True)
+        except StorageError as error:
+            self.fail(error)
+        return 0
+
+    cdef int release(self) except -1:
+        """Lets go of everything that is not memory; slices stay valid."""
+        cdef Segment segment
+        self.closed = True
+        if self.live is not None:
+            self.live.close()
+        if self.flush is not None:
+            self.flush.close()
+        if self.owns_flusher:
+            self.flusher.close()
+        for segment in self.segments:
+            segment.close_file()
+        self.segments = []
+        self.active = None
+        file_close(self.lock_fd)
+        self.lock_fd = -1
+        return 0

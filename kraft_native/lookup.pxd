@@ -1,0 +1,24 @@
+"""Finding things in a log: batches by offset, offsets by time, aborted transactions."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from kraft_native.batch cimport BatchHeader
+from kraft_native.buffer cimport Slice
+from kraft_native.logcore cimport LogCore
+from kraft_native.segment cimport Segment
+
+
+# Whole batches of one segment from the one that holds `offset`, below the limit of `isolation`. OffsetOutOfRangeError
+# outside [log start, log end]; CorruptLogError where `offset` cannot be read.
+cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation)
+
+# (producer id, first offset, last offset, last stable offset) of the aborted transactions that overlap the range.
+cdef list aborted_between(LogCore core, int64_t start_offset, int64_t end_offset)
+
+# The first record with timestamp >= target and offset >= start_offset; the first record that has the largest timestamp.
+# (offset, timestamp, leader epoch), or None.
+cdef tuple find_time(LogCore core, int64_t target, int64_t start_offset)
+cdef tuple find_max_timestamp(LogCore core)
+cdef tuple find_in_segment(LogCore core, Segment segment, int64_t target, int64_t start_offset)
+cdef bint find_in_batch(LogCore core, Segment segment, int64_t position, const BatchHeader* h, int64_t target,
+                        int64_t start_offset, int64_t* offset, int64_t* timestamp) except -1

@@ -1,0 +1,131 @@
+"""Finding things in a log. Nothing here changes the log.
+
+Batches by offset (Kafka's UnifiedLog.read), offsets by time (fetchOffsetByTimestamp), aborted transactions
+(collectAbortedTransactions).
+"""
+
+import os
+
+from libc.stdint cimport int64_t
+
+from kraft_native.batch cimport (
+    BatchHeader, batch_bytes, batch_is_log_append_time, batch_last_offset,
+)
+from kraft_native.buffer cimport Slice, slice_bytes
+from kraft_native.limits cimport NO_TIMESTAMP
+from kraft_native.records cimport RecordView, record_next, records_of
+from kraft_native.segment cimport STEP_BATCH, STEP_END, StepResult
+from kraft_native.span cimport Span
+
+from kraft_native.errors import CorruptLogError, CorruptRecordError, OffsetOutOfRangeError
+
+
+cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation):
+    cdef int64_t limit = core.visible_limit(isolation)
+    cdef Py_ssize_t slot
+    cdef bint strict = not core.config.compact
+    cdef Segment segment
+    cdef Slice piece
+    if offset < core.log_start or offset > core.log_end:
+        raise OffsetOutOfRangeError(f"{os.fsdecode(core.directory)}: offset {offset} is outside {core.log_start} to "
+                                    f"{core.log_end}")
+    slot = core.slot_of(offset)
+    while offset < limit:
+        segment = core.segments[slot]
+        if offset >= segment.base_offset:
+            piece = segment.read(offset, max_bytes, limit, strict)
+            if piece is not None:
+                return piece
+            slot += 1
+            if slot == len(core.segments):
+                break
+            segment = core.segments[slot]
+        # The offsets up to the next segment are in no file. Compaction does that; elsewhere a part of the log is lost.
+        if strict:
+            segment = core.segments[max(slot - 1, 0)]
+            raise CorruptLogError(os.fsdecode(segment.path), segment.size, offset,
+                                  (<Segment>core.segments[slot]).base_offset, "no batch has these offsets")
+        offset = segment.base_offset
+    piece = slice_bytes(b"")
+    piece.next_offset = offset
+    return piece
+
+
+cdef list aborted_between(LogCore core, int64_t start_offset, int64_t end_offset):
+    cdef list found = []
+    cdef Py_ssize_t slot
+    for slot in range(core.slot_of(start_offset), len(core.segments)):
+        if (<Segment>core.segments[slot]).txn_index.collect(start_offset, end_offset, found):
+            break
+    return found
+
+
+cdef tuple find_time(LogCore core, int64_t target, int64_t start_offset):
+    cdef Py_ssize_t slot
+    cdef Segment segment
+    cdef tuple found
+    cdef int64_t largest
+    for slot in range(core.slot_of(start_offset), len(core.segments)):
+        segment = core.segments[slot]
+        largest = segment.largest_timestamp()
+        if largest >= target:
+            found = find_in_segment(core, segment, target, start_offset)
+            if found is not None:
+                return found
+        elif largest < 0 and segment.modified_ms() >= target:
+            # A segment that compaction left without a record counts by the time of its file, and ends the search: Kafka
+            # answers so (LogSegment.largestTimestamp), and a client must not see two nodes disagree.
+            return None
+    return None
+
+
+cdef tuple find_max_timestamp(LogCore core):
+    cdef Segment segment, best = None
+    cdef int64_t largest = NO_TIMESTAMP
+    for segment in core.segments:
+        # The first of equal ones, as Kafka's maxBy.
+        if segment.largest_timestamp() > largest:
+            largest = segment.largest_timestamp()
+            best = segment
+    if best is None:
+        return None
+    return find_in_segment(core, best, largest, best.base_offset)
+
+
+cdef tuple find_in_segment(LogCore core, Segment segment, int64_t target, int64_t start_offset):
+    """Looks on past damage: a time that can only be answered from damaged batches is answered by the next sound one."""
+    cdef BatchHeader h
+    cdef StepResult found
+    cdef int64_t position, offset = -1, timestamp = -1
+    segment.load_indexes()
+    position = segment.index_start(max(segment.time_index.lookup(target), start_offset))
+    while True:
+        found = segment.step(position, segment.base_offset, &h)
+        if found == STEP_END:
+            return None
+        if found != STEP_BATCH:
+            position = segment.damage_at(position)[1]
+            continue
+        if h.max_timestamp >= target and batch_last_offset(&h) >= start_offset:
+            if find_in_batch(core, segment, position, &h, target, start_offset, &offset, &timestamp):
+                return offset, timestamp, h.leader_epoch
+        position += batch_bytes(&h)
+
+
+cdef bint find_in_batch(LogCore core, Segment segment, int64_t position, const BatchHeader* h, int64_t target,
+                        int64_t start_offset, int64_t* offset, int64_t* timestamp) except -1:
+    cdef RecordView record
+    cdef Span span = records_of(segment.data + position, h, &core.config.validation.limits, core.scratch)
+    cdef int found
+    while True:
+        found = record_next(&span, &record)
+        if found == 0:
+            return False
+        if found < 0:
+            raise CorruptRecordError(f"{os.fsdecode(segment.path)}: malformed record in the batch at offset "
+                                     f"{h.base_offset}")
+        offset[0] = h.base_offset + record.offset_delta
+        timestamp[0] = (h.max_timestamp if batch_is_log_append_time(h)
+                        else h.base_timestamp + record.timestamp_delta)
+        if timestamp[0] >= target and offset[0] >= start_offset:
+            return True

@@ -1,0 +1,470 @@
+"""One segment: a `.log` file with its indexes.
+
+Only the active segment is written, at its end (`segmentfile.pyx` has the file). `size` counts whole batches only.
+
+Trust. Bytes that this process appended were checked before. All others are checked (structure, CRC, rising offsets)
+when they are first walked over, and once. What is not sound is noted in `damage` with the place where soundness begins
+again, and is never given out. An index entry is believed only when the batch it names is there and ends at its offset;
+else the indexes are rebuilt from the log.
+"""
+
+import errno
+import os
+
+cimport cython
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
+
+from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset, batch_load
+from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
+from kraft_native.bytes_be cimport load_i32, load_i64
+from kraft_native.errors cimport Fault
+from kraft_native.fileio cimport check, file_open
+from kraft_native.index cimport OffsetIndex, TimeIndex
+from kraft_native.limits cimport (
+    BATCH_LAST_OFFSET_DELTA, BATCH_LENGTH, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
+)
+from kraft_native.ranges cimport RangeSet
+from kraft_native.scan cimport scan_resync, scan_sound
+from kraft_native.txnindex cimport TransactionIndex
+
+from kraft_native.errors import CorruptFileError, CorruptLogError, StorageError
+from kraft_native.fileio import rename, unlink
+
+cdef enum:
+    # How far one check goes ahead of the reader.
+    CHECK_STEP_BYTES = 256 * 1024
+
+# The suffixes of a segment's files, the log last: while it is there the segment is.
+SUFFIXES: tuple[bytes, ...] = (b".index", b".timeindex", b".txnindex", b".log")
+
+
+cdef bytes segment_path(bytes directory, int64_t offset, bytes suffix):
+    return b"%b/%020d%b" % (directory, offset, suffix)
+
+
+cdef Segment make(bytes directory, int64_t base_offset, int64_t index_interval_bytes, int64_t index_bytes_max):
+    cdef Segment segment = Segment.__new__(Segment)
+    segment.directory = directory
+    segment.path = segment_path(directory, base_offset, b".log")
+    segment.base_offset = base_offset
+    segment.index_interval_bytes = index_interval_bytes
+    segment.index_bytes_max = index_bytes_max
+    segment.txn_index = TransactionIndex(segment_path(directory, base_offset, b".txnindex"), base_offset)
+    return segment
+
+
+cdef Segment segment_load(bytes directory, int64_t base_offset, int64_t size, bint sealed, int64_t next_base,
+                          int64_t index_interval_bytes, int64_t index_bytes_max):
+    cdef Segment segment = make(directory, base_offset, index_interval_bytes, index_bytes_max)
+    segment.size = size
+    segment.sealed = segment.complete = sealed
+    segment.next_base = next_base
+    if sealed:
+        segment.offset_index = OffsetIndex.open_sealed(segment_path(directory, base_offset, b".index"), base_offset)
+        segment.time_index = TimeIndex.open_sealed(segment_path(directory, base_offset, b".timeindex"), base_offset)
+    return segment
+
+
+cdef Segment segment_create(bytes directory, int64_t base_offset, int64_t index_interval_bytes,
+                            int64_t index_bytes_max):
+    cdef Segment segment = make(directory, base_offset, index_interval_bytes, index_bytes_max)
+    segment.fd = <int>check(file_open(segment.path, O_RDWR | O_CREAT | O_EXCL, 0o644), segment.path)
+    segment.make_indexes()
+    segment.timestamps_loaded = True
+    return segment
+
+
+@cython.final
+cdef class Segment(SegmentFile):
+    """A view for tools and tests; a Log drives it from compiled code.
+
+    `damage` lists what could not be read as (position, end position, first offset, next offset or -1, what).
+    """
+
+    def __cinit__(self):
+        self.next_base = -1
+        self.max_timestamp = NO_TIMESTAMP
+        self.first_timestamp = NO_TIMESTAMP
+        self.checked = RangeSet()
+        self.damage = []
+
+    def __repr__(self) -> str:
+        return f"<Segment {os.fsdecode(self.path)}: {self.size} bytes{'' if self.sealed else ', active'}>"
+
+    @property
+    def verified_to(self) -> int:
+        """Bytes from the front whose CRC and structure were checked."""
+        return self.checked.covered_to(0)
+
+    cdef int make_indexes(self) except -1:
+        """New, empty, growing indexes; their files are replaced."""
+        self.offset_index = OffsetIndex.create(segment_path(self.directory, self.base_offset, b".index"),
+                                               self.base_offset, self.index_bytes_max)
+        self.time_index = TimeIndex.create(segment_path(self.directory, self.base_offset, b".timeindex"),
+                                           self.base_offset, self.index_bytes_max)
+        self.indexes_ready = True
+        return 0
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    cdef int count_batch(self, const BatchHeader* h) except -1:
+        cdef int64_t position = self.size
+        cdef int64_t last_offset = batch_last_offset(h)
+        if not self.timestamps_loaded:
+            self.load_timestamps()
+        if position == 0:
+            self.first_timestamp = h.max_timestamp
+        if h.max_timestamp > self.max_timestamp:
+            self.max_timestamp = h.max_timestamp
+            self.max_timestamp_offset = last_offset
+        # Kafka's rule (LogSegment.append): an entry before the batch that comes after more than the interval.
+        if self.bytes_since_index > self.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self.bytes_since_index = 0
+        self.bytes_since_index += batch_bytes(h)
+        self.checked.add(position, position + batch_bytes(h))
+        self.size = position + batch_bytes(h)
+        return 0
+
+    cdef int seal(self, int64_t next_base) except -1:
+        """Ends writing: last time index entry, index files complete, the file cut to `size`. Nothing is flushed."""
+        if self.sealed:
+            return 0
+        self.load_indexes()
+        self.load_timestamps()
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset, True)
+        self.offset_index.seal()
+        self.time_index.seal()
+        self.indexes_ready = False     # they are mapped when next asked
+        self.trim()
+        self.sealed = self.complete = True
+        self.next_base = next_base
+        return 0
+
+    cdef int cut(self, int64_t position, int64_t offset) except -1:
+        """Keeps whole batches below `position`, all of them below `offset`. The segment is active afterwards."""
+        self.load_indexes()
+        if self.sealed:
+            self.grow_indexes()
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        self.cut_file(position)
+        self.sealed = self.complete = False
+        self.next_base = -1
+        self.checked.cut(position)
+        self.damage = [damaged for damaged in self.damage if damaged[0] < position]
+        self.bytes_since_index = 0
+        self.timestamps_loaded = False
+        if position == 0:
+            self.first_timestamp = NO_TIMESTAMP
+        return 0
+
+    cdef int grow_indexes(self) except -1:
+        """Sealed indexes become growing ones again."""
+        self.offset_index.grow(self.index_bytes_max)
+        self.time_index.grow(self.index_bytes_max)
+        return 0
+
+    # --- walking ----------------------------------------------------------------------------------------------------
+
+    cdef StepResult step(self, int64_t position, int64_t expected_offset, BatchHeader* h) except? STEP_END:
+        """Looks at the batch at `position`, a batch boundary or the start of damage; checks it if that was not done."""
+        if position >= self.size:
+            return STEP_END
+        self.map_to(self.size)
+        if self.checked.covered_to(position) == position:
+            if self.damage and self.damage_at(position) is not None:
+                return STEP_DAMAGE
+            self.check_from(position, expected_offset)
+            if self.checked.covered_to(position) == position:
+                return STEP_DAMAGE
+        batch_load(self.data + position, h)
+        return STEP_BATCH
+
+    cdef int check_from(self, int64_t position, int64_t expected_offset) except -1:
+        """Checks a stretch from `position` on; adds what is sound to `checked` and the first damage to `damage`."""
+        cdef int64_t stop = self.checked.next_start(position, self.size)
+        cdef int64_t next_offset = max(expected_offset, self.base_offset)
+        cdef int64_t reached
+        cdef Fault fault
+        stop = min(stop, position + CHECK_STEP_BYTES)
+        with nogil:
+            reached = scan_sound(self.data, position, stop, self.size, &next_offset, &fault)
+        self.checked.add(position, reached)
+        if fault.code != 0:
+            self.note_damage(reached, next_offset, &fault)
+        return 0
+
+    cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1:
+        cdef BatchHeader h
+        cdef int64_t end, offset_end
+        offset_end = self.next_base if self.next_base >= 0 else self.base_offset + INT32_MAX_VALUE + <int64_t>1
+        with nogil:
+            end = scan_resync(self.data, position + 1, self.size, offset, offset_end, &h)
+        what = fault.what.decode("ascii", "replace") % (fault.a, fault.b)[:fault.what.count(b"%lld")]
+        if end < 0:
+            self.damage.append((position, self.size, offset, -1, what))
+        else:
+            self.damage.append((position, end, offset, h.base_offset, what))
+        return 0
+
+    cdef tuple damage_at(self, int64_t position):
+        """The noted damage that starts at `position`, or None."""
+        for damaged in self.damage:
+            if <int64_t>damaged[0] == position:
+                return damaged
+        return None
+
+    cdef int raise_damage(self, tuple damaged, int64_t offset) except -1:
+        position, _, _, next_offset, what = damaged
+        raise CorruptLogError(os.fsdecode(self.path), position, offset,
+                              self.next_base if next_offset < 0 else next_offset, what)
+
+    cdef int64_t walk(self, int64_t position, int64_t expected, int64_t offset, BatchHeader* h,
+                      bint stop_at_damage) except? -2:
+        """`locate` from a known batch boundary; `expected` is the smallest offset that may be there."""
+        cdef StepResult found
+        cdef int64_t covered = 0, base
+        cdef tuple damaged
+        while True:
+            # Where all is checked, three fields per batch are enough.
+            while position < covered:
+                base = load_i64(self.data + position) + load_i32(self.data + position + BATCH_LAST_OFFSET_DELTA)
+                if base >= offset:
+                    batch_load(self.data + position, h)
+                    return position
+                expected = base + 1
+                position += LOG_OVERHEAD_BYTES + load_i32(self.data + position + BATCH_LENGTH)
+            found = self.step(position, expected, h)
+            if found == STEP_END:
+                return -1
+            if found == STEP_BATCH:
+                covered = self.checked.covered_to(position)
+                continue
+            damaged = self.damage_at(position)
+            if <int64_t>damaged[3] < 0 or offset < <int64_t>damaged[3]:
+                if stop_at_damage:
+                    return position
+                self.raise_damage(damaged, max(offset, <int64_t>damaged[2]))
+            position = damaged[1]
+            expected = damaged[3]
+
+    cdef int64_t locate(self, int64_t offset, BatchHeader* h, bint stop_at_damage) except? -2:
+        cdef int64_t position = self.index_start(offset)
+        return self.walk(position, self.base_offset, offset, h, stop_at_damage)
+
+    # --- indexes ----------------------------------------------------------------------------------------------------
+
+    cdef int load_indexes(self) except -1:
+        """Indexes of a loaded segment, on first use; rebuilt when they are missing or cannot be right."""
+        if self.indexes_ready:
+            return 0
+        try:
+            if not self.sealed:
+                self.offset_index = OffsetIndex.open_growing(
+                    segment_path(self.directory, self.base_offset, b".index"), self.base_offset, -1,
+                    self.index_bytes_max)
+                self.time_index = TimeIndex.open_growing(
+                    segment_path(self.directory, self.base_offset, b".timeindex"), self.base_offset, -1,
+                    self.index_bytes_max)
+            self.offset_index.load()
+            self.time_index.load()
+            self.offset_index.check(self.size, self.next_base)
+            self.time_index.check(self.next_base)
+        except CorruptFileError:
+            self.rebuild_indexes()
+        except StorageError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            self.rebuild_indexes()
+        self.indexes_ready = True
+        return 0
+
+    cdef int64_t index_start(self, int64_t offset) except? -2:
+        """A batch boundary at or before the batch that holds `offset`."""
+        cdef BatchHeader h
+        cdef int64_t position, entry_offset
+        cdef StepResult found
+        self.load_indexes()
+        position = self.offset_index.lookup(offset, &entry_offset)
+        if position == 0:
+            return 0
+        if position < self.size:
+            found = self.step(position, self.base_offset, &h)
+            if found == STEP_BATCH and batch_last_offset(&h) == entry_offset:
+                return position
+        # The entry is wrong, or the batch that it names is damaged. A walk from the front tells which.
+        if self.walk(0, self.base_offset, entry_offset, &h, True) != position:
+            self.rebuild_indexes()
+        return 0
+
+    cdef int rebuild_indexes(self) except -1:
+        """Writes both indexes anew from the sound batches, with the entries Kafka's recovery makes."""
+        cdef BatchHeader h
+        cdef StepResult found
+        cdef int64_t position = 0, since = 0, largest = NO_TIMESTAMP, largest_offset = self.base_offset
+        cdef int64_t expected = self.base_offset
+        cdef tuple damaged
+        self.make_indexes()
+        while True:
+            found = self.step(position, expected, &h)
+            if found == STEP_END:
+                break
+            if found == STEP_DAMAGE:
+                damaged = self.damage_at(position)
+                position = damaged[1]
+                expected = damaged[3]
+                continue
+            if h.max_timestamp > largest:
+                largest = h.max_timestamp
+                largest_offset = batch_last_offset(&h)
+            if since > self.index_interval_bytes:
+                self.offset_index.append(batch_last_offset(&h), position)
+                self.time_index.maybe_append(largest, largest_offset)
+                since = 0
+            since += batch_bytes(&h)
+            position += batch_bytes(&h)
+            expected = batch_last_offset(&h) + 1
+        if self.sealed:
+            self.time_index.maybe_append(largest, largest_offset, True)
+            self.offset_index.seal()
+            self.time_index.seal()
+            self.offset_index.load()
+            self.time_index.load()
+        self.max_timestamp = largest
+        self.max_timestamp_offset = largest_offset
+        self.timestamps_loaded = True
+        return 0
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit_offset, bint strict):
+        cdef BatchHeader h
+        cdef int64_t end, next_offset = offset
+        cdef int64_t position = self.locate(offset, &h, False)
+        cdef Slice piece
+        if position < 0:
+            return None
+        if strict and h.base_offset > offset:
+            raise CorruptLogError(os.fsdecode(self.path), position, offset, h.base_offset, "no batch has these offsets")
+        end = self.extent(position, max_bytes, limit_offset, strict, &next_offset)
+        if end == position:
+            piece = slice_bytes(b"")
+        else:
+            piece = slice_mapping(self.mapping, position, end - position)
+            piece.first_offset = h.base_offset
+        piece.next_offset = next_offset
+        return piece
+
+    cdef int64_t extent(self, int64_t position, int64_t max_bytes, int64_t limit_offset, bint strict,
+                        int64_t* next_offset) except? -2:
+        """End of the whole batches from `position` on that fit; sets `next_offset` if there is at least one."""
+        cdef BatchHeader h
+        cdef const uint8_t* p
+        cdef int64_t start = position, covered = 0, base, last, bytes_count, expected = -1
+        cdef int64_t end = min(self.size, INT64_MAX if max_bytes > INT64_MAX - position else position + max_bytes)
+        while True:
+            while position < covered:
+                p = self.data + position
+                base = load_i64(p)
+                last = base + load_i32(p + BATCH_LAST_OFFSET_DELTA)
+                bytes_count = LOG_OVERHEAD_BYTES + load_i32(p + BATCH_LENGTH)
+                if (
+                    last >= limit_offset
+                    or (position + bytes_count > end and position > start)
+                    or (expected >= 0 and (base < expected or (strict and base != expected)))
+                ):
+                    return position
+                expected = next_offset[0] = last + 1
+                position += bytes_count
+            if (position >= end and position > start) or self.step(position, expected, &h) != STEP_BATCH:
+                return position
+            covered = self.checked.covered_to(position)
+
+    cdef int64_t end_offset(self) except? -1:
+        cdef BatchHeader h
+        cdef StepResult found
+        cdef int64_t position, expected = self.base_offset
+        cdef tuple damaged
+        self.load_indexes()
+        position = self.index_start(INT64_MAX)
+        while True:
+            found = self.step(position, expected, &h)
+            if found == STEP_END:
+                return expected
+            if found == STEP_BATCH:
+                expected = batch_last_offset(&h) + 1
+                position += batch_bytes(&h)
+                continue
+            damaged = self.damage_at(position)
+            position = damaged[1]
+            expected = max(expected, <int64_t>damaged[3])
+
+    # --- times ------------------------------------------------------------------------------------------------------
+
+    cdef int load_timestamps(self) except -1:
+        """The largest timestamp: of the last time index entry, or of the batches after the one it names."""
+        cdef BatchHeader h
+        cdef StepResult found
+        cdef int64_t position
+        if self.timestamps_loaded:
+            return 0
+        self.load_indexes()
+        if self.timestamps_loaded:     # the indexes were rebuilt
+            return 0
+        self.max_timestamp = self.time_index.last_timestamp()
+        self.max_timestamp_offset = self.time_index.last_offset()
+        self.timestamps_loaded = True
+        if self.sealed:                # its last entry was made at the roll
+            return 0
+        position = self.index_start(self.max_timestamp_offset)
+        while True:
+            found = self.step(position, self.base_offset, &h)
+            if found == STEP_END:
+                return 0
+            if found == STEP_DAMAGE:
+                position = self.damage_at(position)[1]
+                continue
+            if h.max_timestamp > self.max_timestamp:
+                self.max_timestamp = h.max_timestamp
+                self.max_timestamp_offset = batch_last_offset(&h)
+            position += batch_bytes(&h)
+
+    cdef int64_t largest_timestamp(self) except? -2:
+        self.load_timestamps()
+        return self.max_timestamp
+
+    cdef int64_t rolling_timestamp(self) except? -2:
+        """Largest timestamp of the first batch, from which the age of the segment counts; -1: none yet."""
+        cdef BatchHeader h
+        if self.first_timestamp == NO_TIMESTAMP and self.step(0, self.base_offset, &h) == STEP_BATCH:
+            self.first_timestamp = h.max_timestamp
+        return self.first_timestamp
+
+    cdef int64_t modified_ms(self) except? -2:
+        """When the file was last written, by the file system."""
+        return os.stat(self.path).st_mtime_ns // 1_000_000
+
+    # --- files ------------------------------------------------------------------------------------------------------
+
+    cdef int flush_indexes(self, bint durable) except -1:
+        if self.offset_index is not None:
+            self.offset_index.flush(durable)
+            self.time_index.flush(durable)
+        self.txn_index.flush()
+        return 0
+
+    cdef int delete(self) except -1:
+        """Removes the files; slices keep what they see. A crash in between leaves names that opening removes."""
+        self.close_file()
+        self.mapping = None
+        for suffix in SUFFIXES[::-1]:
+            path = segment_path(self.directory, self.base_offset, suffix)
+            if os.path.exists(path):
+                rename(path, path + b".deleted")
+        for suffix in SUFFIXES:
+            unlink(segment_path(self.directory, self.base_offset, suffix) + b".deleted", missing_ok=True)
+        return 0

@@ -1,0 +1,32 @@
+"""The `.log` file of a segment: bytes at its end, a mapping to read them."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from kraft_native.buffer cimport Mapping
+from kraft_native.fileio cimport iovec, kf_window
+
+
+cdef class SegmentFile:
+    cdef readonly bytes directory               # of the partition
+    cdef readonly bytes path                    # of the .log file
+    cdef readonly int64_t size                  # bytes of whole batches in the file (what a reader may touch)
+    cdef int fd                                 # -1 until first used (a log of 10,000 segments opens without them)
+    cdef kf_window window                       # small appends go through it; the file is then longer than `size`
+    cdef int64_t reserved_to                    # end of what windows made the file long; 0: nothing to cut
+    cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment
+    cdef list old_mappings                      # replaced by larger ones, kept while slices pin them
+    cdef const uint8_t* data                    # of `mapping`
+    cdef bint complete                          # nothing will be appended any longer
+
+    # Writes at the end, without yet counting the bytes. StorageError leaves `size` as it was.
+    cdef int write(self, iovec* iov, int iov_count, int64_t bytes_count) except -1
+    cdef int sync(self) except -1               # on this thread
+    cdef int trim(self) except -1               # cuts off what windows reserved past `size`
+    # Keeps the first `size` bytes. Pinned slices keep what they see.
+    cdef int cut_file(self, int64_t size) except -1
+    cdef int open_file(self, bint writable) except -1
+    cdef void close_file(self) noexcept
+    # Makes [0, end) of the file, end <= size, readable through `data`.
+    cdef int map_to(self, int64_t end) except -1
+    cdef int prune_mappings(self) except -1
+    cdef int replace_file(self, int64_t size) except -1

@@ -1,0 +1,164 @@
+"""The `.log` file of a segment: written at its end, read through a mapping. What the bytes mean is `segment.pyx`.
+
+Writing. Small appends go by a copy into a mapped window (`_c/window.h`), larger ones by one pwritev. `size` counts what
+the owner counts; what a failed write or a window leaves behind it is never read, and `trim` cuts it off.
+
+Reading. The mapping may reach past the end of the file, so that a growing file is not mapped anew at each append; only
+bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it.
+
+Cutting. Pinned memory must not change, so a pinned file is never cut in place: its kept part is written to a new file
+under the same name, and the pins keep the old one.
+"""
+
+import errno
+import os
+
+from libc.errno cimport ENOSPC, EOPNOTSUPP
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
+from posix.fcntl cimport O_CREAT, O_RDONLY, O_RDWR, O_TRUNC
+
+from kraft_native.buffer cimport Mapping, map_file
+from kraft_native.fileio cimport (
+    check, file_close, file_datasync, file_open, file_rename, file_size, file_sync, file_sync_dir, file_truncate,
+    file_window_close, file_window_write, file_write, file_writev, iovec,
+)
+from kraft_native.limits cimport SEGMENT_BYTES_MAX
+
+from kraft_native.errors import StorageError
+
+cdef enum:
+    # Appends up to this size go through the window; above it a system call is cheaper than the page faults.
+    WINDOW_WRITE_BYTES_MAX = 8192
+    # Releasing the GIL costs 65 ns: worth it from about here.
+    GIL_WRITE_BYTES_MIN = 16384
+    # Smallest mapping of a growing file; each larger one is twice the size needed.
+    MAPPING_BYTES_MIN = 1 << 20
+
+
+cdef class SegmentFile:
+    """Base of `Segment`; not used by itself."""
+
+    def __cinit__(self):
+        self.fd = -1
+        memset(&self.window, 0, sizeof(self.window))
+
+    def __dealloc__(self):
+        self.close_file()
+
+    cdef int write(self, iovec* iov, int iov_count, int64_t bytes_count) except -1:
+        cdef int result = -EOPNOTSUPP
+        if self.fd < 0:
+            self.open_file(True)
+        if bytes_count <= WINDOW_WRITE_BYTES_MAX:
+            result = file_window_write(&self.window, self.fd, iov, iov_count, self.size)
+            if self.window.end > self.reserved_to:
+                self.reserved_to = self.window.end
+        if result == -EOPNOTSUPP or result == -ENOSPC:
+            if bytes_count < GIL_WRITE_BYTES_MIN:
+                result = file_writev(self.fd, iov, iov_count, self.size)
+            else:
+                with nogil:
+                    result = file_writev(self.fd, iov, iov_count, self.size)
+        check(result, self.path)
+        return 0
+
+    cdef int trim(self) except -1:
+        """Cuts off what windows reserved past the last batch."""
+        file_window_close(&self.window)
+        if self.reserved_to > 0:
+            self.open_file(True)
+            check(file_truncate(self.fd, self.size), self.path)
+            self.reserved_to = 0
+        return 0
+
+    cdef int sync(self) except -1:
+        """Flushes the log file on this thread."""
+        cdef int result, fd
+        self.open_file(True)
+        fd = self.fd
+        with nogil:
+            result = file_datasync(fd)
+        check(result, self.path)
+        return 0
+
+    cdef int cut_file(self, int64_t size) except -1:
+        """Keeps the first `size` bytes."""
+        cdef bint pinned = self.mapping is not None and self.mapping.pins > 0
+        self.prune_mappings()
+        file_window_close(&self.window)
+        self.open_file(True)
+        if pinned or self.old_mappings is not None:
+            self.replace_file(size)
+        else:
+            check(file_truncate(self.fd, size), self.path)
+        self.reserved_to = 0
+        self.size = size
+        return 0
+
+    cdef int replace_file(self, int64_t size) except -1:
+        """A new file with the first `size` bytes takes the name; the pins of the old one keep what they see."""
+        cdef bytes temporary = self.path + b".cut"
+        cdef int fd, result = 0
+        cdef const uint8_t* data
+        self.map_to(size)
+        data = self.data
+        fd = <int>check(file_open(temporary, O_RDWR | O_CREAT | O_TRUNC, 0o644), temporary)
+        with nogil:
+            if size > 0:
+                result = file_write(fd, data, <size_t>size, 0)
+            if result == 0:
+                result = file_sync(fd)
+        if result == 0:
+            result = file_rename(temporary, self.path)
+        if result == 0:
+            result = file_sync_dir(self.directory)
+        if result < 0:
+            file_close(fd)
+            check(result, temporary)
+        file_close(self.fd)
+        self.fd = fd
+        # The slices hold the old mapping; nothing else needs it.
+        self.mapping = None
+        self.old_mappings = None
+        self.data = NULL
+        return 0
+
+    cdef int open_file(self, bint writable) except -1:
+        if self.fd < 0:
+            self.fd = <int>check(file_open(self.path, O_RDWR if writable else O_RDONLY, 0), self.path)
+        return 0
+
+    cdef void close_file(self) noexcept:
+        """Closes the descriptor and the window; mappings stay."""
+        file_window_close(&self.window)
+        file_close(self.fd)
+        self.fd = -1
+
+    cdef int prune_mappings(self) except -1:
+        """Forgets replaced mappings that nobody pins any longer."""
+        if self.old_mappings is not None:
+            self.old_mappings = [mapping for mapping in self.old_mappings if (<Mapping>mapping).pins > 0] or None
+        return 0
+
+    cdef int map_to(self, int64_t end) except -1:
+        """Makes [0, end) of the file, end <= size, readable through `data`."""
+        cdef int64_t size = end
+        cdef bint keep_open = self.fd >= 0
+        if self.mapping is not None and self.mapping.size >= end:
+            return 0
+        self.open_file(not self.complete)
+        if check(file_size(self.fd), self.path) < end:
+            raise StorageError(os.fsdecode(self.path), errno.ENODATA, f"the file became shorter than {end} bytes")
+        if not self.complete:
+            size = max(MAPPING_BYTES_MIN, min(2 * end, <int64_t>SEGMENT_BYTES_MAX))
+        if self.mapping is not None and self.mapping.pins > 0:
+            if self.old_mappings is None:
+                self.old_mappings = []
+            self.old_mappings.append(self.mapping)
+        self.mapping = map_file(self.fd, size, False, self.path)
+        self.data = self.mapping.data
+        self.prune_mappings()
+        if self.complete and not keep_open:
+            self.close_file()
+        return 0

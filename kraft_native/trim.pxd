@@ -1,0 +1,21 @@
+"""Taking away from a log: from its end (truncation), from its front (retention, record deletion)."""
+
+from libc.stdint cimport int64_t
+
+from kraft_native.logcore cimport LogCore
+from kraft_native.segment cimport Segment
+
+
+# Cuts to `offset`, or to the batch boundary below it. True when anything went.
+cdef bint truncate_to(LogCore core, int64_t offset) except -1
+# Drops everything; the log is empty and starts at `offset`.
+cdef int truncate_fully(LogCore core, int64_t offset) except -1
+# Deletes whole segments by the rules of retention; gives their count.
+cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms) except -1
+# Moves the log start, at most to the high watermark, and deletes segments that lie below it. Gives the log start.
+cdef int64_t delete_records(LogCore core, int64_t before_offset) except -1
+
+cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1
+cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1
+cdef int move_log_start(LogCore core, int64_t offset) except -1
+cdef int replay_tail(LogCore core) except -1

@@ -1,0 +1,230 @@
+"""Taking away from a log: from its end (truncation), from its front (retention, record deletion).
+
+What a crash may leave. From the end: segments go last to first, each removal durable before the next, so what is left
+is always a log without a hole, longer than asked for at worst. From the front: the new log start is made durable first;
+segments below it that come back after a power loss are removed again by the next open.
+
+The recovery point is lowered, durably, before a cut: else the bytes written after the cut would count as flushed at the
+next open (KAFKA-10101).
+"""
+
+import os
+
+from libc.stdint cimport int64_t
+
+from kraft_native.apply cimport replay_segment
+from kraft_native.batch cimport BatchHeader
+from kraft_native.fileio cimport check, file_sync_dir
+from kraft_native.logcore cimport clock_ms
+from kraft_native.segment cimport segment_create
+
+from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError
+from kraft_native.producer_snapshots import remove_snapshots_before
+
+
+cdef bint truncate_to(LogCore core, int64_t offset) except -1:
+    cdef BatchHeader h
+    cdef int64_t position
+    cdef Segment segment
+    if offset < 0:
+        raise InvalidArgumentError(f"offset: {offset} is below 0")
+    if offset >= core.log_end:
+        # A leader's epoch may have been noted at the log end without a batch.
+        core.epochs.truncate_from_end(core.log_end)
+        return False
+    if offset < (<Segment>core.segments[0]).base_offset:
+        truncate_fully(core, offset)
+        return True
+    try:
+        core.write_marks(min(core.recovery_point, offset), min(core.log_start, offset), False)
+        core.live.truncation_begins()
+        drop_segments_from(core, core.slot_of(offset) + 1)
+        segment = core.active
+        position = segment.locate(offset, &h, True)
+        if position >= 0 and h.base_offset < offset:
+            offset = h.base_offset
+        core.forget_segment(segment)
+        segment.cut(position if position >= 0 else segment.size, offset)
+        segment.sync()
+        core.log_end = offset
+        core.log_start = min(core.log_start, offset)
+        core.flushed_end = min(core.flushed_end, offset)
+        if core.flush is not None:
+            core.flush.raise_result(core.flush.reset_to(offset))
+        core.epochs.truncate_from_end(offset)
+        replay_tail(core)
+        core.mark = min(core.mark, offset)
+        core.begin_active()
+        core.publish()
+        core.live.truncation_ends()
+    except BaseException as error:
+        core.fail(error)
+    return True
+
+
+cdef int replay_tail(LogCore core) except -1:
+    """Brings the producers to the log end after a truncation."""
+    cdef Segment segment
+    cdef int64_t reached
+    core.producers.truncate_and_reload(core.directory, core.log_start, core.log_end, clock_ms())
+    reached = core.producers.map_end_offset
+    for segment in core.segments[core.slot_of(reached):]:
+        if reached < core.log_end:
+            reached = replay_segment(segment, reached, core.producers, None)
+    core.producers.advance(core.log_end)
+    return 0
+
+
+cdef int truncate_fully(LogCore core, int64_t offset) except -1:
+    if offset < 0:
+        raise InvalidArgumentError(f"offset: {offset} is below 0")
+    try:
+        core.write_marks(offset, offset, False)
+        core.live.truncation_begins()
+        drop_segments_from(core, 0)
+        core.producers.truncate_fully(core.directory, offset)
+        core.active = segment_create(core.directory, offset, core.config.index_interval_bytes,
+                                      core.config.segment_index_bytes)
+        core.segments.append(core.active)
+        check(file_sync_dir(core.directory), core.directory)
+        core.epochs.truncate_from_end(0)
+        core.log_start = core.log_end = core.mark = core.flushed_end = offset
+        if core.flush is not None:
+            core.flush.raise_result(core.flush.reset_to(offset))
+        core.begin_active()
+        core.publish()
+        core.live.truncation_ends()
+    except BaseException as error:
+        core.fail(error)
+    return 0
+
+
+cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1:
+    """Removes segments[slot:] from the disk, last first, and from the list."""
+    cdef Segment segment
+    while len(core.segments) > slot:
+        segment = core.segments[len(core.segments) - 1]
+        core.forget_segment(segment)
+        segment.delete()
+        check(file_sync_dir(core.directory), core.directory)
+        del core.segments[len(core.segments) - 1]
+        if core.segments:
+            core.active = core.segments[len(core.segments) - 1]
+    return 0
+
+
+cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1:
+    """Removes segments[:slot]; one is left. The log start moves to the first that is left."""
+    cdef Segment segment
+    cdef list dropped
+    if slot == 0:
+        return 0
+    if slot == len(core.segments):
+        core.roll(core.log_end)
+    dropped = core.segments[:slot]
+    segment = core.segments[slot]
+    move_log_start(core, max(core.log_start, segment.base_offset))
+    core.live.segments_change()
+    del core.segments[:slot]
+    for segment in dropped:
+        core.forget_segment(segment)
+        segment.delete()
+    remove_snapshots_before(core.directory, (<Segment>core.segments[0]).base_offset)
+    core.live.segments_change()
+    return 0
+
+
+cdef int move_log_start(LogCore core, int64_t offset) except -1:
+    """Durably; the records below are gone for readers when this returns."""
+    if offset <= core.log_start:
+        return 0
+    core.write_marks(max(core.recovery_point, offset), offset, False)
+    core.log_start = offset
+    core.epochs.truncate_from_start(offset)
+    core.producers.log_start_incremented(core.directory, offset)
+    return 0
+
+
+cdef int64_t delete_records(LogCore core, int64_t before_offset) except -1:
+    cdef int64_t high_watermark = core.high_watermark()
+    if before_offset < 0 or before_offset > high_watermark:
+        raise OffsetOutOfRangeError(f"{os.fsdecode(core.directory)}: records up to {before_offset} cannot be deleted: "
+                                    f"the high watermark is {high_watermark}")
+    try:
+        move_log_start(core, before_offset)
+        drop_segments_before(core, below_log_start(core))
+        core.publish()
+    except BaseException as error:
+        core.fail(error)
+    return core.log_start
+
+
+cdef Py_ssize_t below_log_start(LogCore core) except -1:
+    """How many segments hold nothing at or above the log start; never the active one."""
+    cdef Py_ssize_t count = 0
+    while count < len(core.segments) - 1 and (<Segment>core.segments[count]).next_base <= core.log_start:
+        count += 1
+    return count
+
+
+cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms) except -1:
+    """Kafka's order: below the log start, by size, by time (UnifiedLog.deleteOldSegments). Only segments that end at or
+    below the high watermark go, from the front, and an empty active one never."""
+    cdef Py_ssize_t dropped = 0
+    try:
+        dropped = below_log_start(core)
+        drop_segments_before(core, dropped)
+        if core.config.delete:
+            dropped += drop_prefix(core, size_breached(core))
+            dropped += drop_prefix(core, time_breached(core, now_ms))
+        core.publish()
+    except BaseException as error:
+        core.fail(error)
+    return dropped
+
+
+cdef Py_ssize_t drop_prefix(LogCore core, Py_ssize_t count) except -1:
+    drop_segments_before(core, count)
+    return count
+
+
+cdef bint deletable(LogCore core, Segment segment) noexcept:
+    """Whether all of the segment is visible to consumers, and it is not the empty active one."""
+    cdef int64_t end = segment.next_base if segment.next_base >= 0 else core.log_end
+    return core.high_watermark() >= end and not (segment is core.active and segment.size == 0)
+
+
+cdef Py_ssize_t size_breached(LogCore core) except -1:
+    """How many segments from the front are too much for retention.bytes."""
+    cdef int64_t excess = -core.config.retention_bytes
+    cdef Segment segment
+    cdef Py_ssize_t count = 0
+    if core.config.retention_bytes < 0:
+        return 0
+    for segment in core.segments:
+        excess += segment.size
+    for segment in core.segments:
+        if excess - segment.size < 0 or not deletable(core, segment):
+            break
+        excess -= segment.size
+        count += 1
+    return count
+
+
+cdef Py_ssize_t time_breached(LogCore core, int64_t now_ms) except -1:
+    """How many segments from the front are older than retention.ms, by their largest timestamp."""
+    cdef Segment segment
+    cdef Py_ssize_t count = 0
+    cdef int64_t timestamp
+    if core.config.retention_ms < 0:
+        return 0
+    for segment in core.segments:
+        if not deletable(core, segment):
+            break
+        timestamp = segment.largest_timestamp()
+        if timestamp < 0:              # no record has a time: that of the file
+            timestamp = segment.modified_ms()
+        if now_ms - timestamp <= core.config.retention_ms:
+            break
+        count += 1
+    return count
