@@ -53,6 +53,7 @@ MODULES: dict[str, list[str]] = {
     "recovery": [],
     "log": [],
     "cleaner": [],
+    "foreign": [],
     "reader": [],
 }
 MODULES = {name: sources for name, sources in MODULES.items() if os.path.exists(f"kraft_native/{name}.pyx")}

@@ -386,10 +386,12 @@ cdef class LiveView:
         cdef int64_t began, slept_ns
         cdef int64_t unchecked_ns = 0  # how long nobody looked whether the owner lives
         cdef uint32_t seen
+        cdef bint asked = False  # once the first look did not satisfy: the owner need not pay for waits that are none
         cdef kf_live_state state
         while True:
             seen = self.wake_word()
-            self.ask()
+            if asked:
+                self.ask()
             if self.read_state(&state) < 0 or state.closed:
                 raise LogClosedError(f"{self.path}: the owner of the log has ended")
             if not state.truncation_generation & 1:
@@ -397,6 +399,9 @@ cdef class LiveView:
                     return True
             if left == 0:
                 return False
+            if not asked:
+                asked = True
+                continue
             with nogil:
                 began = kf_live_now_ns()
                 self.sleep(seen, left if left > 0 else SLICE_NS)

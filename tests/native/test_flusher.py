@@ -1,66 +1,20 @@
 """The flusher thread: what the durable mark promises, when it flushes, failures, fork, shutdown.
-
-`Gate` stands in the fileio hook: it records the calls and holds each one until the test lets it go, so that "while a
-flush runs" is a state the test is in and not a matter of luck.
 """
 
-import ctypes
 import errno
 import gc
 import os
-import queue
 import select
 import signal
 import threading
-from typing import Self
 
 import pytest
 
-from kraft_native import errors, fileio, flusher
+from kraft_native import errors, flusher
 from kraft_native.flusher import Flusher, FlushHandle
+from tests.native.gate import DATASYNC, SYNC_DIRECTORY, Gate
 
-DATASYNC, SYNC_DIRECTORY = 6, 8
 SOON = 20.0  # seconds; a bound for things that happen at once, never waited for in full
-
-
-class Event(ctypes.Structure):
-    _fields_ = [("op", ctypes.c_int), ("fd", ctypes.c_int), ("a", ctypes.c_int64), ("b", ctypes.c_int64),
-                ("path", ctypes.c_char_p)]
-
-
-HOOK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Event), ctypes.c_void_p)
-
-
-class Gate:
-    """Every flush call stops at the gate. `arrived()` gives the next one, `let_go(result)` decides it."""
-
-    def __init__(self) -> None:
-        self.calls: queue.Queue[int | bytes] = queue.Queue()
-        self.verdicts: queue.Queue[int] = queue.Queue()
-        self.hook = HOOK(self.ask)
-        self.set_hook = ctypes.PyDLL(fileio.__file__).kf_set_hook
-        self.set_hook.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-
-    def ask(self, event: "ctypes._Pointer[Event]", context: object) -> int:
-        if event[0].op not in (DATASYNC, SYNC_DIRECTORY):
-            return 0
-        self.calls.put(event[0].fd if event[0].op == DATASYNC else event[0].path)
-        return self.verdicts.get(timeout=SOON)
-
-    def arrived(self) -> int | bytes:
-        return self.calls.get(timeout=SOON)
-
-    def let_go(self, result: int = 0) -> None:
-        self.verdicts.put(result)
-
-    def __enter__(self) -> Self:
-        self.set_hook(ctypes.cast(self.hook, ctypes.c_void_p), None)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for _ in range(100):
-            self.verdicts.put(0)  # nothing may stay behind the gate when a test failed
-        self.set_hook(None, None)
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +39,7 @@ def files(tmp_path):
 
 @pytest.fixture
 def gate():
-    with Gate() as standing:
+    with Gate(DATASYNC, SYNC_DIRECTORY) as standing:
         yield standing
 
 

@@ -1,0 +1,548 @@
+"""Reading a log from another process than its owner's, while the owner appends, rolls, truncates, deletes and compacts.
+
+    with LogReader(directory) as reader:
+        for batch in reader.batches(reader.log_start_offset):
+            ...
+        reader.wait(reader.log_end_offset)
+
+The reader only reads; nothing in the directory changes by it but the word in `kraft.live` that asks for a wake-up. What
+is visible, it knows from that page. Each answer is made from one state of the page, from bytes copied out of the files,
+and is thrown away and made again when the owner truncated or replaced files meanwhile: the two generations in the page
+change before the files do.
+
+Without an owner (the log was closed, its owner died, or Kafka wrote it) what is visible is what is sound on disk when
+the reader attaches: the last segment is checked from its front. When an owner opens the log the reader follows it.
+Another writer that keeps no live page, such as a running Kafka, is not noticed.
+"""
+
+import asyncio
+import functools
+import os
+from bisect import bisect_right
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from kraft_native.batch cimport (
+    LOOK_OK, BatchHeader, batch_bytes, batch_is_control, batch_is_log_append_time, batch_last_offset, batch_look,
+)
+from kraft_native.buffer cimport Scratch, Slice, slice_bytes
+from kraft_native.codecs cimport DecompressLimits, decompress_limits_default
+from kraft_native.control cimport control_parse
+from kraft_native.foreign cimport ForeignSegment, foreign_open
+from kraft_native.producer_entry cimport AbortedTxn
+from kraft_native.producers cimport ProducerStates
+from kraft_native.records cimport RecordView, record_next, records_of
+from kraft_native.span cimport Span
+
+from kraft_native.batch import walk
+from kraft_native.checkpoints import read_log_state, read_offsets
+from kraft_native.errors import (
+    CorruptFileError, CorruptRecordError, InvalidArgumentError, KraftError, LogClosedError, OffsetOutOfRangeError,
+    WrongThreadError,
+)
+from kraft_native.txnindex import TransactionIndex
+
+cdef enum:
+    SEGMENTS_OPEN_MAX = 8
+    BASE_DIGITS = 20
+
+cdef dict COMMITTED = {"high_watermark": False, "read_uncommitted": False, "read_committed": True}
+# How long a waiting coroutine may keep its helper thread after it was cancelled.
+cdef double ASYNC_SLICE_SECONDS = 0.5
+cdef int64_t SETTLE_NS = 50_000_000
+
+
+cdef bint is_committed(object isolation) except -1:
+    committed = COMMITTED.get(isolation)
+    if committed is None:
+        raise InvalidArgumentError(f"isolation: {isolation!r} is not one of {', '.join(COMMITTED)}")
+    return committed
+
+
+cdef list numbered_files(bytes directory, bytes suffix):
+    """Offsets in the names of a directory's files of one kind, rising."""
+    return sorted(int(name[:BASE_DIGITS]) for name in os.listdir(directory)
+                  if len(name) == BASE_DIGITS + len(suffix) and name.endswith(suffix) and name[:BASE_DIGITS].isdigit())
+
+
+def log_start_on_disk(directory: bytes) -> int:
+    """The log start that a stand-alone log keeps in its directory, or Kafka in the checkpoint beside it; 0 if none."""
+    state = read_log_state(directory)
+    if state is not None:
+        return state.log_start
+    parent, name = os.path.split(os.path.abspath(directory))
+    topic, _, partition = os.fsdecode(name).rpartition("-")
+    path = os.path.join(parent, b"log-start-offset-checkpoint")
+    if not partition.isdecimal() or not os.path.exists(path):
+        return 0
+    return read_offsets(path).get((topic, int(partition)), 0)
+
+
+@cython.final
+cdef class LogReader:
+    """Attaches to the log in `directory`, which must exist. One thread at a time (WrongThreadError).
+
+    Isolations are "high_watermark" (or "read_uncommitted", the same) and "read_committed".
+    """
+
+    def __cinit__(self, directory):
+        self.path = os.fsencode(directory)
+        self.open_segments = {}
+        self.bases = []
+        self.records = Scratch()
+        self.listed_active = -1
+        self.enter()
+        try:
+            if not self.attach():
+                self.take_disk_state()
+        finally:
+            self.busy = False
+
+    def close(self) -> None:
+        """Lets go of all files. Slices stay valid. May be called again."""
+        if self.busy:
+            raise WrongThreadError("another thread is reading from this reader")
+        self.closed = True
+        self.drop_segments()
+        self.view = None
+
+    def __enter__(self) -> LogReader:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    cdef int enter(self) except -1:
+        if self.closed:
+            raise LogClosedError(f"{os.fsdecode(self.path)}: this reader was closed")
+        if self.busy:
+            raise WrongThreadError("another thread is reading from this reader")
+        self.busy = True
+        return 0
+
+    # --- what is visible --------------------------------------------------------------------------------------------
+
+    cdef bint attach(self) except -1:
+        """Turns to the live page when its owner lives."""
+        if self.view is None:
+            try:
+                self.view = LiveView(self.path)
+            except FileNotFoundError:
+                return False
+            self.incarnation = self.view.incarnation()
+        if not self.view.owner_lives():
+            return False
+        self.live = True
+        return self.take_page_state()
+
+    cdef int refresh(self) except -1:
+        """Brings `state` up to date."""
+        if self.live:
+            if not self.take_page_state():
+                self.take_disk_state()
+        elif self.changed():
+            self.drop_segments()
+            if not self.attach():
+                self.take_disk_state()
+        return 0
+
+    cdef bint take_page_state(self) except -1:
+        """Copies the page once the owner is not truncating. False when it died at that."""
+        cdef uint32_t seen = 0
+        cdef bint asked = False
+        while True:
+            if self.view.read_state(&self.state) < 0:
+                break
+            if not self.state.truncation_generation & 1:
+                return True
+            if not asked:
+                asked = True
+                seen = self.view.wake_word()
+                self.view.ask()
+                continue
+            asked = False
+            with nogil:
+                self.view.sleep(seen, SETTLE_NS)
+            PyErr_CheckSignals()
+            if not self.view.owner_lives():
+                break
+        self.live = False
+        self.drop_segments()
+        return False
+
+    cdef int take_disk_state(self) except -1:
+        """Finds out what is sound on disk; unless an owner comes meanwhile, then follows that."""
+        cdef ForeignSegment last
+        cdef int64_t next_offset = 0
+        cdef int64_t size = 0
+        while True:
+            if self.view is not None:
+                self.incarnation = self.view.incarnation()
+            self.drop_segments()
+            self.state.active_base = -1
+            self.list_segments()
+            self.state.log_start = log_start_on_disk(self.path)
+            self.stable_end = -1
+            next_offset = size = 0
+            try:
+                if self.bases:
+                    last = self.segment(len(self.bases) - 1)
+                    size = last.verify(last.file_bytes, &next_offset)
+                    self.state.active_base = self.listed_active = last.base_offset
+                    self.state.log_start = max(self.state.log_start, <int64_t>self.bases[0])
+            except (KraftError, OSError):
+                if not self.changed():
+                    raise
+            self.state.active_bytes = size
+            self.state.log_end = self.state.high_watermark = next_offset
+            self.state.log_start = min(self.state.log_start, next_offset)
+            self.state.last_stable_offset = next_offset
+            if not self.changed() or self.attach():
+                return 0
+
+    cdef bint changed(self) except -1:
+        """Whether what was just read may be wrong by now, because of what an owner did or because there is a new one."""
+        if self.live:
+            return self.view.changed_since(&self.state)
+        if self.view is None:
+            return self.attach()
+        return self.view.incarnation() != self.incarnation
+
+    cdef int64_t limit(self, bint committed) except -1:
+        if not committed:
+            return self.state.high_watermark
+        if self.live:
+            return self.state.last_stable_offset
+        if self.stable_end < 0:
+            self.stable_end = self.disk_stable_offset()
+        return self.stable_end
+
+    cdef int64_t disk_stable_offset(self) except -1:
+        """The first offset of the oldest open transaction on disk: from the last producer snapshot on by replay."""
+        cdef ProducerStates states = ProducerStates()
+        cdef int64_t offset = self.state.log_start
+        cdef int64_t unstable
+        cdef Slice piece
+        for snapshot in reversed(numbered_files(self.path, b".snapshot")):
+            if snapshot > self.state.log_end:
+                continue
+            try:
+                states.load(self.path + b"/%020d.snapshot" % snapshot, snapshot, 0)
+                offset = max(offset, <int64_t>snapshot)
+                break
+            except CorruptFileError:
+                states = ProducerStates()
+        while offset < self.state.log_end:
+            piece = self.read_once(offset, 1 << 20, False)
+            if piece.size:
+                replay(piece, offset, states)
+            offset = piece.next_offset
+        unstable = states.first_unstable(self.state.log_end)
+        return self.state.log_end if unstable < 0 else unstable
+
+    # --- segments ---------------------------------------------------------------------------------------------------
+
+    cdef int need_segments(self) except -1:
+        """Lists and opens anew after the owner changed files."""
+        if self.live and (self.listed_truncation != self.state.truncation_generation
+                          or self.listed_segments != self.state.segments_generation
+                          or self.listed_active != self.state.active_base):
+            self.drop_segments()
+            self.list_segments()
+        return 0
+
+    cdef int list_segments(self) except -1:
+        self.listed_truncation = self.state.truncation_generation
+        self.listed_segments = self.state.segments_generation
+        self.listed_active = self.state.active_base
+        bases = numbered_files(self.path, b".log")
+        # A segment behind the active one is being made and not published yet.
+        self.bases = bases if self.listed_active < 0 else bases[:bisect_right(bases, self.listed_active)]
+        return 0
+
+    cdef void drop_segments(self) noexcept:
+        self.open_segments.clear()
+        self.listed_active = -2
+
+    cdef ForeignSegment segment(self, Py_ssize_t slot):
+        cdef ForeignSegment segment = self.open_segments.get(self.bases[slot])
+        if segment is None:
+            if len(self.open_segments) >= SEGMENTS_OPEN_MAX:
+                del self.open_segments[next(iter(self.open_segments))]
+            segment = foreign_open(self.path, self.bases[slot],
+                                   self.bases[slot + 1] if slot + 1 < len(self.bases) else -1)
+            self.open_segments[segment.base_offset] = segment
+        return segment
+
+    cdef int64_t end_of(self, ForeignSegment segment) noexcept:
+        """Up to where there are whole batches. The active file may be longer: its owner writes there."""
+        return self.state.active_bytes if segment.base_offset == self.state.active_base else segment.file_bytes
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    cdef Slice read_once(self, int64_t offset, int64_t max_bytes, bint committed):
+        cdef int64_t limit = self.limit(committed)
+        cdef ForeignSegment segment
+        cdef Slice piece
+        cdef Py_ssize_t slot
+        if offset < self.state.log_start or offset > self.state.log_end:
+            raise OffsetOutOfRangeError(f"offset {offset} is outside of {self.state.log_start} to "
+                                        f"{self.state.log_end} (log start to log end)")
+        if offset < limit:
+            for slot in range(max(bisect_right(self.bases, offset) - 1, 0), len(self.bases)):
+                segment = self.segment(slot)
+                piece = segment.read(offset, max_bytes, limit, self.end_of(segment), self.state.log_end)
+                if piece is not None:
+                    return piece
+            offset = limit  # what was there is compacted away
+        piece = slice_bytes(b"")
+        piece.next_offset = offset
+        return piece
+
+    def read(self, int64_t offset, int64_t max_bytes=1 << 20, isolation="high_watermark") -> Slice:
+        """Whole batches of one segment, beginning with the one that holds `offset`; the first whatever `max_bytes`.
+
+        The bytes are the slice's own and their CRCs are right. At or past the limit of `isolation` the slice is empty.
+        OffsetOutOfRangeError outside of [log start, log end]. CorruptLogError when what is to be read first is damaged.
+        Waits while the owner truncates.
+        """
+        cdef bint committed = is_committed(isolation)
+        cdef Slice piece
+        if max_bytes < 0 or max_bytes > 0x7FFFFFFF:
+            raise InvalidArgumentError(f"max_bytes: {max_bytes}; 0 to 2147483647 are allowed")
+        self.enter()
+        try:
+            while True:
+                self.refresh()
+                try:
+                    self.need_segments()
+                    piece = self.read_once(offset, max_bytes, committed)
+                except (KraftError, OSError):
+                    if not self.changed():
+                        raise
+                else:
+                    if not self.changed():
+                        return piece
+                PyErr_CheckSignals()
+        finally:
+            self.busy = False
+
+    def batches(self, offset=None, *, int64_t max_bytes=1 << 20, isolation="high_watermark"):
+        """Iterates over `Batch`es from the one that holds `offset` (default: the log start) to what is visible when
+        the iteration gets there. Read `max_bytes` at a time."""
+        position = self.log_start_offset if offset is None else offset
+        while True:
+            piece = self.read(position, max_bytes, isolation)
+            if not len(piece):
+                if piece.next_offset == position:
+                    return
+            else:
+                yield from walk(piece, check_crc=False)
+            position = piece.next_offset
+
+    def aborted_transactions(self, int64_t start_offset, int64_t end_offset) -> list[tuple[int, int, int, int]]:
+        """Those that overlap [start_offset, end_offset), as (producer id, first offset, last offset, last stable
+        offset): what a read_committed consumer of that range must skip."""
+        self.enter()
+        try:
+            while True:
+                self.refresh()
+                found = []
+                try:
+                    self.need_segments()
+                    for slot in range(max(bisect_right(self.bases, start_offset) - 1, 0), len(self.bases)):
+                        base = self.bases[slot]
+                        index = TransactionIndex(self.path + b"/%020d.txnindex" % base, base)
+                        if index.collect(start_offset, end_offset, found):
+                            break
+                except (KraftError, OSError):
+                    if not self.changed():
+                        raise
+                else:
+                    if not self.changed():
+                        return found
+                PyErr_CheckSignals()
+        finally:
+            self.busy = False
+
+    # --- times ------------------------------------------------------------------------------------------------------
+
+    def offset_for_time(self, int64_t timestamp_ms, isolation="high_watermark") -> tuple[int, int, int] | None:
+        """(offset, timestamp, leader epoch) of the first record with that time or a later one, within the limit of
+        `isolation`; None when there is none. Finds its place by the time indexes where they are sound."""
+        cdef Slice piece
+        cdef int64_t offset
+        is_committed(isolation)
+        while True:
+            try:
+                offset = self.time_hint(timestamp_ms)
+                while True:
+                    piece = self.read(offset, 1 << 20, isolation)
+                    if piece.size == 0 and piece.next_offset <= offset:
+                        return None
+                    found = self.find_in_slice(piece, timestamp_ms)
+                    if found is not None:
+                        return found
+                    offset = piece.next_offset
+            except OffsetOutOfRangeError:
+                # Retention or a truncation overtook the search: begin again.
+                PyErr_CheckSignals()
+
+    cdef int64_t time_hint(self, int64_t timestamp_ms) except -1:
+        """An offset such that no record before it is as late as that."""
+        cdef int64_t start
+        cdef bint beyond
+        cdef ForeignSegment segment
+        self.enter()
+        try:
+            while True:
+                self.refresh()
+                start = self.state.log_start
+                try:
+                    self.need_segments()
+                    for slot in range(max(bisect_right(self.bases, self.state.log_start) - 1, 0), len(self.bases)):
+                        segment = self.segment(slot)
+                        start = max(start, segment.time_start(timestamp_ms, slot + 1 < len(self.bases), &beyond))
+                        if not beyond:
+                            break
+                except (KraftError, OSError):
+                    if not self.changed():
+                        raise
+                else:
+                    if not self.changed():
+                        return min(start, self.state.log_end)
+                PyErr_CheckSignals()
+        finally:
+            self.busy = False
+
+    cdef tuple find_in_slice(self, Slice piece, int64_t timestamp_ms):
+        cdef BatchHeader h
+        cdef Py_ssize_t position = 0
+        cdef tuple found
+        while batch_look(piece.data + position, piece.size - position, False, &h, NULL) == LOOK_OK:
+            if h.max_timestamp >= timestamp_ms:
+                found = self.find_in_batch(&h, piece.data + position, timestamp_ms)
+                if found is not None:
+                    return found
+            position += batch_bytes(&h)
+        return None
+
+    cdef tuple find_in_batch(self, const BatchHeader* h, const unsigned char* batch, int64_t timestamp_ms):
+        cdef DecompressLimits limits = decompress_limits_default()
+        cdef Span span = records_of(batch, h, &limits, self.records)
+        cdef RecordView record
+        cdef int64_t timestamp
+        cdef int step = record_next(&span, &record)
+        while step == 1:
+            timestamp = h.max_timestamp if batch_is_log_append_time(h) else h.base_timestamp + record.timestamp_delta
+            if timestamp >= timestamp_ms and h.base_offset + record.offset_delta >= self.state.log_start:
+                return h.base_offset + record.offset_delta, timestamp, h.leader_epoch
+            step = record_next(&span, &record)
+        if step < 0:
+            raise CorruptRecordError(f"batch at offset {h.base_offset}: a record is malformed")
+        return None
+
+    # --- waiting ----------------------------------------------------------------------------------------------------
+
+    cdef LiveView view_to_wait_on(self, int64_t offset, bint committed):
+        """None when the offset is visible already. LogClosedError when there is nobody to wait for."""
+        self.enter()
+        try:
+            self.refresh()
+            if self.limit(committed) > offset:
+                return None
+            if not self.live:
+                raise LogClosedError(f"{os.fsdecode(self.path)}: the log has no owner that could append")
+            return self.view
+        finally:
+            self.busy = False
+
+    def wait(self, int64_t offset, timeout=None, isolation="high_watermark") -> bool:
+        """Blocks until the record at `offset` is visible; False when `timeout` seconds passed first.
+
+        LogClosedError when it is not visible and there is no owner, or the owner ends meanwhile (noticed at once when
+        it closes, within a second when it dies). While one thread waits another may read.
+        """
+        cdef bint committed = is_committed(isolation)
+        cdef LiveView view = self.view_to_wait_on(offset, committed)
+        return True if view is None else view.wait(offset, timeout, committed=committed)
+
+    async def wait_async(self, int64_t offset, isolation="high_watermark") -> None:
+        """As `wait`, without blocking the event loop: a thread of its default executor waits. When the coroutine is
+        cancelled that thread ends soon."""
+        cdef bint committed = is_committed(isolation)
+        cdef LiveView view = self.view_to_wait_on(offset, committed)
+        if view is None:
+            return
+        loop = asyncio.get_running_loop()
+        wait = functools.partial(view.wait, offset, ASYNC_SLICE_SECONDS, committed=committed)
+        while not await loop.run_in_executor(None, wait):
+            pass
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    cdef const kf_live_state* current(self) except NULL:
+        self.enter()
+        try:
+            self.refresh()
+            return &self.state
+        finally:
+            self.busy = False
+
+    @property
+    def directory(self) -> str:
+        return os.fsdecode(self.path)
+
+    @property
+    def owner_alive(self) -> bool:
+        """Whether somebody has the log open for writing."""
+        return self.view is not None and self.view.owner_alive
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self.current().log_start
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.current().log_end
+
+    @property
+    def high_watermark(self) -> int:
+        """What is visible ends here."""
+        return self.current().high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """What is visible to read_committed ends here."""
+        self.enter()
+        try:
+            while True:
+                self.refresh()
+                try:
+                    return self.limit(True)
+                except (KraftError, OSError):
+                    if not self.changed():
+                        raise
+        finally:
+            self.busy = False
+
+
+cdef int replay(Slice piece, int64_t from_offset, ProducerStates states) except -1:
+    """Applies the batches of a slice that start at `from_offset` or later."""
+    cdef BatchHeader h
+    cdef AbortedTxn completed
+    cdef Py_ssize_t position = 0
+    cdef int32_t control_type, coordinator_epoch
+    while batch_look(piece.data + position, piece.size - position, False, &h, NULL) == LOOK_OK:
+        control_type = coordinator_epoch = -1
+        if batch_is_control(&h):
+            if control_parse(piece.data + position, &h, &control_type, &coordinator_epoch) < 0:
+                raise CorruptRecordError(f"batch at offset {h.base_offset}: a malformed control record")
+        if batch_last_offset(&h) >= from_offset:
+            states.update(&h, control_type, coordinator_epoch, &completed)
+        position += batch_bytes(&h)
+    return 0
