@@ -5,6 +5,12 @@ from typing import final
 def counters() -> dict[str, int]:
     """Live objects by kind and mapped bytes; the difference between two moments is a leak or a use."""
 
+def idle_bytes() -> int:
+    """Scratch memory that nobody uses and that is kept for the next user; at most 64 MiB."""
+
+def release_idle() -> None:
+    """Gives idle scratch memory back to the system."""
+
 @final
 class Scratch:
     """A growable byte buffer for one owner."""

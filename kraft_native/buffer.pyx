@@ -25,6 +25,16 @@ cdef extern from "<sys/mman.h>" nogil:
         MAP_POPULATE
     void* MAP_FAILED
 
+cdef extern from *:
+    """
+    #if defined(__SANITIZE_ADDRESS__)
+    #define kn_sanitized 1
+    #else
+    #define kn_sanitized 0
+    #endif
+    """
+    bint kn_sanitized
+
 cdef int64_t live_scratches = 0
 cdef int64_t live_mappings = 0
 cdef int64_t live_slices = 0
@@ -41,6 +51,81 @@ def counters() -> dict[str, int]:
     }
 
 
+# --- idle blocks
+#
+# Large blocks of scratch space are kept for the next user instead of going back to the system: a page touched for the
+# first time costs as much as copying several. What is kept is bounded, and only the GIL's holder comes here.
+
+cdef enum:
+    IDLE_BLOCK_BYTES_MIN = 128 * 1024
+    IDLE_BLOCKS_MAX = 16
+    IDLE_BYTES_MAX = 64 * 1024 * 1024
+
+cdef struct IdleBlock:
+    void* data
+    Py_ssize_t size
+
+cdef IdleBlock idle_blocks[16]
+cdef int idle_count = 0
+cdef Py_ssize_t idle_total = 0
+
+
+cdef inline Py_ssize_t rounded(Py_ssize_t count) noexcept:
+    """At most an eighth more, so that needs that differ a little find each other's blocks."""
+    cdef Py_ssize_t step = IDLE_BLOCK_BYTES_MIN >> 3
+    if count > IDLE_BYTES_MAX:
+        return count
+    while step << 4 <= count:
+        step <<= 1
+    return (count + step - 1) & ~(step - 1)
+
+
+cdef void* take_idle(Py_ssize_t* size) noexcept:
+    """The smallest idle block of `size` to twice `size` bytes, whose size is then told; NULL when there is none."""
+    global idle_count, idle_total
+    cdef int best = -1
+    cdef int i
+    cdef void* data
+    for i in range(idle_count):
+        if size[0] <= idle_blocks[i].size <= 2 * size[0] and (best < 0 or idle_blocks[i].size < idle_blocks[best].size):
+            best = i
+    if best < 0:
+        return NULL
+    data = idle_blocks[best].data
+    size[0] = idle_blocks[best].size
+    idle_count -= 1
+    idle_total -= size[0]
+    idle_blocks[best] = idle_blocks[idle_count]
+    return data
+
+
+cdef void drop_block(void* data, Py_ssize_t size) noexcept:
+    """Keeps the block for later, or frees it. Sanitizers see every free."""
+    global idle_count, idle_total
+    if (size < IDLE_BLOCK_BYTES_MIN or idle_count == IDLE_BLOCKS_MAX or idle_total + size > IDLE_BYTES_MAX
+            or kn_sanitized):
+        free(data)
+        return
+    idle_blocks[idle_count].data = data
+    idle_blocks[idle_count].size = size
+    idle_count += 1
+    idle_total += size
+
+
+def idle_bytes() -> int:
+    """Scratch memory that nobody uses and that is kept for the next user; at most 64 MiB."""
+    return idle_total
+
+
+def release_idle() -> None:
+    """Gives idle scratch memory back to the system."""
+    global idle_count, idle_total
+    while idle_count > 0:
+        idle_count -= 1
+        idle_total -= idle_blocks[idle_count].size
+        free(idle_blocks[idle_count].data)
+
+
 @cython.final
 cdef class Scratch:
     def __cinit__(self):
@@ -53,7 +138,7 @@ cdef class Scratch:
     def __dealloc__(self):
         global live_scratches
         live_scratches -= 1
-        free(self.data)
+        drop_block(self.data, self.capacity)
 
     cdef int reserve(self, Py_ssize_t count) except -1:
         cdef Py_ssize_t capacity
@@ -61,6 +146,16 @@ cdef class Scratch:
         if count <= self.capacity:
             return 0
         capacity = max(count, self.capacity + (self.capacity >> 1), 4096)
+        if capacity >= IDLE_BLOCK_BYTES_MIN:
+            capacity = rounded(capacity)
+            grown = take_idle(&capacity)
+            if grown != NULL:
+                if self.data != NULL:
+                    memcpy(grown, self.data, <size_t>self.capacity)
+                    drop_block(self.data, self.capacity)
+                self.data = <uint8_t*>grown
+                self.capacity = capacity
+                return 0
         grown = realloc(self.data, <size_t>capacity)
         if grown == NULL:
             raise MemoryError(f"{capacity} bytes of scratch space")

@@ -175,3 +175,38 @@ def test_pins_are_taken_back(mapped, in_cycle):
     del held
     gc.collect()
     assert pins(mapping) == 0
+
+
+# ---- Idle blocks ----
+
+def test_large_blocks_are_kept_for_the_next_user_and_bounded():
+    buffer.release_idle()
+    scratch = Scratch()
+    reserve(scratch, 1 << 20)
+    del scratch
+    assert buffer.idle_bytes() == 1 << 20
+    again = Scratch()
+    reserve(again, 1_000_000)                   # a little less finds the same block
+    assert buffer.idle_bytes() == 0
+    put(again, b"x" * 1000, 1000)
+    reserve(again, 3 << 20)
+    assert bytes(again) == b"x" * 1000
+    many = [Scratch() for _ in range(40)]
+    for each in many:
+        reserve(each, 6 << 20)
+    del each, many, again
+    assert 0 < buffer.idle_bytes() <= 64 << 20
+    buffer.release_idle()
+    assert buffer.idle_bytes() == 0
+
+
+def test_growing_into_an_idle_block_keeps_the_bytes():
+    buffer.release_idle()
+    first = Scratch()
+    reserve(first, 1 << 20)
+    del first
+    scratch, content = Scratch(), os.urandom(600_000)
+    put(scratch, content, len(content))
+    put(scratch, content, len(content))
+    assert bytes(scratch) == content * 2
+    buffer.release_idle()
