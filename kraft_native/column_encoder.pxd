@@ -1,0 +1,65 @@
+"""Columns to record batches, without an object per record."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from kraft_native.records cimport BatchBuilder
+
+
+cdef enum BytesKind:
+    BYTES_NULL = 0                 # every value is null
+    BYTES_STARTS_32 = 1            # value i is data[starts[i]:starts[i + 1]]
+    BYTES_STARTS_64 = 2
+    BYTES_FIXED = 3                # value i is data[i * width:(i + 1) * width]
+    BYTES_PADDED = 4               # the same without the zeros at its end (numpy's 'S')
+
+
+# Somebody's column of byte strings. The encoder holds what owns the memory.
+cdef struct BytesSource:
+    BytesKind kind
+    int64_t length
+    int64_t width
+    const uint8_t* data
+    const int32_t* starts_32
+    const int64_t* starts_64
+    const uint8_t* validity        # NULL: nothing is null
+    int64_t validity_start         # bit of value 0
+
+
+cdef struct EncodeState:
+    int64_t length
+    int64_t row                    # the next one to encode
+    BytesSource key
+    BytesSource value
+    bint has_headers
+    BytesSource header_starts      # only its starts and validity: record i has headers starts[i] to starts[i + 1]
+    BytesSource header_key
+    BytesSource header_value
+    const int64_t* timestamps      # NULL: `timestamp` for all
+    int64_t timestamp
+    int64_t ticks_per_ms           # of `timestamps`; 0: they are seconds
+    int64_t batch_bytes_max
+    int32_t batch_records_max
+    # of the batch being made
+    int32_t count
+    int64_t base_timestamp
+    int64_t max_timestamp
+    Py_ssize_t record_bytes        # of the record that found no room
+
+
+cdef class ColumnEncoder:
+    cdef readonly int64_t next_offset
+    cdef EncodeState state
+    cdef BatchBuilder builder
+    cdef int codec
+    cdef int level
+    cdef int16_t attributes
+    cdef list owners
+
+    # Makes the next batch in builder.out. 1, or 0 when there are no more rows.
+    cdef int next_batch(self) except -1
+    cdef int take_bytes(self, object source, BytesSource* out, str what) except -1
+    cdef int take_arrow(self, object source, BytesSource* out, str what) except -1
+    cdef int take_numpy(self, object source, BytesSource* out, str what) except -1
+    cdef int take_pair(self, object source, BytesSource* out, str what) except -1
+    cdef int take_timestamps(self, object source) except -1
+    cdef int take_headers(self, object source) except -1
