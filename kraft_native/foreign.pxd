@@ -35,8 +35,8 @@ cdef class ForeignSegment:
     cdef Fault fault               # of the last look that found damage
 
     # Whole batches from the one that holds `offset`, all below `limit`, CRC checked; the first whatever max_bytes.
-    # None: the segment ends before `offset`. An empty slice: the limit comes first. CorruptLogError, StorageError. `log_end`
-    # bounds the offsets of the last segment.
+    # None: the segment ends before `offset`. An empty slice: the limit comes first. CorruptLogError, StorageError.
+    # `log_end` bounds the offsets of the last segment.
     cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit, int64_t end, int64_t log_end)
     # Walks sound batches up to `end`: gives the position and the offset after the last one. Stops at damage without
     # raising.

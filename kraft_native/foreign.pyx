@@ -18,7 +18,7 @@ from kraft_native.batch cimport (
 )
 from kraft_native.buffer cimport Scratch, Slice, slice_bytes
 from kraft_native.bytes_be cimport load_i32, load_i64
-from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
+from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
 from kraft_native.fileio cimport check, file_close, file_open, file_read, file_size
 from kraft_native.limits cimport BATCH_HEADER_BYTES, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 
@@ -138,9 +138,7 @@ cdef class ForeignSegment:
 
     cdef object damaged(self, int64_t position, int64_t offset):
         """The exception for what the last look found."""
-        cdef bytes text = self.fault.what
-        what = text.decode().replace("%lld", "{}").format(self.fault.a, self.fault.b)
-        return CorruptLogError(os.fsdecode(self.path), position, offset, self.next_base, what)
+        return CorruptLogError(os.fsdecode(self.path), position, offset, self.next_base, fault_text(&self.fault))
 
     cdef int64_t verify(self, int64_t end, int64_t* next_offset) except -1:
         cdef Walk w

@@ -87,6 +87,8 @@ cdef class Log:
             make_directory(core.directory)
             sync_directory(os.path.dirname(core.directory))
         self.lock(core)
+        # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
+        core.live = LivePage(core.directory)
         loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean)
         core.segments = loaded.segments
         core.active = loaded.segments[len(loaded.segments) - 1]
@@ -101,7 +103,6 @@ cdef class Log:
         self.notes = loaded.notes
         self.core = core
         core.clean = loaded.clean
-        core.live = LivePage(core.directory)
         self.begin(flusher)
 
     cdef int lock(self, LogCore core) except -1:
@@ -133,6 +134,7 @@ cdef class Log:
         core.begin_active()
         self.appender = Appender(core)
         core.publish()
+        core.live.truncation_ends()
         return 0
 
     def __enter__(self) -> Log:

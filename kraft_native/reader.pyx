@@ -203,7 +203,7 @@ cdef class LogReader:
                 return 0
 
     cdef bint changed(self) except -1:
-        """Whether what was just read may be wrong by now, because of what an owner did or because there is a new one."""
+        """Whether what was read may be wrong by now: because of what an owner did, or because there is a new one."""
         if self.live:
             return self.view.changed_since(&self.state)
         if self.view is None:
@@ -290,6 +290,8 @@ cdef class LogReader:
         if offset < self.state.log_start or offset > self.state.log_end:
             raise OffsetOutOfRangeError(f"offset {offset} is outside of {self.state.log_start} to "
                                         f"{self.state.log_end} (log start to log end)")
+        if self.bases and offset < <int64_t>self.bases[0]:
+            raise OffsetOutOfRangeError(f"offset {offset} is deleted; the log starts at {self.bases[0]}")
         if offset < limit:
             for slot in range(max(bisect_right(self.bases, offset) - 1, 0), len(self.bases)):
                 segment = self.segment(slot)

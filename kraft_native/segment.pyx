@@ -18,7 +18,7 @@ from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset, batch_load
 from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
 from kraft_native.bytes_be cimport load_i32, load_i64
-from kraft_native.errors cimport Fault
+from kraft_native.errors cimport Fault, fault_text
 from kraft_native.fileio cimport check, file_open
 from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.limits cimport (
@@ -204,11 +204,10 @@ cdef class Segment(SegmentFile):
         offset_end = self.next_base if self.next_base >= 0 else self.base_offset + INT32_MAX_VALUE + <int64_t>1
         with nogil:
             end = scan_resync(self.data, position + 1, self.size, offset, offset_end, &h)
-        what = fault.what.decode("ascii", "replace") % (fault.a, fault.b)[:fault.what.count(b"%lld")]
         if end < 0:
-            self.damage.append((position, self.size, offset, -1, what))
+            self.damage.append((position, self.size, offset, -1, fault_text(fault)))
         else:
-            self.damage.append((position, end, offset, h.base_offset, what))
+            self.damage.append((position, end, offset, h.base_offset, fault_text(fault)))
         return 0
 
     cdef tuple damage_at(self, int64_t position):

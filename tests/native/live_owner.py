@@ -4,7 +4,7 @@ Every record's value is `content(offset, generation)`, and a truncation begins a
 bytes of different times. Now and then the owner appends records behind the high watermark, marked as hidden, and cuts
 them off again: nobody may ever see one.
 
-`python -m tests.native.live_owner DIRECTORY SEED STEPS` prints "ready", then one line per step done, waits for a line
+`python -m tests.native.live_owner files|log DIRECTORY SEED STEPS` prints "ready", then one line per step done, waits for a line
 on its input after every `PAUSE` steps, closes at the end and prints "closed".
 """
 
@@ -14,7 +14,9 @@ import random
 import sys
 from pathlib import Path
 
+from kraft_native.config import LogConfig
 from kraft_native.live import LivePage
+from kraft_native.log import Log
 from kraft_native.records import BatchBuilder, records
 
 HIDDEN = -1
@@ -191,8 +193,64 @@ class Owner:
         self.page.close()
 
 
-def main(directory: str, seed: str, steps: str) -> None:
-    owner = Owner(Path(directory), int(seed))
+class LogOwner:
+    """The same through the engine's own log."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.generation = 1
+        self.log = Log(directory, LogConfig(segment_bytes=20_000, index_interval_bytes=500, high_watermark="manual",
+                                            message_timestamp_before_max_ms=1 << 62))
+        self.starts: list[int] = []  # first offsets of batches above the log start
+
+    @property
+    def log_start(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end(self) -> int:
+        return self.log.log_end_offset
+
+    def append(self, *, hidden: bool = False) -> None:
+        builder = BatchBuilder(self.random.choice(["none", "lz4"]))
+        for offset in range(self.log_end, self.log_end + self.random.randint(1, 20)):
+            builder.append(content(offset, HIDDEN if hidden else self.generation), timestamp_ms=1000 + offset)
+        self.starts.append(self.log_end)
+        self.log.append(builder.build())
+        if not hidden:
+            self.log.set_high_watermark(self.log_end)
+
+    def cut(self, offset: int) -> None:
+        self.generation += 1
+        self.log.truncate_to(offset)
+        self.starts = [start for start in self.starts if start < offset]
+
+    def truncate(self) -> None:
+        if self.starts:
+            self.cut(self.random.choice(self.starts[-8:]))
+
+    def hide_and_cut(self) -> None:
+        visible = self.log_end
+        for _ in range(self.random.randint(1, 3)):
+            self.append(hidden=True)
+        self.cut(visible)
+
+    def delete_records(self) -> None:
+        if len(self.starts) > 60:
+            before = self.random.choice(self.starts[:20])
+            self.log.delete_records(before)
+            self.starts = [start for start in self.starts if start >= before]
+
+    def step(self) -> None:
+        actions = [self.append] * 20 + [self.truncate] * 2 + [self.hide_and_cut] * 2 + [self.log.roll, self.delete_records]
+        self.random.choice(actions)()
+
+    def close(self) -> None:
+        self.log.close()
+
+
+def main(kind: str, directory: str, seed: str, steps: str) -> None:
+    owner = {"files": Owner, "log": LogOwner}[kind](Path(directory), int(seed))
     print("ready", flush=True)
     for number in range(int(steps)):
         owner.step()

@@ -15,6 +15,7 @@ import pytest
 from kraft_native import errors, faults, live
 from kraft_native.batch import walk
 from kraft_native.live import LivePage
+from kraft_native.log import Log
 from kraft_native.reader import LogReader
 from kraft_native.records import BatchBuilder, records
 from tests.golden import GoldenPartition, needs_golden, partitions
@@ -106,9 +107,10 @@ def start(module: str, *arguments: object) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_readers_of_a_busy_owner_never_see_anything_wrong(tmp_path, seed):
-    owner = start("tests.native.live_owner", tmp_path, seed, 1000)
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", ["files", "log"])
+def test_readers_of_a_busy_owner_never_see_anything_wrong(tmp_path, kind, seed):
+    owner = start("tests.native.live_owner", kind, tmp_path, seed, {"files": 1000, "log": 400}[kind])
     followers = [start("tests.native.live_follower", tmp_path, number) for number in range(2)]
     closing = owner.communicate("\n" * 20, timeout=60)[0].splitlines()[-1]
     word, _, log_end = closing.split()
@@ -274,6 +276,28 @@ def test_a_reader_follows_an_owner_that_comes_later_and_the_next_one(tmp_path):
             page.close()
             assert offsets(reader.batches()) == list(range(end))
             assert not reader.owner_alive
+
+
+def test_a_reader_of_a_dead_owner_waits_until_the_next_one_has_repaired_the_log(tmp_path):
+    owner = start("tests.native.live_owner", "log", tmp_path, 5, 200)
+    with LogReader(tmp_path) as reader:
+        offset = reader.log_start_offset
+        while not reader.high_watermark > 20:
+            assert reader.wait(reader.high_watermark, SOON)
+        owner.kill()
+        owner.communicate()
+        assert not reader.owner_alive
+        before = offsets(reader.batches(offset))
+        newest = max(tmp_path.glob("*.log"))
+        with newest.open("ab") as file:
+            file.write(batch(10**6)[:-1])  # what a write that was under way might leave
+        with Log(tmp_path) as log:
+            assert reader.owner_alive
+            assert reader.log_end_offset == log.log_end_offset
+            after = offsets(reader.batches(offset))
+            assert after[:len(before)] == before
+            log.append_record(b"next")
+            assert reader.log_end_offset == log.log_end_offset
 
 
 def test_reads_wait_while_the_owner_truncates(tmp_path, owner):
