@@ -43,6 +43,7 @@ MODULES: dict[str, list[str]] = {
     "producers": [],
     "ranges": [],
     "scan": [],
+    "audit": [],
     "config": [],
     "segmentfile": [],
     "segment": [],

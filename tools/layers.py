@@ -48,7 +48,7 @@ PACKAGES: dict[str, Rule] = {
     "errors": Rule(("native",)),
     "engine": Rule(("types", "constants", "errors", "native"), ("asyncio", "os", "threading", "time")),
     "": Rule(("_version", "engine", "errors", "types", "native")),
-    "cli": Rule(("", "_version", "types", "constants", "errors", "engine", "native"), ("os", "signal", "time")),
+    "cli": Rule(("", "_version", "types", "constants", "errors", "engine", "native"), ("os", "signal")),
     "__main__": Rule(("cli",)),
 }
 

@@ -1,5 +1,6 @@
-"""The `kraft` command."""
+"""The `kraft` command. Each group of commands is a module that registers itself with `command.kraft`."""
 
+from kraft.cli import log
 from kraft.cli.command import main
 
-__all__ = ["main"]
+__all__ = ["log", "main"]

@@ -1,0 +1,164 @@
+"""`kraft log`: looking into a partition directory. Every command here only reads, also while an owner writes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kraft.cli import log_dump
+from kraft.cli.command import kraft
+from kraft.cli.examine import Examination, Finding
+from kraft.cli.log_stat import statistics, statistics_text
+from kraft.cli.partition import Partition
+from kraft.cli.progress import progress_bar
+
+DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+DIRECTORIES = click.argument("directories", metavar="DIRECTORY...", nargs=-1, required=True,
+                             type=click.Path(path_type=Path, exists=True, file_okay=False))
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+
+LINES_PER_WRITE = 1_000
+
+
+class Output:
+    """Lines to standard output, in large writes; complaints to standard error, which also decide the exit code."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.complaints = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+        if len(self.lines) >= LINES_PER_WRITE:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.lines:
+            sys.stdout.write("\n".join(self.lines) + "\n")
+            self.lines.clear()
+        sys.stdout.flush()
+
+    def complain(self, text: str) -> None:
+        self.flush()
+        self.complaints += 1
+        click.echo(text, err=True)
+
+
+@kraft.group("log")
+def log() -> None:
+    """Look into a partition directory, of Kafka or of kraft. Nothing is ever written to it."""
+
+
+@log.command()
+@DIRECTORY
+@JSON
+@click.option("--digest", is_flag=True, help="With --json: values over 64 bytes as length and SHA-256.")
+@click.option("--batches", is_flag=True, help="Show batch headers instead of records.")
+@click.option("--control", is_flag=True, help="Show control records (transaction markers and such) instead.")
+@click.option("--index", is_flag=True, help="Show the entries of indexes, snapshots and epochs instead.")
+@click.option("--from", "start", type=click.IntRange(0), help="The first offset to show (default: the log start).")
+@click.option("--limit", type=click.IntRange(0), help="Show at most this many.")
+@click.pass_context
+def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, batches: bool, control: bool,
+         index: bool, start: int | None, limit: int | None) -> None:
+    """Show what a read_uncommitted consumer sees: every record from the log start on.
+
+    Exit code 1 when something was damaged; it is told on standard error and not shown.
+    """
+    if batches + control + index > 1:
+        raise click.UsageError("--batches, --control and --index exclude each other")
+    partition = Partition(directory)
+    first = 0 if batches or control else partition.log_start()
+    wanted = log_dump.Range(max(start or 0, first), partition.log_end(), limit)
+    output = Output()
+    if batches or control or index:
+        dump_fields(partition, wanted, output, "batches" if batches else "control" if control else "index",
+                    as_json=as_json)
+    else:
+        dump_records(partition, wanted, output, as_json=as_json, digest=digest)
+    output.flush()
+    context.exit(1 if output.complaints else 0)
+
+
+def dump_records(partition: Partition, wanted: log_dump.Range, output: Output, *, as_json: bool, digest: bool) -> None:
+    for found in log_dump.wanted_records(partition, wanted, output.complain):
+        for record in found:
+            output.line(log_dump.record_json(record, digest=digest) if as_json else log_dump.record_text(record))
+
+
+def dump_fields(partition: Partition, wanted: log_dump.Range, output: Output, what: str, *, as_json: bool) -> None:
+    """The other three contents: all of them are named fields."""
+    show = log_dump.fields_json if as_json else log_dump.fields_text
+    if what == "index":
+        for fields in log_dump.index_fields(partition, output.complain):
+            if wanted.left > 0:
+                wanted.left -= 1
+                output.line(show(fields))
+        return
+    for audit, position, batch in log_dump.batches(partition, wanted, output.complain):
+        if what == "batches":
+            wanted.left -= 1
+            output.line(show(log_dump.batch_fields(audit, position, batch)))
+        elif batch.is_control:
+            wanted.left -= 1
+            for fields in log_dump.control_fields(batch):
+                output.line(show(fields))
+
+
+@log.command()
+@DIRECTORIES
+@JSON
+@click.pass_context
+def verify(context: click.Context, directories: tuple[Path, ...], as_json: bool) -> None:
+    """Check every checksum and every index entry.
+
+    Names every damage with file, position and offset, the first one again at the end. Exit code 1 when there is any.
+    """
+    damaged = [directory for directory in directories if not verify_one(directory, as_json=as_json)]
+    context.exit(1 if damaged else 0)
+
+
+def verify_one(directory: Path, *, as_json: bool) -> bool:
+    partition = Partition(directory)
+    first: Finding | None = None
+    count = 0
+    with progress_bar(f"verify {directory.name}", partition.size_bytes) as progress:
+        examination = Examination(partition, progress)
+        for finding in examination.run():
+            count += 1
+            # Position and offset are what "the first damage" is about; a missing file has neither.
+            if first is None or (first.position < 0 <= finding.position):
+                first = finding
+            click.echo(json.dumps(finding_fields(finding)) if as_json else f"damaged: {finding}")
+    figures = examination.figures
+    if as_json:
+        click.echo(json.dumps({
+            "directory": str(directory), "damages": count, "first": finding_fields(first) if first else None,
+            "segments": figures.segments, "batches": figures.batches, "records": figures.records,
+            "bytes": figures.log_bytes, "index_entries": figures.index_entries,
+            "removed_segments": figures.removed_segments,
+        }))
+        return first is None
+    click.echo(f"{directory}: {figures.segments} segments, {figures.batches} batches, {figures.records} records, "
+               f"{figures.log_bytes} bytes, {figures.index_entries} index entries: "
+               f"{'sound' if first is None else f'{count} damages, the first at {first}'}")
+    return first is None
+
+
+def finding_fields(finding: Finding) -> dict[str, Any]:
+    return {"file": finding.file, "position": finding.position, "offset": finding.offset,
+            "next_offset": finding.next_offset, "what": finding.what}
+
+
+@log.command()
+@DIRECTORIES
+@JSON
+def stat(directories: tuple[Path, ...], as_json: bool) -> None:
+    """Show offsets, times, sizes, codecs, producers and epochs. Reads batch headers, checks no checksums."""
+    for directory in directories:
+        partition = Partition(directory)
+        with progress_bar(f"stat {directory.name}", partition.size_bytes) as progress:
+            found = statistics(partition, progress)
+        click.echo(json.dumps(found) if as_json else statistics_text(found))
