@@ -5,6 +5,8 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS    ?= 2
+FUZZ_SECONDS ?= 180
+FUZZ_SEED    ?= 1
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
 UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
@@ -37,10 +39,10 @@ peer: build ## the tests against Apache Kafka's own classes (needs Java)
 	@$(PYTEST) -m peer tests/peer
 
 crash: build ## the crash kit in its long form
-	@KRAFT_TEST_PROFILE=long $(PYTEST) -n $(JOBS) -m long tests/crash
+	@$(BIN)/python -m tests.crash
 
 fuzz: build ## parsers fed with seeded random damage, bounded
-	@KRAFT_TEST_PROFILE=long $(PYTEST) -n $(JOBS) -k fuzz -m long tests/native
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 # The C parts and the compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a tree of their own.
 sanitize: build ## tests/native under ASan and UBSan

@@ -3,17 +3,23 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
 LONG_WORK_BYTES = 256 << 20
 
 
 @contextmanager
 def progress_bar(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     """Gives a function to be told how many bytes more are done."""
+    if total_bytes < LONG_WORK_BYTES:
+        yield lambda _: None
+        return
+    # Imported only here: it costs every other command 0.1 s at its start.
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn,
+    )
+
     console = Console(stderr=True)
-    if not console.is_terminal or total_bytes < LONG_WORK_BYTES:
+    if not console.is_terminal:
         yield lambda _: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
