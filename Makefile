@@ -47,7 +47,7 @@ fuzz: build ## parsers fed with seeded random damage, bounded
 # The C parts and the compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a tree of their own.
 sanitize: build ## tests/native under ASan and UBSan
 	@mkdir -p $(SANITIZED)
-	@cp -Rpu setup.py pyproject.toml docs kraft kraft_native tests tools $(SANITIZED)/
+	@cp -Rpu README.md LICENSE setup.py pyproject.toml docs kraft kraft_native tests tools $(SANITIZED)/
 	@rm -f $(SANITIZED)/kraft_native/*.so
 	@cd $(SANITIZED) && KRAFT_SANITIZE=1 $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace
 	@cd $(SANITIZED) && LD_PRELOAD="$(ASAN_SO) $(UBSAN_SO)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from kraft_native.crc import checksum
 
-NUMBERS = (0, 1, -1, 2, 48, 49, 60, 61, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, -2**31, 2**32 - 1, 2**62, 2**63 - 1)
+NUMBERS = (0, 1, -1, 2, 48, 49, 60, 61, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, -2**31, 2**32 - 1, 2**62,
+           2**63 - 1)
 VARINTS = (b"\x01", b"\x02", b"\x7f", b"\x80\x01", b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\x0f", b"\x80" * 5,
            b"\xff" * 10, b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x00")
 

@@ -47,7 +47,7 @@ def fuzz(name: str, seed: int, *, inputs_max: int, seconds: float, first: int = 
             outcome.answered += 1
         except KraftError:
             pass
-        except Exception as error:  # noqa: BLE001: anything else is what we look for
+        except Exception as error:  # noqa: BLE001 - anything else is what we look for
             outcome.broken = f"{type(error).__name__}: {error} (--target {name} --seed {seed} --first {number})"
             break
     if keep is not None and not outcome.broken:

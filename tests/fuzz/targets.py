@@ -1,4 +1,4 @@
-"""What is fuzzed: for each target good inputs to start from, and a call that must answer or refuse, and nothing else."""
+"""What is fuzzed: for each target good inputs to start from, and a call that must answer or refuse, nothing else."""
 
 import random
 import struct
@@ -12,6 +12,7 @@ from kraft_native import checkpoints, codecs, producer_snapshots
 from kraft_native.audit import SegmentAudit
 from kraft_native.batch import count_batches, walk
 from kraft_native.control import control_batch, control_records, marker
+from kraft_native.crc import checksum
 from kraft_native.epochs import LeaderEpochCache
 from kraft_native.index import OffsetIndex, TimeIndex
 from kraft_native.records import BatchBuilder, records
@@ -187,7 +188,6 @@ def snapshot_corpus(_: random.Random) -> list[bytes]:
 
 
 def mend_snapshot(data: bytes) -> bytes:
-    from kraft_native.crc import checksum
     return data[:2] + struct.pack(">I", checksum(data[6:])) + data[6:] if len(data) > 6 else data
 
 
