@@ -1,0 +1,180 @@
+"""Segments: what is trusted, what damage does, and that pinned bytes never change."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kraft_native import buffer
+from kraft_native.errors import CorruptLogError
+from kraft_native.log import Log
+from kraft_native.ranges import RangeSet
+from tests.native.logs import batch, files, read_all, readable, small
+
+COUNT = 60
+
+
+def written(directory: Path, **settings) -> list[bytes]:
+    """A closed log of COUNT one-record batches; gives them as stored."""
+    stored = []
+    with Log(directory, small(**settings)) as log:
+        for index in range(COUNT):
+            offset = log.append(batch(value=b"%04d" % index * 10, timestamp_ms=1_700_000_000_000 + index)).first_offset
+            stored.append(bytes(log.read(offset, 1)))
+    return stored
+
+
+def log_files(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.log"))
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0x10
+    path.write_bytes(data)
+
+
+def test_ranges_are_a_set():
+    ranges, model = RangeSet(), set()
+    for start, end in ((5, 9), (20, 25), (9, 12), (1, 2), (0, 1), (11, 21), (30, 30), (40, 45), (3, 50)):
+        ranges.insert(start, end)
+        model |= set(range(start, end))
+        pairs = ranges.as_list()
+        assert {number for low, high in pairs for number in range(low, high)} == model
+        assert all(high < low for (_, high), (low, _) in zip(pairs, pairs[1:], strict=False))
+        assert all((position in ranges) == (position in model) for position in range(55))
+    ranges.truncate(17)
+    assert ranges.as_list() == [(0, 2), (3, 17)]
+
+
+def test_appended_bytes_are_trusted_and_others_checked_once(tmp_path):
+    stored = written(tmp_path / "log")
+    with Log(tmp_path / "log", small()) as log:
+        first = log.segments[0]
+        assert first.verified_to == 0
+        assert bytes(log.read(0, 1)) == stored[0]
+        assert first.verified_to == first.size
+        # The mapping shows the change; what was checked is not checked again, and nothing else happens to it.
+        flip(Path(os.fsdecode(first.path)), 70)
+        assert len(log.read(0, 1)) == len(stored[0])
+        offset = log.append(batch()).first_offset
+        assert log.segments[-1].verified_to > 0
+        assert log.read(offset).next_offset == offset + 1
+
+
+@pytest.mark.parametrize("index", range(0, COUNT, 7))
+def test_a_flipped_bit_costs_its_batch_and_nothing_else(tmp_path, index):
+    stored = written(tmp_path / "log")
+    path = [path for path in log_files(tmp_path / "log") if int(path.stem) <= index][-1]
+    position = path.read_bytes().index(stored[index])
+    for place in (16, 17, 20, 21, 30, 40, 59, len(stored[index]) - 1):
+        flip(path, position + place)
+        with Log(tmp_path / "log", small()) as log:
+            batches, damage = readable(log)
+            assert [base for base, _ in batches] == [base for base in range(COUNT) if base != index]
+            assert [(error.offset, error.position, Path(error.path)) for error in damage] == [(index, position, path)]
+            assert damage[0].next_offset == index + 1
+            damage.clear()
+        flip(path, position + place)
+
+
+def test_damage_at_the_end_of_a_sealed_segment_leads_to_the_next(tmp_path):
+    written(tmp_path / "log")
+    path, following = log_files(tmp_path / "log")[:2]
+    data = path.read_bytes()
+    path.write_bytes(data[:-30])
+    with Log(tmp_path / "log", small()) as log:
+        batches, damage = readable(log)
+        lost = int(following.stem) - 1
+        assert [base for base, _ in batches] == [base for base in range(COUNT) if base != lost]
+        assert [(error.offset, error.next_offset) for error in damage] == [(lost, lost + 1)]
+
+
+def test_a_missing_segment_is_reported_where_nothing_is_compacted(tmp_path):
+    written(tmp_path / "log")
+    missing, following = log_files(tmp_path / "log")[1:3]
+    missing.unlink()
+    with Log(tmp_path / "log", small()) as log:
+        with pytest.raises(CorruptLogError) as caught:
+            log.read(int(missing.stem))
+        assert (caught.value.offset, caught.value.next_offset) == (int(missing.stem), int(following.stem))
+    with Log(tmp_path / "log", small(cleanup_policy="compact")) as log:
+        assert log.read(int(missing.stem)).first_offset == int(following.stem)
+
+
+@pytest.mark.parametrize("damage", ["garbage", "missing", "zeros", "long", "other"])
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_indexes_are_rebuilt_when_they_are_wrong(tmp_path, damage, suffix):
+    stored = written(tmp_path / "log")
+    indexes = files(tmp_path / "log", ".index", ".timeindex")
+    for path in sorted((tmp_path / "log").glob(f"*{suffix}")):
+        data = path.read_bytes()
+        if damage == "missing":
+            path.unlink()
+        elif damage == "other" and suffix == ".index":
+            # Plausible, but names places where no batch begins.
+            path.write_bytes(b"".join(data[at:at + 7] + bytes([data[at + 7] ^ 1]) for at in range(0, len(data), 8)))
+        elif damage != "other":
+            path.write_bytes({"garbage": os.urandom(len(data)), "zeros": bytes(len(data) + 24),
+                              "long": data + data}[damage])
+    with Log(tmp_path / "log", small()) as log:
+        for index in range(COUNT):
+            assert bytes(log.read(index, 1)) == stored[index]
+            assert log.offset_for_time(1_700_000_000_000 + index)[0] == index
+        assert log.max_timestamp()[0] == COUNT - 1
+        log.append(batch())
+    sealed = sorted(indexes)[:-2]
+    after = files(tmp_path / "log", ".index", ".timeindex")
+    assert {name: after[name] for name in sealed} == {name: indexes[name] for name in sealed}
+
+
+def test_pinned_bytes_survive_truncation_rolls_and_deletion(tmp_path):
+    with Log(tmp_path / "log", small(segment_bytes=1 << 20)) as log:
+        for _ in range(COUNT):
+            log.append(batch())
+        pinned = log.read(0)
+        kept = bytes(pinned)
+        inode = os.stat(log.segments[0].path).st_ino
+        log.truncate_to(10)
+        assert os.stat(log.segments[0].path).st_ino != inode      # the pinned file was not cut
+        for _ in range(COUNT):
+            log.append(batch(value=b"other"))
+        assert bytes(pinned) == kept
+        log.truncate_fully_and_start_at(500)
+        log.append(batch())
+        assert bytes(pinned) == kept
+    assert bytes(pinned) == kept
+
+
+def test_an_unpinned_file_is_cut_in_place(tmp_path):
+    with Log(tmp_path / "log", small(segment_bytes=1 << 20)) as log:
+        for _ in range(COUNT):
+            log.append(batch())
+        read_all(log)
+        inode = os.stat(log.segments[0].path).st_ino
+        log.truncate_to(10)
+        assert os.stat(log.segments[0].path).st_ino == inode
+
+
+def test_a_growing_segment_is_mapped_in_steps_and_old_slices_stay(tmp_path):
+    large = batch(value=os.urandom(300_000))
+    with Log(tmp_path / "log", small(segment_bytes=1 << 26)) as log:
+        pieces = []
+        for _ in range(12):
+            offset = log.append(large).first_offset
+            pieces.append((log.read(offset), large[12:]))
+        for offset, (piece, body) in enumerate(pieces):
+            stored = bytes(piece)
+            assert int.from_bytes(stored[:8], "big") == offset
+            assert stored[21:] == body[9:]
+        assert buffer.counters()["mappings"] <= 5
+        del pieces, piece
+        read_all(log)
+
+
+def test_sealed_segments_hold_no_descriptors(tmp_path):
+    written(tmp_path / "log")
+    with Log(tmp_path / "log", small()) as log:
+        before = len(os.listdir("/proc/self/fd"))
+        read_all(log)
+        assert len(os.listdir("/proc/self/fd")) <= before + 1     # the active one
