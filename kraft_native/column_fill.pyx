@@ -4,7 +4,7 @@ Room for all that a batch could hold is made before it is read, so the loop over
 themselves. Nothing here makes a Python object.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from kraft_native.batch cimport (
@@ -134,7 +134,9 @@ cdef int fill(Sinks* s, ReadState* st) noexcept nogil:
             if s.offset != NULL:
                 s.offset[row] = offset
             if s.timestamp != NULL:
-                s.timestamp[row] = time if append_time else st.h.base_timestamp + r.timestamp_delta
+                # Wraps as Java does: what a hostile producer wrote must not be undefined here.
+                s.timestamp[row] = time if append_time else <int64_t>(
+                    <uint64_t>st.h.base_timestamp + <uint64_t>r.timestamp_delta)
             if s.timestamp_type != NULL:
                 s.timestamp_type[row] = append_time
             if s.leader_epoch != NULL:

@@ -300,7 +300,8 @@ cdef class ColumnReader:
 
         `start_offset` (inclusive) and `end_offset` (exclusive) bound the records' offsets; at most `max_records` are
         read. `aborted` lists aborted transactions whose records are left out, in any order, as (producer id, first
-        offset) as a Fetch answer gives them, or with the marker's offset as third.
+        offset) as a Fetch answer gives them, or with the marker's offset as third. A pair holds until the producer's
+        next marker is met, so whoever reads on after such a marker must leave it out.
 
         Ends before a batch that is cut off, as the last one of a Fetch answer may be. Damage ends it too, and is raised
         as CorruptRecordError (MessageTooLargeError: past a limit) only when no record precedes it: so each read gives
