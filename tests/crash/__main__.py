@@ -24,6 +24,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=4, help="how many seeds per durability class")
     parser.add_argument("--steps", type=int, default=60, help="steps of a workload")
     parser.add_argument("--random", type=int, default=8, help="random states per crash point")
+    parser.add_argument("--nested", type=int, default=20, help="crash the recovery of each n-th state too; 0: none")
     parser.add_argument("--bound", type=int, default=1 << 40, help="states per workload at most")
     parser.add_argument("--every", type=int, default=1, help="only each n-th crash point, failing call or byte")
     parser.add_argument("--seconds", type=float, default=600.0, help="begin no new workload after so long")
@@ -48,13 +49,13 @@ def run_states(arguments: argparse.Namespace, subject: Subject, deadline: float)
             with scratch_directory() as top:
                 recording = record(subject, Path(top), durability, seed, arguments.steps)
                 report = Runner(subject, recording, random_count=arguments.random, bound=arguments.bound,
-                                every=arguments.every).run()
+                                every=arguments.every, nested=arguments.nested).run()
             total.add(report)
             print(f"states   {durability:12} seed {seed:3}: {len(recording.events):5} events, {report.points:4} crash "
                   f"points, {report.states:6} states of {report.generated:6}, {len(report.broken)} broken, "
                   f"{time.monotonic() - begun:5.1f} s", flush=True)
     for (durability, crash), count in sorted(total.tried.items()):
-        print(f"states   {durability:12} {crash:10}: {count:7}")
+        print(f"states   {durability:12} {crash:22}: {count:7}")
     return finish("states", total.states, [str(broken) for broken in total.broken], arguments.show)
 
 

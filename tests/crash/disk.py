@@ -160,6 +160,17 @@ class Disk:
         self.names = dict(self.durable_names)
         self.directories = set(self.durable_directories)
 
+    @classmethod
+    def holding(cls, state: "State", top: str | os.PathLike[str]) -> "Disk":
+        """A disk on which a state is durable: what a machine finds when it starts again."""
+        disk = cls(top)
+        for path, content in state.files.items():
+            disk.durable_names[path] = len(disk.inodes)
+            disk.inodes.append(Inode(durable=content))
+        disk.durable_directories = set(state.directories)
+        disk.names, disk.directories = dict(disk.durable_names), set(state.directories)
+        return disk
+
     def relative(self, path: str) -> str:
         return os.path.relpath(path.removesuffix(" (deleted)"), self.top)
 

@@ -145,7 +145,7 @@ class EngineSession:
             if found[:1] != [batch]:
                 broken.append(f"reading offset {offset} finds {[b[:2] for b in found]}")
             time = headers[seen.batches.index(batch)].max_timestamp
-            first = next((h for h in headers if h.max_timestamp >= time))
+            first = next(h for h in headers if h.max_timestamp >= time)
             answer = self.log.offset_for_time(time, isolation="log_end")
             if not seen.gaps and (answer is None or not first.base <= answer[0] <= first.last):
                 broken.append(f"time {time} is in batch {first.base}, the log answers {answer}")
@@ -153,9 +153,13 @@ class EngineSession:
 
     def audit_epochs(self, headers: list[Header]) -> list[str]:
         """The cache knows each batch's epoch, and no epoch begins past the end."""
-        broken = [f"batch {h.base} of epoch {h.leader_epoch} is of epoch {self.log.epochs.epoch_at(h.base)} in the cache"
-                  for h in headers if self.log.epochs.epoch_at(max(h.base, self.log.log_start_offset)) != h.leader_epoch]
-        entries = self.log.epochs.entries()
+        cache = self.log.epochs
+        broken = []
+        for header in headers:
+            known = cache.epoch_at(max(header.base, self.log.log_start_offset))
+            if known != header.leader_epoch:
+                broken.append(f"batch {header.base} is of epoch {header.leader_epoch}, the cache says {known}")
+        entries = cache.entries()
         if entries and entries[-1][1] > self.log.log_end_offset:
             broken.append(f"epoch {entries[-1]} begins past the end {self.log.log_end_offset}")
         return broken
@@ -163,16 +167,19 @@ class EngineSession:
     def audit_transactions(self, seen: Observed, headers: list[Header]) -> list[str]:
         broken = []
         begun: dict[int, int] = {}
-        aborted = set()
+        aborted, beheaded = set(), set()
         for header in headers:
             if header.control:
                 first = begun.pop(header.producer_id, None)
-                if first is not None and header.aborts:
+                if first is None:
+                    beheaded.add((header.producer_id, header.last))     # its records are all below the log start
+                elif header.aborts:
                     aborted.add((header.producer_id, first, header.last))
             elif header.transactional:
                 begun.setdefault(header.producer_id, header.base)
         # A transaction that began below the log start is known with its true beginning, which is not served any more.
         answer = {found[:3] for found in self.log.aborted_transactions(seen.start, seen.end)}
+        answer = {found for found in answer if (found[0], found[2]) not in beheaded or seen.start == 0}
         ends = {(producer_id, last) for producer_id, _, last in aborted}
         if ends != {(found[0], found[2]) for found in answer} or any(
                 found[1] >= seen.start and found not in aborted for found in answer):
@@ -190,7 +197,7 @@ class EngineSession:
         broken = []
         for batch in newest.values():
             try:
-                info = self.log.append(batch.data)
+                info = self.log.append(bytes(8) + batch.data[8:])
             except KraftError as error:
                 broken.append(f"batch {batch.base} sent again is refused: {error}")
                 continue
@@ -223,4 +230,7 @@ class EngineLog:
                 "retention": 2, "reopen": 3, "checkpoint": 4, "epoch": 3, "roll": 3}
 
     def ignores(self, path: str) -> bool:
-        return path.endswith("kraft.live")
+        return Path(path).name in self.ignored_files()
+
+    def ignored_files(self) -> tuple[str, ...]:
+        return ("kraft.live",)

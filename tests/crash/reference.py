@@ -282,3 +282,6 @@ class ReferenceLog:
 
     def ignores(self, path: str) -> bool:
         return False
+
+    def ignored_files(self) -> tuple[str, ...]:
+        return ()

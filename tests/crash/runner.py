@@ -8,14 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from kraft_native.faults import Trace
 from kraft_native.fileio import open_descriptors
 from kraft_native.records import BatchBuilder
 
-from .disk import Choice, Disk, State
+from .disk import Choice, Content, Disk, State
 from .promises import Batch, History, Observed, Progress, judge
 from .states import Found, killed_states, power_loss_states
 from .subject import Session, Subject
 from .workload import BASE_TIME_MS, Recording
+
+RECOVERY_POINTS = 4         # of one crashed recovery: points, and states at each of them
+RECOVERY_STATES = 6
 
 MEMORY_DIRECTORY = Path("/dev/shm")
 
@@ -126,10 +130,14 @@ class Point:
 
 
 class Runner:
-    """Tries states of one recording. `random_count`: random states per crash point; `bound`: states at most."""
+    """Tries states of one recording. `random_count`: random states per crash point; `bound`: states at most.
+
+    `every`: only each n-th event is a crash point; `nested`: the recovery of each n-th state is crashed too (0: none).
+    """
 
     def __init__(self, subject: Subject, recording: Recording, *, random_count: int = 8, bound: int = 1 << 40,
-                 every: int = 1):
+                 every: int = 1, nested: int = 0):
+        self.nested = nested
         self.subject = subject
         self.recording = recording
         self.random = Random(recording.seed)
@@ -179,18 +187,62 @@ class Runner:
 
     def try_state(self, found: Found, point: Point, scratch: Path, *, killed: bool, progress: Progress) -> None:
         self.report.generated += 1
-        key = (found.state.key(), killed, progress.marks)
+        state = self.without_ignored(found.state)
+        key = (state.key(), killed, progress.marks)
         if key in self.tried or self.report.states >= self.bound:
             return
         self.tried.add(key)
-        self.report.tried[self.recording.durability, "killed" if killed else "power loss"] += 1
-        broken = self.check(found.state, scratch, progress, killed)
+        crash = "killed" if killed else "power loss"
+        self.judge_state(Found(f"{crash}, {found.label}", state), point, scratch, crash, progress)
+        if not killed and self.nested and self.report.states % self.nested == 0:
+            self.try_recovery(Found(found.label, state), point, scratch, progress)
+
+    def judge_state(self, found: Found, point: Point, scratch: Path, crash: str, progress: Progress) -> None:
+        self.report.tried[self.recording.durability, crash] += 1
+        broken = self.check(self.with_noise(found.state), scratch, progress, killed=crash == "killed")
         if broken:
             self.report.broken.append(Broken(self.subject.name, self.recording.durability, self.recording.seed,
-                                             point.number, f"{'killed' if killed else 'power loss'}, {found.label}",
-                                             tuple(broken), found.state))
+                                             point.number, found.label, tuple(broken), found.state))
 
-    def check(self, state: State, scratch: Path, progress: Progress, killed: bool) -> list[str]:
+    def try_recovery(self, found: Found, point: Point, scratch: Path, progress: Progress) -> None:
+        """The power goes again, somewhere between the opening of what the first loss left and its clean close."""
+        directory = scratch / "log"
+        directory.mkdir()
+        found.state.write_to(directory)
+        try:
+            with Trace(directory) as trace:
+                self.subject.open(directory, self.recording.durability).close()
+        except Exception:  # noqa: BLE001 - it does not open or close: `judge_state` has told so
+            return
+        finally:
+            shutil.rmtree(directory)
+        disk = Disk.holding(found.state, directory)
+        events = trace.events()
+        chosen = set(self.random.sample(range(len(events)), min(RECOVERY_POINTS, len(events))))
+        for number, event in enumerate(events):
+            if not disk.feed(event) or number not in chosen:
+                continue
+            states = list(power_loss_states(disk, self.random, 2))
+            for again in self.random.sample(states, min(RECOVERY_STATES, len(states))):
+                label = f"power loss, {found.label}; then in recovery after {event!r}, {again.label}"
+                state = self.without_ignored(again.state)
+                self.judge_state(Found(label, state), point, scratch, "power loss in recovery", progress)
+
+    def without_ignored(self, state: State) -> State:
+        left = {path: content for path, content in state.files.items() if not self.subject.ignores(path)}
+        return State(left, state.directories)
+
+    def with_noise(self, state: State) -> State:
+        """Files that may hold anything hold something."""
+        files = dict(state.files)
+        for path in self.subject.ignored_files():
+            draw = self.random.randrange(4)
+            if draw:
+                size = (0, 0, 100, 4096)[draw]
+                files[path] = Content(self.random.randbytes(size), size)
+        return State(files, state.directories)
+
+    def check(self, state: State, scratch: Path, progress: Progress, *, killed: bool) -> list[str]:
         directory = scratch / "log"
         directory.mkdir()
         before = open_descriptors()

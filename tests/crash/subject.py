@@ -71,3 +71,6 @@ class Subject(Protocol):
 
     def ignores(self, path: str) -> bool:
         """Whether a file may have any content after a crash (a page shared by running processes)."""
+
+    def ignored_files(self) -> tuple[str, ...]:
+        """Their names: the kit puts noise there."""
