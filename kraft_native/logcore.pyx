@@ -79,7 +79,10 @@ cdef class LogCore:
                                    self.failure)
         if self.clean:
             # Before the first change, so that a crash leaves a log that says so (KAFKA-10471).
-            self.write_marks(self.recovery_point, self.log_start, False)
+            try:
+                self.write_marks(self.recovery_point, self.log_start, False)
+            except StorageError as error:
+                self.fail(error)
         return 0
 
     cdef int fail(self, object error) except -1:
@@ -90,7 +93,8 @@ cdef class LogCore:
     # --- marks ------------------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t slot_of(self, int64_t offset) noexcept:
-        cdef Py_ssize_t low = 0, high = len(self.segments) - 1, middle
+        # A truncation that failed half-way may have left no segment at all.
+        cdef Py_ssize_t low = 0, high = max(<Py_ssize_t>len(self.segments) - 1, 0), middle
         if offset >= self.active.base_offset:
             return high
         while low < high:
@@ -233,17 +237,20 @@ cdef class LogCore:
         cdef int result
         if self.durable_end() >= end_offset:
             return 0
-        if self.config.durability_kind == DURABILITY_PER_APPEND:
-            self.active.sync()
-            self.flushed_end = self.log_end
-            return 0
-        flush = self.handle()
-        if self.config.durability_kind == DURABILITY_PAGE_CACHE:
-            self.active.open_file(True)
-            flush.raise_result(flush.put_directory(self.directory))
-            flush.raise_result(flush.put(self.active.fd, self.log_end, 0))
-        if not flush.wait(end_offset, None if timeout_ns < 0 else timeout_ns / 1e9):
-            return 1
+        try:
+            if self.config.durability_kind == DURABILITY_PER_APPEND:
+                self.active.sync()
+                self.flushed_end = self.log_end
+                return 0
+            flush = self.handle()
+            if self.config.durability_kind == DURABILITY_PAGE_CACHE:
+                self.active.open_file(True)
+                flush.raise_result(flush.put_directory(self.directory))
+                flush.raise_result(flush.put(self.active.fd, self.log_end, 0))
+            if not flush.wait(end_offset, None if timeout_ns < 0 else timeout_ns / 1e9):
+                return 1
+        except StorageError as error:
+            self.fail(error)
         self.publish()
         return 0
 
@@ -279,6 +286,10 @@ cdef class LogCore:
     # --- the state file, and the end --------------------------------------------------------------------------------
 
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
+        # The active segment is always checked. When it is sealed, a recovery point inside it would exempt it, though
+        # nothing has made its indexes durable since.
+        if not clean:
+            recovery_point = min(recovery_point, self.active.base_offset)
         write_log_state(self.directory, LogStateFile(
             log_start, recovery_point, self.log_end if clean else -1, clean,
             {"high_watermark": str(self.high_watermark())}))

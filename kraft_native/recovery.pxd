@@ -16,6 +16,7 @@ cdef class LoadedLog:
     cdef int64_t log_start
     cdef int64_t log_end
     cdef int64_t recovery_point        # all below it is known to be durable
+    cdef int64_t checked_from          # base offset of the first segment that was checked; INT64_MAX: none was
     cdef int64_t high_watermark        # as last recorded, -1: not known
     cdef readonly bint clean           # the log was closed cleanly; nothing was scanned
     cdef readonly list notes           # (path, what was found and done), for people

@@ -8,7 +8,7 @@ by batch, their indexes are rebuilt, and the torn end of the last one is cut off
 import os
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 from kraft_native.apply cimport replay_segment
 from kraft_native.fileio cimport check, file_sync_dir
@@ -41,9 +41,10 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
         clean = state.clean
     loaded.clean = clean
     load_segments(loaded, directory, config, log_start)
-    loaded.recovery_point = recovery_point
+    loaded.recovery_point = max(recovery_point, 0)
+    loaded.checked_from = INT64_MAX
     if not clean:
-        check_unclean(loaded, max(recovery_point, 0))
+        check_unclean(loaded, loaded.recovery_point)
     finish(loaded, directory, config, log_start)
     return loaded
 
@@ -84,7 +85,9 @@ cdef int check_unclean(LoadedLog loaded, int64_t recovery_point) except -1:
     for segment in loaded.segments:
         if 0 <= segment.next_base <= recovery_point:
             continue
+        loaded.checked_from = min(loaded.checked_from, segment.base_offset)
         segment.rebuild_indexes()
+        segment.txn_index.reset()
         if segment.sealed or not segment.damage:
             continue
         damaged = segment.damage[len(segment.damage) - 1]
@@ -120,7 +123,10 @@ cdef int finish(LoadedLog loaded, bytes directory, LogConfig config, int64_t log
     loaded.epochs.truncate_from_start(loaded.log_start)
     loaded.producers = ProducerStates(expiration_ms=config.producer_id_expiration_ms)
     loaded.producers.advance(-1)
-    loaded.notes += loaded.producers.truncate_and_reload(directory, loaded.log_start, loaded.log_end, clock_ms())
+    # The transaction indexes of the segments that were checked are made anew by the replay, which therefore begins at
+    # the first of them.
+    loaded.notes += loaded.producers.truncate_and_reload(directory, loaded.log_start,
+                                                         min(loaded.log_end, loaded.checked_from), clock_ms())
     reached = loaded.producers.map_end_offset
     for segment in loaded.segments:
         if reached < loaded.log_end and not 0 <= segment.next_base <= reached:

@@ -13,7 +13,7 @@ under the same name, and the pins keep the old one.
 import errno
 import os
 
-from libc.errno cimport ENOSPC, EOPNOTSUPP
+from libc.errno cimport EOPNOTSUPP
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CREAT, O_RDONLY, O_RDWR, O_TRUNC
@@ -52,9 +52,9 @@ cdef class SegmentFile:
             self.open_file(True)
         if bytes_count <= WINDOW_WRITE_BYTES_MAX:
             result = file_window_write(&self.window, self.fd, iov, iov_count, self.size)
-            if self.window.end > self.reserved_to:
-                self.reserved_to = self.window.end
-        if result == -EOPNOTSUPP or result == -ENOSPC:
+            # Also where the space could not be reserved: a part of it may have been.
+            self.reserved_to = max(self.reserved_to, self.window.end, self.size + bytes_count)
+        if result == -EOPNOTSUPP:
             if bytes_count < GIL_WRITE_BYTES_MIN:
                 result = file_writev(self.fd, iov, iov_count, self.size)
             else:

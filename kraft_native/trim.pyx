@@ -36,18 +36,19 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         truncate_fully(core, offset)
         return True
     try:
-        core.write_marks(min(core.recovery_point, offset), min(core.log_start, offset), False)
+        segment = core.segments[core.slot_of(offset)]
+        core.write_marks(min(core.recovery_point, segment.base_offset), min(core.log_start, offset), False)
         core.live.truncation_begins()
         drop_segments_from(core, core.slot_of(offset) + 1)
         segment = core.active
         position = segment.locate(offset, &h, True)
         if position >= 0 and h.base_offset < offset:
             offset = h.base_offset
+        core.log_end = offset
+        core.log_start = min(core.log_start, offset)
         core.forget_segment(segment)
         segment.cut(position if position >= 0 else segment.size, offset)
         segment.sync()
-        core.log_end = offset
-        core.log_start = min(core.log_start, offset)
         core.flushed_end = min(core.flushed_end, offset)
         if core.flush is not None:
             core.flush.raise_result(core.flush.reset_to(offset))
@@ -104,6 +105,8 @@ cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1:
     cdef Segment segment
     while len(core.segments) > slot:
         segment = core.segments[len(core.segments) - 1]
+        # First, so that a failure leaves a log whose offsets are all in its segments.
+        core.log_end = min(core.log_end, max(segment.base_offset, core.log_start))
         core.forget_segment(segment)
         segment.delete()
         check(file_sync_dir(core.directory), core.directory)

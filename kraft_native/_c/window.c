@@ -21,6 +21,7 @@ static int window_move(kf_window *window, int fd, int64_t offset) {
     int64_t page = sysconf(_SC_PAGESIZE);
     int64_t start = offset / page * page;
     int result = kf_allocate(fd, start, KF_WINDOW_BYTES);
+    if (result == -ENOSPC || result == -EDQUOT) return -EOPNOTSUPP; /* a plain write needs less space than a window */
     if (result < 0) return result;
     void *base = mmap(NULL, KF_WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, start);
     if (base == MAP_FAILED) return -errno;

@@ -23,8 +23,8 @@ typedef struct kf_window {
     int64_t end;
 } kf_window;
 
-/* Copies the pieces to `offset` of the file. 0, or -errno with nothing written: -EOPNOTSUPP or -ENOSPC mean that the
- * space cannot be reserved here and that a plain write must be tried instead. */
+/* Copies the pieces to `offset` of the file. 0, or -errno with nothing written: -EOPNOTSUPP means that the space
+ * cannot be reserved here and that a plain write must be tried instead. */
 int kf_window_write(kf_window *window, int fd, const struct iovec *iov, int iov_count, int64_t offset);
 
 /* Unmaps. The file keeps its length: cut it with kf_truncate. Harmless when nothing is mapped. */
