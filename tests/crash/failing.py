@@ -36,7 +36,7 @@ WRITES = frozenset({"write"})
 FAULTS = (
     FaultKind("EIO", errno.EIO),
     FaultKind("ENOSPC", errno.ENOSPC),
-    FaultKind("dead disk", errno.EIO, persistent=True),
+    FaultKind("all changes refused", errno.EROFS, persistent=True, kinds=MUTATIONS - {"open"}),
     FaultKind("short write of 1, then ENOSPC", errno.ENOSPC, short_bytes=1, kinds=WRITES),
     FaultKind("short write of 70, then full disk", errno.ENOSPC, short_bytes=70, persistent=True, kinds=WRITES),
     FaultKind("short write of 30", 0, short_bytes=30, kinds=WRITES),

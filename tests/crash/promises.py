@@ -89,6 +89,7 @@ class History:
         self.ends = [0]
         self.alive: list[Life] = []
         self.by_data: dict[bytes, Life] = {}
+        self.restarts: set[int] = set()
 
     @property
     def version(self) -> int:
@@ -123,6 +124,7 @@ class History:
         for life in self.alive:
             life.died = version
         self.alive = []
+        self.restarts.add(version)
         return self.step(offset, offset)
 
     def move_start(self, start: int) -> int:
@@ -152,7 +154,8 @@ def judge_bounds(history: History, seen: Observed, oldest: int, newest: int, kil
     if not min(starts) <= seen.start <= max(starts):
         broken.append(f"log start {seen.start} outside {min(starts)}..{max(starts)}")
     ends = history.ends[oldest:newest + 1]
-    lowest = min(ends) if killed else 0
+    # A restart at another offset drops segment by segment.
+    lowest = min(ends) if killed and newest not in history.restarts else 0
     if not lowest <= seen.end <= max(ends):
         broken.append(f"log end {seen.end} outside {lowest}..{max(ends)}")
     return broken

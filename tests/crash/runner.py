@@ -136,7 +136,8 @@ class Runner:
     """
 
     def __init__(self, subject: Subject, recording: Recording, *, random_count: int = 8, bound: int = 1 << 40,
-                 every: int = 1, nested: int = 0):
+                 every: int = 1, nested: int = 0, stop_at_broken: bool = False):
+        self.stop_at_broken = stop_at_broken
         self.nested = nested
         self.subject = subject
         self.recording = recording
@@ -189,7 +190,8 @@ class Runner:
         self.report.generated += 1
         state = self.without_ignored(found.state)
         key = (state.key(), killed, progress.marks)
-        if key in self.tried or self.report.states >= self.bound:
+        enough = self.report.states >= self.bound or (self.stop_at_broken and self.report.broken)
+        if key in self.tried or enough:
             return
         self.tried.add(key)
         crash = "killed" if killed else "power loss"

@@ -13,10 +13,11 @@ from .subject import DURABILITIES
 from .workload import record
 
 
-def run(subject, durability, seed, bound, steps=30):
+def run(subject, durability, seed, bound, steps=30, *, stop_at_broken=False):
     with scratch_directory() as top:
         recording = record(subject, Path(top), durability, seed, steps)
-        return Runner(subject, recording, bound=bound, random_count=4, nested=25).run()
+        return Runner(subject, recording, bound=bound, random_count=4, nested=25,
+                      stop_at_broken=stop_at_broken).run()
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
@@ -39,7 +40,7 @@ def test_a_careful_log_keeps_its_promises(durability):
     ("skips damage", "page-cache", 1),
 ])
 def test_a_wrong_log_is_caught(flaw, durability, seed):
-    report = run(ReferenceLog(flaw), durability, seed, 1_200, steps=40)
+    report = run(ReferenceLog(flaw), durability, seed, 1_200, steps=40, stop_at_broken=True)
     assert report.broken
 
 

@@ -1,0 +1,28 @@
+"""The real log in a small, deterministic selection of what `make crash` tries."""
+
+from pathlib import Path
+
+import pytest
+
+from .engine import EngineLog
+from .failing import run_failing
+from .runner import Runner, scratch_directory
+from .subject import DURABILITIES
+from .workload import record
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("seed", [1, 4])
+def test_crash_states(durability, seed):
+    with scratch_directory() as top:
+        recording = record(EngineLog(), Path(top), durability, seed, 40)
+        report = Runner(EngineLog(), recording, random_count=3, every=7, nested=40, bound=350).run()
+    assert not report.broken, report.broken[0]
+    assert report.states >= 150
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_failing_calls(durability):
+    report = run_failing(EngineLog(), durability, 2, 25, every=17)
+    assert not report.broken, report.broken[0]
+    assert report.outcomes["refused"] >= 15
