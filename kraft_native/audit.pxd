@@ -32,6 +32,8 @@ cdef class SegmentAudit:
     cdef readonly int64_t min_timestamp_ms      # over the batches' base timestamps; -1: none
     cdef readonly int64_t max_timestamp_ms
     cdef int64_t codec_batches[8]
+    cdef readonly int64_t reserved_bytes        # zeros at the end of the file that are no batch yet
+    cdef bint zeros_end
     cdef bint check_crc
     cdef bint damaged
     cdef int fd
@@ -58,5 +60,6 @@ cdef class SegmentAudit:
     cdef void note_control(self, int64_t position, Span data, const BatchHeader* h) noexcept nogil
     cdef int check_offsets(self, const BatchHeader* h, Fault* fault) noexcept nogil
     cdef int step_large(self, const BatchHeader* h) except -1
+    cdef bint only_zeros_left(self) except -1
     cdef int note_damage(self, const Fault* fault) except -1
     cdef int skip_entries(self, int64_t position, int64_t offset) except -1

@@ -12,6 +12,7 @@ import os
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
@@ -61,11 +62,12 @@ cdef class SegmentAudit:
     offset that cannot be read, next readable offset or -1, what is wrong).
 
     `end_bytes` bounds the examination (-1: the file's size now). `next_base` is the next segment's base offset, -1 for
-    the last segment. One thread at a time.
+    the last segment. `zeros_end`: zeros up to the end of the file are no damage; they are room that the owner took in
+    advance, and counted in `reserved_bytes`. One thread at a time.
     """
 
     def __cinit__(self, object path, int64_t base_offset, *, int64_t next_base=-1, int64_t end_bytes=-1,
-                  bint check_crc=True, int64_t window_bytes=WINDOW_BYTES):
+                  bint check_crc=True, bint zeros_end=False, int64_t window_bytes=WINDOW_BYTES):
         self.fd = -1
         if base_offset < 0:
             raise InvalidArgumentError(f"base_offset must not be negative: {base_offset}")
@@ -84,6 +86,7 @@ cdef class SegmentAudit:
         if 0 <= end_bytes < self.end_bytes:
             self.end_bytes = end_bytes
         self.check_crc = check_crc
+        self.zeros_end = zeros_end
         self.window_bytes = window_bytes
         self.min_timestamp_ms = -1
         self.max_timestamp_ms = -1
@@ -344,7 +347,12 @@ cdef class SegmentAudit:
         cdef BatchHeader h
         cdef int64_t start = self.position
         cdef int64_t found = -1
+        if self.zeros_end and self.only_zeros_left():
+            self.reserved_bytes = self.end_bytes - start
+            self.end_bytes = self.position = start
+            return 0
         what = fault_text(fault)
+        self.position = start
         self.damaged = True
         self.position += 1
         while found < 0 and self.end_bytes - self.position >= BATCH_HEADER_BYTES:
@@ -367,6 +375,21 @@ cdef class SegmentAudit:
             self.next_offset = h.base_offset
         self.data_producer = -1
         return 0
+
+    cdef bint only_zeros_left(self) except -1:
+        """Reads on from `position` to see. Moves `position`."""
+        cdef int64_t at
+        while self.position < self.end_bytes:
+            self.fill(self.window_bytes)
+            at = self.position - self.window_position
+            # Equal to itself one byte further on, and zero at the start: zeros all over.
+            if at < self.window.size and (
+                self.window.data[at] != 0
+                or memcmp(self.window.data + at, self.window.data + at + 1, <size_t>(self.window.size - at - 1)) != 0
+            ):
+                return False
+            self.position = self.window_position + self.window.size
+        return True
 
     cdef int skip_entries(self, int64_t position, int64_t offset) except -1:
         """Entries that point into damage cannot be judged: passes those below `position` and `offset`."""

@@ -1,6 +1,8 @@
 """The package as its users meet it: versions agree, a bad core is refused in words, the metadata is whole."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +12,8 @@ import pytest
 
 import kraft
 from kraft_native import build_info
+from tools import tree
+from tools.layers import native_imports, python_imports
 from tools.tree import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -63,15 +67,37 @@ def test_a_core_of_another_version_is_refused(package: Path) -> None:
     assert f"kraft is version {kraft.__version__}, but its compiled core was built from version 0.0.9" in done.stderr
 
 
-def test_dependencies_have_lower_bounds_and_the_lock_has_them_all() -> None:
+def declared_requirements() -> list[str]:
     wanted = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
     for extra in PROJECT["project"]["optional-dependencies"].values():
         wanted += extra
+    return wanted
+
+
+def test_dependencies_have_lower_bounds_and_the_lock_has_them_all() -> None:
     locked = {line.split("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line}
-    for requirement in wanted:
+    for requirement in declared_requirements():
         name, bound, _ = requirement.partition(">=")
         assert bound, f"{requirement} has no lower bound"
         assert name.lower() in locked, f"{name} is not in requirements.lock: run `make lock`"
+
+
+def imported_from_elsewhere() -> set[str]:
+    """Distributions that sources of the project import: product, tests, benchmarks, tools and the build."""
+    ours = {"bench", "kraft", "kraft_native", "tests", "tools"}
+    names: set[str] = set()
+    for path in tree.files():
+        if path.suffix == ".py":
+            names |= {name.split(".")[0] for _, name in python_imports(ast.parse(path.read_text()))}
+        elif path.suffix == ".pyx":
+            names |= {name.split(".")[0] for _, name in native_imports(path.read_text())}
+    return names - ours - sys.stdlib_module_names - {"", "__future__", "cpython", "cython", "libc", "posix"}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Nothing is found only because something else happens to bring it along."""
+    declared = {re.split(r"[<>=\[ ]", requirement)[0].lower() for requirement in declared_requirements()}
+    assert {name.lower().replace("_", "-") for name in imported_from_elsewhere()} <= declared
 
 
 def test_the_license_is_whole() -> None:

@@ -55,12 +55,14 @@ class Figures:
     log_bytes: int = 0
     index_entries: int = 0
     removed_segments: int = 0
+    reserved_bytes: int = 0
 
     def add(self, audit: SegmentAudit) -> None:
         self.segments += 1
         self.batches += audit.batch_count
         self.records += audit.record_count
         self.log_bytes += audit.end_bytes
+        self.reserved_bytes += audit.reserved_bytes
 
 
 @dataclass(slots=True)

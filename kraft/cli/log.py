@@ -138,11 +138,12 @@ def verify_one(directory: Path, *, as_json: bool) -> bool:
             "directory": str(directory), "damages": count, "first": finding_fields(first) if first else None,
             "segments": figures.segments, "batches": figures.batches, "records": figures.records,
             "bytes": figures.log_bytes, "index_entries": figures.index_entries,
-            "removed_segments": figures.removed_segments,
+            "removed_segments": figures.removed_segments, "reserved_bytes": figures.reserved_bytes,
         }))
         return first is None
     click.echo(f"{directory}: {figures.segments} segments, {figures.batches} batches, {figures.records} records, "
-               f"{figures.log_bytes} bytes, {figures.index_entries} index entries: "
+               f"{figures.log_bytes} bytes, {figures.index_entries} index entries"
+               f"{f', {figures.reserved_bytes} bytes reserved' if figures.reserved_bytes else ''}: "
                f"{'sound' if first is None else f'{count} damages, the first at {first}'}")
     return first is None
 

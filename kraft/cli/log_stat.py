@@ -28,7 +28,8 @@ def statistics(partition: Partition, progress: Callable[[int], None] = lambda _:
                 progress(audit.position - done)
                 done = audit.position
         total.update(segments=1, batches=audit.batch_count, records=audit.record_count, bytes=audit.end_bytes,
-                     control_batches=audit.control_batch_count, unreadable_bytes=audit.end_bytes - audit.sound_bytes)
+                     control_batches=audit.control_batch_count, reserved_bytes=audit.reserved_bytes,
+                     unreadable_bytes=audit.end_bytes - audit.sound_bytes)
         codecs.update({CODEC_NAMES[codec]: count for codec, count in audit.codecs.items()})
         times += [time for time in (audit.min_timestamp_ms, audit.max_timestamp_ms) if time >= 0]
         log_end = max(log_end, audit.next_offset)
@@ -39,7 +40,7 @@ def statistics(partition: Partition, progress: Callable[[int], None] = lambda _:
         "high_watermark": live["high_watermark"] if live else None,
         "last_stable_offset": live["last_stable_offset"] if live else None,
         **{name: total[name] for name in ("segments", "batches", "control_batches", "records", "bytes",
-                                          "unreadable_bytes")},
+                                          "reserved_bytes", "unreadable_bytes")},
         "first_timestamp": min(times, default=None), "last_timestamp": max(times, default=None),
         "codecs": dict(codecs), "leader_epochs": readable(partition.leader_epochs),
         "producers": readable(lambda: producers(partition)),
@@ -82,6 +83,8 @@ def statistics_text(found: dict[str, Any]) -> str:
         "leader epochs": epochs if epochs is not None else "no checkpoint",
         "producers": found["producers"],
     }
+    if found["reserved_bytes"]:
+        lines["reserved"] = f"{found['reserved_bytes']} bytes: its last owner did not close the log"
     if found["unreadable_bytes"]:
         lines["unreadable"] = f"{found['unreadable_bytes']} bytes: run `kraft log verify`"
     if found["owner"]:

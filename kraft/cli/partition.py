@@ -1,5 +1,6 @@
 """A partition directory as a tool sees it: what files there are and how far they may be read. Nothing here writes."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ import click
 from kraft_native import checkpoints, fileio
 from kraft_native.audit import SegmentAudit
 from kraft_native.errors import StorageError
+from kraft_native.live import FILE_NAME as LIVE_FILE
 from kraft_native.live import LiveView
+from kraft_native.reader import log_start_on_disk
 
 LOG_FILE = re.compile(r"[0-9]{20}\.log")
-START_CHECKPOINT = "log-start-offset-checkpoint"
 EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 ERRNO_NOT_FOUND = 2
 
@@ -60,6 +62,11 @@ class Partition:
     def size_bytes(self) -> int:
         return sum(segment.path(".log").stat().st_size for segment in self.segments if segment.path(".log").exists())
 
+    @property
+    def is_ours(self) -> bool:
+        """True when kraft had it open: it then may have left room at the end of the last segment, as zeros."""
+        return (self.directory / LIVE_FILE).exists()
+
     def live(self) -> dict[str, int] | None:
         """What the log's owner shows to readers now; None when kraft has it not open."""
         try:
@@ -72,14 +79,7 @@ class Partition:
         """The first offset that may be read: of the owner, else of the state or checkpoint that the last one left."""
         if state := self.live():
             return state["log_start"]
-        starts = [self.segments[0].base_offset]
-        if left := checkpoints.read_log_state(self.directory):
-            starts.append(left.log_start)
-        topic, _, number = self.directory.resolve().name.rpartition("-")
-        beside = self.directory.resolve().parent / START_CHECKPOINT
-        if topic and number.isdigit() and beside.exists():
-            starts.append(checkpoints.read_offsets(beside).get((topic, int(number)), 0))
-        return max(starts)
+        return max(self.segments[0].base_offset, log_start_on_disk(os.fsencode(self.directory.resolve())))
 
     def log_end(self) -> int | None:
         """What a read_uncommitted consumer does not see any more: the owner's high watermark; None without an owner."""
@@ -92,7 +92,8 @@ class Partition:
         end_bytes = state["active_bytes"] if state and state["active_base"] == segment.base_offset else -1
         try:
             return SegmentAudit(segment.path(".log"), segment.base_offset, next_base=segment.next_base,
-                                end_bytes=end_bytes, check_crc=check_crc)
+                                end_bytes=end_bytes, check_crc=check_crc,
+                                zeros_end=segment.is_last and self.is_ours)
         except StorageError as error:
             if error.errno != ERRNO_NOT_FOUND:
                 raise

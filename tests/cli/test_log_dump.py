@@ -126,6 +126,10 @@ def test_an_owner_decides_what_is_seen(maker: PartitionMaker, capsys: pytest.Cap
     maker.append(".log", bytes(100))    # room that the owner took in advance
     assert run(["log", "verify", str(maker.directory)]) == 0
     page.close()
+    capsys.readouterr()
+    assert lines(capsys, "verify", maker.directory)[-1].endswith(", 100 bytes reserved: sound")
+    assert "reserved       100 bytes" in "\n".join(lines(capsys, "stat", maker.directory))
+    maker.append(".log", b"no batch")
     assert run(["log", "verify", str(maker.directory)]) == 1
     capsys.readouterr()
 

@@ -150,6 +150,19 @@ def test_an_end_that_the_owner_set(tmp_path: Path) -> None:
     assert (len(list(walk(data))), audit.damage) == (2, [])
 
 
+@pytest.mark.parametrize("room", [1, 12, 61, 5 * WINDOW])
+def test_room_that_an_owner_left(tmp_path: Path, room: int) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(batch(0) + bytes(room))
+    audit, data = examine(path, zeros_end=True)
+    assert (data, audit.damage, audit.reserved_bytes, audit.end_bytes) == (batch(0), [], room, len(data))
+    path.write_bytes(batch(0) + bytes(room) + b"\1")
+    audit, data = examine(path, zeros_end=True)
+    assert [damaged[:2] for damaged in audit.damage] == [(len(data), len(data) + room + 1)]
+    path.write_bytes(batch(0) + bytes(room) + batch(2))
+    assert examine(path, zeros_end=True)[1] == batch(0) + batch(2)
+
+
 def test_arguments(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     with pytest.raises(StorageError):
