@@ -9,13 +9,11 @@ the log; bytes; indexes; producers and transaction index; log end; flush. If any
 log is read-only and `log_end` was not moved: what was half written lies past every mark, and the next open cuts it off.
 """
 
-import os
-
 cimport cython
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
-from kraft_native.apply cimport ControlMark, apply_batch, read_control
+from kraft_native.apply cimport apply_batch, read_control
 from kraft_native.batch cimport (
     LOOK_OK, BatchHeader, batch_assign, batch_bytes, batch_is_control, batch_is_transactional, batch_last_offset,
     batch_last_sequence, batch_load, batch_look, sequence_add,
@@ -32,11 +30,11 @@ from kraft_native.producer_entry cimport KeptBatch
 from kraft_native.records cimport encode_one
 from kraft_native.segment cimport Segment
 from kraft_native.validate cimport (
-    ORIGIN_CLIENT, ORIGIN_COORDINATOR, ORIGIN_RAFT_LEADER, AppendOrigin, PreparedBatch, ValidateOptions, validate_batch,
+    ORIGIN_CLIENT, ORIGIN_RAFT_LEADER, AppendOrigin, PreparedBatch, ValidateOptions, validate_batch,
 )
 
 from kraft_native.errors import (
-    FencedLeaderEpochError, InvalidArgumentError, InvalidProducerEpochError, InvalidRecordError, InvalidTimestampError,
+    FencedLeaderEpochError, InvalidProducerEpochError, InvalidRecordError, InvalidTimestampError,
     InvalidTxnStateError, MessageTooLargeError, OutOfOrderSequenceError,
 )
 

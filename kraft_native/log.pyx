@@ -13,7 +13,7 @@ import os
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_RDWR
 
 from kraft_native.append cimport AppendInfo
@@ -129,7 +129,7 @@ cdef class Log:
             core.flusher = flusher
             if flusher is None:
                 core.flusher = Flusher(bytes_trigger=core.config.flush_bytes,
-                                        linger_us=core.config.flush_interval_us)
+                                       linger_us=core.config.flush_interval_us)
             core.handle()
         core.begin_active()
         self.appender = Appender(core)
@@ -226,7 +226,7 @@ cdef class Log:
         """
         cdef const uint8_t* start
         cdef Py_ssize_t size
-        cdef object held = borrow(data, &start, &size)
+        cdef object _held = borrow(data, &start, &size)
         cdef AppendOrigin kind = ORIGIN_CLIENT
         if origin is not None and origin != "client":
             if origin not in ORIGINS:
@@ -240,14 +240,14 @@ cdef class Log:
         """Appends whole batches with the offsets and epochs that their leader gave them."""
         cdef const uint8_t* start
         cdef Py_ssize_t size
-        cdef object held = borrow(data, &start, &size)
+        cdef object _held = borrow(data, &start, &size)
         return self.appender.follower(start, size)
 
     def append_as_raft_leader(self, data not None, int32_t leader_epoch, *, int64_t now_ms=-1) -> AppendInfo:
         """Appends batches that carry `leader_epoch` and offsets from the log end on; refuses any others."""
         cdef const uint8_t* start
         cdef Py_ssize_t size
-        cdef object held = borrow(data, &start, &size)
+        cdef object _held = borrow(data, &start, &size)
         return self.appender.leader(start, size, leader_epoch, ORIGIN_RAFT_LEADER, now_ms)
 
     def append_record(self, value, key=None, int64_t timestamp_ms=-1, headers=None, *, int32_t leader_epoch=-1) -> int:
@@ -260,8 +260,8 @@ cdef class Log:
         cdef const uint8_t* header_start = NULL
         cdef Py_ssize_t value_size, key_size, header_size = 0
         cdef int32_t header_count = 0
-        cdef object held_value = borrow(value, &value_start, &value_size)
-        cdef object held_key = borrow(key, &key_start, &key_size)
+        cdef object _value = borrow(value, &value_start, &value_size)
+        cdef object _key = borrow(key, &key_start, &key_size)
         cdef Scratch encoded
         if headers is not None:
             encoded = Scratch()
@@ -381,7 +381,7 @@ cdef class Log:
         """As `flush`, for what lies below `end_offset`."""
         self.core.enter_write()
         return self.core.flush_to(min(end_offset, self.core.log_end),
-                                   -1 if timeout is None else <int64_t>(timeout * 1e9)) == 0
+                                  -1 if timeout is None else <int64_t>(timeout * 1e9)) == 0
 
     @property
     def flush_eventfd(self) -> int:

@@ -77,7 +77,7 @@ def test_every_byte_of_every_batch(partition, open_log):
             assert segment.damage == []
 
 
-@pytest.mark.parametrize("trace, isolation",
+@pytest.mark.parametrize(("trace", "isolation"),
                          [("fetch_trace_read_committed", "read_committed"), ("fetch_trace_small", "read_uncommitted")])
 def test_fetches(partition, open_log, trace, isolation):
     with open_log() as log:
