@@ -59,7 +59,7 @@ bench: build ## the figures: micro benchmarks and the engine's table
 	@$(BIN)/python bench/engine.py
 
 demo: build ## writes a data set through the engine, reads it back, verifies it, prints figures
-	@$(BIN)/python tools/demo.py
+	@$(BIN)/python -m tools.demo
 
 check: build ## ruff, mypy, cython-lint, house rules, layers, type stubs
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; failed=0; \

@@ -63,12 +63,13 @@ def test_a_compiled_module_must_be_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(("part", "text"), [
-    ("types", "from kraft_native.errors import KraftError\n"),
-    ("types", "import time\n"),
-    ("errors", "from kraft.cli import main\n"),
-    ("engine", "from kraft import cli\n"),
-    ("engine", "from .errors import x\n"),
-    ("engine", "def f():\n    import socket\n"),
+    ("_version", "from kraft_native.errors import KraftError\n"),
+    ("_version", "import time\n"),
+    ("reading", "from kraft.log import Log\n"),
+    ("reading", "import os\n"),
+    ("log", "from kraft import cli\n"),
+    ("log", "from .reading import x\n"),
+    ("log", "def f():\n    import socket\n"),
     ("cli", "from tools import tidy\n"),
     ("cli", "import tests.golden\n"),
     ("nothing", "import math\n"),

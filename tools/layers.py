@@ -43,12 +43,11 @@ SYSTEM = frozenset({
 # `kraft_native`. A part that exists and is not listed is a breach: list it with the least it needs.
 PACKAGES: dict[str, Rule] = {
     "_version": Rule(),
-    "types": Rule(),
-    "constants": Rule(),
-    "errors": Rule(("native",)),
-    "engine": Rule(("types", "constants", "errors", "native"), ("asyncio", "os", "threading", "time")),
-    "": Rule(("_version", "engine", "errors", "types", "native")),
-    "cli": Rule(("", "_version", "types", "constants", "errors", "engine", "native"), ("os", "signal")),
+    "reading": Rule(("native",)),
+    "log": Rule(("reading", "native"), ("asyncio", "os")),
+    "log_dir": Rule(("log", "reading", "native"), ("os",)),
+    "": Rule(("_version", "log", "log_dir", "reading", "native")),
+    "cli": Rule(("", "_version", "log", "log_dir", "reading", "native"), ("os", "signal")),
     "__main__": Rule(("cli",)),
 }
 

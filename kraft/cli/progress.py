@@ -13,17 +13,15 @@ def progress_bar(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]
         yield lambda _: None
         return
     # Imported only here: it costs every other command 0.1 s at its start.
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn,
-    )
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
-               TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.DownloadColumn(),
+               bars.TransferSpeedColumn(), bars.TimeRemainingColumn())
+    with bars.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=total_bytes)
         yield lambda count: bar.advance(task, count)
