@@ -4,8 +4,8 @@ Every record's value is `content(offset, generation)`, and a truncation begins a
 bytes of different times. Now and then the owner appends records behind the high watermark, marked as hidden, and cuts
 them off again: nobody may ever see one.
 
-`python -m tests.native.live_owner files|log DIRECTORY SEED STEPS` prints "ready", then one line per step done, waits for a line
-on its input after every `PAUSE` steps, closes at the end and prints "closed".
+`python -m tests.native.live_owner files|log DIRECTORY SEED STEPS` prints "ready", then a line and waits for one on its
+input after every `PAUSE` steps, closes at the end and prints "closed".
 """
 
 import hashlib
@@ -242,7 +242,8 @@ class LogOwner:
             self.starts = [start for start in self.starts if start >= before]
 
     def step(self) -> None:
-        actions = [self.append] * 20 + [self.truncate] * 2 + [self.hide_and_cut] * 2 + [self.log.roll, self.delete_records]
+        actions = [self.append] * 20 + [self.truncate] * 2 + [self.hide_and_cut] * 2
+        actions += [self.log.roll, self.delete_records]
         self.random.choice(actions)()
 
     def close(self) -> None:
