@@ -19,7 +19,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 
 import cramjam
-import lz4.block
+import lz4.frame
 import zstandard
 
 from kraft_native.bytes_be cimport load_i32, store_i32
@@ -42,10 +42,13 @@ cdef object zlib_error = zlib.error
 cdef object snappy_inflate = cramjam.snappy.decompress_raw_into
 cdef object snappy_deflate = cramjam.snappy.compress_raw_into
 cdef object lz4_inflate = cramjam.lz4.decompress_block_into
-cdef object lz4_deflate = lz4.block.compress
+cdef object lz4_deflate = lz4.frame.compress
+cdef object LZ4_BLOCK_64_KIB = lz4.frame.BLOCKSIZE_MAX64KB
 cdef object zstd_error = zstandard.ZstdError
 cdef object inflate_error = cramjam.DecompressionError
 
+# What stands for a null pointer.
+cdef uint8_t no_bytes = 0
 # Idle contexts. A call takes one out and puts it back, so that threads never meet in one.
 cdef list zstd_decompressors = []
 cdef dict zstd_compressors = {}
@@ -87,6 +90,10 @@ cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const 
                          Scratch out) except -1:
     cdef Py_ssize_t room = output_room(size, limits)
     out.size = 0
+    # The libraries must never see a null pointer, not even for no bytes: cramjam's snappy reads it.
+    out.reserve(1)
+    if data == NULL:
+        data = &no_bytes
     if codec == CODEC_NONE:
         if size > room:
             return too_large(size, room)
@@ -103,6 +110,8 @@ cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const 
 
 
 cdef int compress_into(int codec, int level, const uint8_t* data, Py_ssize_t size, Scratch out) except -1:
+    if data == NULL:
+        data = &no_bytes
     if codec == CODEC_NONE:
         return out.put(data, size)
     if codec == CODEC_SNAPPY:
@@ -206,7 +215,7 @@ cdef int snappy_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, Scr
         return corrupt(f"snappy: {size} bytes cannot become {plain_bytes}")
     if plain_bytes > room - out.size:
         return too_large(size, room)
-    out.reserve(max(out.size + plain_bytes, 1))       # the library reads a null pointer even for no bytes
+    out.reserve(out.size + plain_bytes)
     try:
         snappy_inflate(view_read(data, size), view_write(out.data + out.size, plain_bytes))
     except inflate_error as error:
@@ -349,29 +358,10 @@ cdef int lz4_block(const uint8_t* data, Py_ssize_t size, Py_ssize_t block_bytes_
 
 
 cdef int lz4_compress(int level, const uint8_t* data, Py_ssize_t size, Scratch out) except -1:
-    """Kafka's frame: independent blocks of 64 KiB, no checksums, no size. A block that does not shrink is stored."""
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t plain_bytes
-    cdef uint32_t mark
-    cdef bytes block
-    out.put(b"\x04\x22\x4d\x18\x60\x40\x82", 7)
-    while at < size:
-        plain_bytes = min(size - at, <Py_ssize_t>64 * 1024)
-        if level == 9:
-            block = lz4_deflate(view_read(data + at, plain_bytes), store_size=False)
-        else:
-            block = lz4_deflate(view_read(data + at, plain_bytes), mode="high_compression", compression=level,
-                                store_size=False)
-        mark = <uint32_t>PyBytes_GET_SIZE(block)
-        if <Py_ssize_t>mark >= plain_bytes:
-            mark = <uint32_t>plain_bytes | <uint32_t>0x80000000
-            out.put(<const uint8_t*>&mark, 4)
-            out.put(data + at, plain_bytes)
-        else:
-            out.put(<const uint8_t*>&mark, 4)
-            put_bytes(out, block)
-        at += plain_bytes
-    return out.put(b"\x00\x00\x00\x00", 4)
+    """Kafka's frame: independent blocks of 64 KiB, no checksums, no size. The library's levels 3 to 12 are the high
+    ones (it takes more as 12); Kafka's two below them become the lowest of those."""
+    return put_bytes(out, lz4_deflate(view_read(data, size), compression_level=0 if level == 9 else max(level, 3),
+                                      block_size=LZ4_BLOCK_64_KIB, block_linked=False, store_size=False))
 
 
 # --- zstd

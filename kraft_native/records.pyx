@@ -51,28 +51,30 @@ cdef int record_next_any(Span* s, RecordView* r) noexcept nogil:
     r.value = body.p
     if r.value_bytes > 0 and span_skip(&body, r.value_bytes) < 0:
         return -1
-    if record_headers(body.p, end, r) < 0:
+    r.header_count = record_headers(body.p, end, &r.headers)
+    if r.header_count < 0:
         return -1
+    r.headers_bytes = end - r.headers
     r.size = end - s.p
     s.p = end
     return 1
 
 
-cdef int record_headers(const uint8_t* p, const uint8_t* end, RecordView* r) noexcept nogil:
+cdef int32_t record_headers(const uint8_t* p, const uint8_t* end, const uint8_t** first) noexcept nogil:
     cdef Span s = span_of(p, end - p)
     cdef const uint8_t* key
     cdef const uint8_t* value
     cdef int32_t key_bytes
     cdef int32_t value_bytes
+    cdef int32_t count
     cdef int32_t _
-    if span_varint(&s, &r.header_count) < 0 or r.header_count < 0:
+    if span_varint(&s, &count) < 0:
         return -1
-    r.headers = s.p
-    r.headers_bytes = end - s.p
-    for _ in range(r.header_count):
+    first[0] = s.p
+    for _ in range(count):
         if header_next(&s, &key, &key_bytes, &value, &value_bytes) != 1:
             return -1
-    return 0 if s.p == end else -1
+    return count if s.p == end else -1
 
 
 cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uint8_t** value,

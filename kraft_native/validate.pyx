@@ -152,29 +152,35 @@ cdef inline int64_t time_of(const BatchHeader* h, const RecordView* r) noexcept 
 cdef int scan(Span s, const BatchHeader* h, Findings* found, Fault* fault) noexcept nogil:
     """One walk over all records: their structure, and what the later steps need to know."""
     cdef RecordView r
+    cdef int64_t base_timestamp = h.base_timestamp
     cdef int64_t timestamp
     cdef int64_t highest = NO_TIMESTAMP
     cdef int64_t lowest = INT64_MAX
+    cdef int64_t max_timestamp_delta = 0
     cdef int32_t keys_missing = 0
     cdef int32_t gaps = 0
+    cdef int32_t count = h.record_count
     cdef int32_t i
-    found.max_timestamp_delta = 0
-    for i in range(h.record_count):
+    for i in range(count):
         if record_next(&s, &r) != 1:
-            return fault_set(fault, ERROR_INVALID_RECORD, "record %lld of %lld is malformed", i, h.record_count)
-        timestamp = time_of(h, &r)
+            return fault_set(fault, ERROR_INVALID_RECORD, "record %lld of %lld is malformed", i, count)
+        timestamp = <int64_t>(<uint64_t>base_timestamp + <uint64_t>r.timestamp_delta)
         if timestamp > highest:
             highest = timestamp
-            found.max_timestamp_delta = r.offset_delta
+            max_timestamp_delta = r.offset_delta
         if timestamp < lowest and timestamp != NO_TIMESTAMP:
             lowest = timestamp
         keys_missing += r.key_bytes < 0
         gaps |= r.offset_delta ^ i
     if s.p != s.end:
-        return fault_set(fault, ERROR_INVALID_RECORD, "%lld bytes after the last of %lld records", s.end - s.p,
-                         h.record_count)
+        return fault_set(fault, ERROR_INVALID_RECORD, "%lld bytes after the last of %lld records", s.end - s.p, count)
+    if batch_is_log_append_time(h):
+        highest = max(h.max_timestamp, <int64_t>NO_TIMESTAMP)
+        lowest = h.max_timestamp
+        max_timestamp_delta = 0
     found.timestamp_max = highest
     found.timestamp_min = lowest
+    found.max_timestamp_delta = max_timestamp_delta
     found.keys_missing = keys_missing
     found.numbered = gaps == 0
     return 0

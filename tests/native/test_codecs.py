@@ -22,6 +22,7 @@ from kraft_native.batch import first_batch
 from kraft_native.codecs import CODECS, LEVELS, compress, decompress
 from kraft_native.errors import CorruptRecordError, InvalidArgumentError, MessageTooLargeError
 from kraft_native.records import BatchBuilder, records
+from tests.guard import guarded
 from tests.oracle import batch as oracle
 
 COMPRESSED = CODECS[1:]
@@ -365,3 +366,27 @@ def test_limits_reach_the_records_of_a_batch():
 def test_a_snappy_block_of_no_bytes_is_no_null_pointer():
     """Found by fuzzing: with an output buffer that was never allocated, the library crashed."""
     assert decompress("snappy", b"\0") == b""
+    # A batch's records bring a scratch of their own, never allocated before.
+    with pytest.raises(CorruptRecordError, match="record 0 of 1"):
+        list(records(oracle.assemble(b"\0", CODECS.index("snappy"), 0, 0, 0, 1)))
+    for codec in COMPRESSED:
+        with pytest.raises(CorruptRecordError, match="record 0 of 1"):
+            list(records(oracle.assemble(oracle.compress(codec, b""), CODECS.index(codec), 0, 0, 0, 1)))
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_nothing_is_read_past_the_end(codec):
+    """Every cut and many damaged bytes of a payload that ends at a page without access."""
+    data = compress(codec, text(900))
+    source = random.Random(9)
+    with guarded(len(data)) as memory:
+        assert decompress(codec, memory.put(data)) == text(900)
+        for size in range(len(data)):
+            with contextlib.suppress(CorruptRecordError, MessageTooLargeError):
+                decompress(codec, memory.put(data[:size]))
+        for _ in range(1500):
+            damaged = bytearray(data)
+            for _ in range(source.randrange(1, 4)):
+                damaged[source.randrange(min(len(data), source.choice((24, 10_000))))] = source.randrange(256)
+            with contextlib.suppress(CorruptRecordError, MessageTooLargeError):
+                decompress(codec, memory.put(bytes(damaged)), max_bytes=1 << 20)

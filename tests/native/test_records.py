@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from kraft_native.batch import first_batch, walk
 from kraft_native.errors import CorruptRecordError, InvalidArgumentError
 from kraft_native.records import BatchBuilder, Record, records
 from tests.golden import needs_golden, partitions
+from tests.guard import guarded
 from tests.oracle import batch as oracle
 
 blobs = st.one_of(st.none(), st.binary(max_size=40), st.binary(min_size=60, max_size=70))
@@ -245,3 +248,29 @@ def rebuilt(batch):
                          log_append_time_ms=batch.max_timestamp_ms if late else None)
     if not late and len(builder) == batch.last_offset - batch.base_offset + 1:
         assert data == bytes(batch)
+
+
+def test_nothing_is_read_past_the_end():
+    """Every cut and many flipped bits of a batch that ends at a page without access."""
+    items = [oracle.OracleRecord(b"v" * size, b"k" * (size % 7), size * 9000, [(b"h", b"x")] * (size % 3))
+             for size in (0, 1, 20, 63, 64, 200)]
+    bodies = [b"".join(oracle.encode_record(item, i, 0) for i, item in enumerate(items[:count])) for count in (1, 3, 6)]
+    source = random.Random(5)
+    with guarded(4096) as memory:
+        for body in bodies:
+            for size in range(len(body)):
+                tried(memory.put(batch_of(body[:size], 6)))
+            for _ in range(3000):
+                damaged = bytearray(body[:source.randrange(1, len(body) + 1)])
+                for _ in range(source.randrange(1, 4)):
+                    damaged[source.randrange(len(damaged))] = source.choice((0, 1, 2, 0x7F, 0x80, 0xFF, 3, 64))
+                tried(memory.put(batch_of(bytes(damaged), source.randrange(1, 8))))
+            whole = batch_of(body, 6)
+            for size in range(len(whole)):
+                assert list(walk(memory.put(whole[:size]))) == []
+
+
+def tried(batch):
+    with contextlib.suppress(CorruptRecordError):
+        for record in records(batch, check_crc=False):
+            assert record.offset is not None
