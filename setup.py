@@ -56,6 +56,7 @@ MODULES: dict[str, list[str]] = {
     "trim": [],
     "recovery": [],
     "log": [],
+    "offsetmap": [],
     "cleaner": [],
     "foreign": [],
     "reader": [],
