@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Literal, final
 
@@ -6,6 +6,7 @@ from typing_extensions import Buffer
 
 from kraft_native.append import AppendInfo
 from kraft_native.buffer import Slice
+from kraft_native.cleaner import CleanerStats
 from kraft_native.config import LogConfig
 from kraft_native.epochs import LeaderEpochCache
 from kraft_native.flusher import Flusher
@@ -95,6 +96,14 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int) -> None: ...
     def delete_records(self, before_offset: int) -> int: ...
     def apply_retention(self, now_ms: int) -> int: ...
+    def compact(
+        self,
+        now_ms: int | None = None,
+        *,
+        buffer_bytes: int = 134217728,
+        force: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> CleanerStats: ...
     def roll(self) -> None: ...
     def reconfigure(self, config: LogConfig) -> None: ...
     def flush(self, timeout: float | None = None) -> bool: ...

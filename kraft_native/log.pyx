@@ -19,6 +19,7 @@ from posix.fcntl cimport O_CREAT, O_RDWR
 from kraft_native.append cimport AppendInfo
 from kraft_native.batch cimport HeldBuffer
 from kraft_native.buffer cimport Scratch, Slice
+from kraft_native.cleaner cimport COMPACT_BUFFER_BYTES_DEFAULT, compact_log, noted_first_dirty
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, LogConfig
 from kraft_native.fileio cimport check, file_close, file_lock, file_open
 from kraft_native.flusher cimport Flusher
@@ -33,6 +34,7 @@ from kraft_native.segment cimport Segment
 from kraft_native.trim cimport apply_retention, delete_records, truncate_fully, truncate_to
 from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR, ORIGIN_RAFT_LEADER, AppendOrigin
 
+from kraft_native.cleaner import CleanerStats
 from kraft_native.errors import InvalidArgumentError, LogLockedError
 from kraft_native.fileio import make_directory, sync_directory
 
@@ -89,6 +91,7 @@ cdef class Log:
         self.lock(core)
         # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
         core.live = LivePage(core.directory)
+        core.first_dirty = noted_first_dirty(core.directory)
         loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean)
         core.segments = loaded.segments
         core.active = loaded.segments[len(loaded.segments) - 1]
@@ -132,6 +135,10 @@ cdef class Log:
                                        linger_us=core.config.flush_interval_us)
             core.handle()
         core.begin_active()
+        if core.first_dirty > core.log_end:
+            # Compacted records were lost and others will get their offsets: the note must not cover those.
+            core.first_dirty = core.log_start
+            core.write_marks(core.recovery_point, core.log_start, False)
         self.appender = Appender(core)
         core.publish()
         core.live.truncation_ends()
@@ -353,6 +360,24 @@ cdef class Log:
         """Deletes whole segments by retention.bytes and retention.ms. Gives their count."""
         self.core.enter_write()
         return apply_retention(self.core, now_ms)
+
+    def compact(self, now_ms: int | None = None, *, int64_t buffer_bytes=COMPACT_BUFFER_BYTES_DEFAULT, bint force=False,
+                progress=None) -> CleanerStats:
+        """Compacts the segments below the active one and the last stable offset, if Kafka would: when the share of
+        dirty bytes is above min.cleanable.dirty.ratio, or a dirty record is older than max.compaction.lag.ms. `force`
+        compacts whatever is dirty, and without anything dirty still drops tombstones and markers whose time is over.
+
+        `now_ms` (None: the clock) is the time for lags and delete horizons. `buffer_bytes` of memory hold the keys,
+        some 27 bytes each; more distinct keys than fit take several rounds. `progress(done, total)` is called with
+        bytes of the current round, every 16 MiB; it must not change the log; what it raises ends the compaction.
+
+        `InvalidArgumentError`: cleanup.policy does not compact. `CorruptLogError`: a batch to read is damaged. In these
+        cases, and when writing the output fails, the segments being rewritten stay as they are; those done before stay
+        done, and the log has the same latest records as ever. A failure during a swap makes the log read-only; the next
+        open completes the swap or undoes it.
+        """
+        self.core.enter_write()
+        return compact_log(self.core, now_ms, buffer_bytes, force, progress)
 
     def roll(self) -> None:
         """Begins a new segment, unless the active one is empty."""

@@ -36,6 +36,7 @@ cdef class LogCore:
     cdef int64_t mark                  # manual high watermark; in auto mode the last one that was shown
     cdef int64_t flushed_end           # durable before this process, or flushed by the owner's own thread
     cdef int64_t recovery_point        # as in the state file
+    cdef int64_t first_dirty           # all below it was compacted; anything outside the log counts as its start
     cdef int64_t active_since_ms       # when the active segment became so
     cdef int64_t jitter_ms             # of the active segment
     cdef FlushHandle flush             # None until first needed

@@ -291,7 +291,7 @@ cdef class LogCore:
             recovery_point = min(recovery_point, self.active.base_offset)
         write_log_state(self.directory, LogStateFile(
             log_start, recovery_point, self.log_end if clean else -1, clean,
-            {"high_watermark": str(self.high_watermark())}))
+            {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty)}))
         self.recovery_point = recovery_point
         self.clean = clean
         return 0

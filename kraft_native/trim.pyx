@@ -36,6 +36,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         truncate_fully(core, offset)
         return True
     try:
+        core.first_dirty = min(core.first_dirty, offset)
         segment = core.segments[core.slot_of(offset)]
         core.write_marks(min(core.recovery_point, segment.base_offset), min(core.log_start, offset), False)
         core.live.truncation_begins()
@@ -80,6 +81,7 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
     if offset < 0:
         raise InvalidArgumentError(f"offset: {offset} is below 0")
     try:
+        core.first_dirty = offset
         core.write_marks(offset, offset, False)
         core.live.truncation_begins()
         drop_segments_from(core, 0)

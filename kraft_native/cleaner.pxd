@@ -1,0 +1,75 @@
+"""Compaction of one log: what there is to clean, and the rounds that do it."""
+
+from libc.stdint cimport int64_t
+
+from kraft_native.buffer cimport Scratch
+from kraft_native.cleanfilter cimport FilterResult, RecordFilter
+from kraft_native.cleansource cimport BatchSource, SourceResult
+from kraft_native.cleantxns cimport CleanedTransactions
+from kraft_native.cleanwriter cimport SegmentWriter
+from kraft_native.logcore cimport LogCore
+from kraft_native.offsetmap cimport KeyQueue, OffsetMap
+from kraft_native.segment cimport Segment
+from kraft_native.span cimport Span
+
+cdef enum:
+    COMPACT_BUFFER_BYTES_DEFAULT = 128 * 1024 * 1024
+
+
+# Why a walk without the GIL came back.
+cdef enum Stop:
+    STOP_END = 0                   # the segment is done
+    STOP_ATTENTION = 1             # the batch needs the GIL: compressed, of a transaction, or a control batch
+    STOP_PAUSE = 2                 # time for signals and progress; go on
+    STOP_GROW = 3                  # the source's buffer is too small
+    STOP_INDEX = 4                 # index entries are waiting
+    STOP_CHANGE = 5                # dry: this batch would change
+    STOP_FULL = 6                  # the map is full
+    STOP_MALFORMED = 7
+    STOP_SOURCE = 8                # `found` says what
+    STOP_WRITE = 9                 # `error` is the errno
+
+
+cdef class Cleaner:
+    cdef LogCore core
+    cdef object progress
+    cdef OffsetMap map
+    cdef KeyQueue queue
+    cdef BatchSource source
+    cdef SegmentWriter writer
+    cdef RecordFilter filter
+    cdef CleanedTransactions transactions
+    cdef Scratch unpacked
+    cdef SourceResult found
+    cdef int error
+    cdef int64_t map_end
+    cdef int64_t since_pause_bytes
+    cdef int64_t done_bytes
+    cdef int64_t total_bytes
+    cdef dict figures
+
+    cdef int round(self, int64_t first_dirty, int64_t upper, int64_t now_ms, int64_t buffer_bytes) except -1
+    cdef int pause(self) except -1
+    cdef int begin_segment(self, Segment segment, int64_t position) except -1
+    cdef Stop next_batch(self, bint writing) noexcept nogil
+    cdef int act(self, Stop stop) except -1
+    # --- the map
+    cdef int build_map(self, int64_t first_dirty, int64_t upper) except -1
+    cdef bint map_segment(self, Segment segment, int64_t first_dirty) except -1
+    cdef Stop map_plain(self, int64_t first_dirty) noexcept nogil
+    cdef Stop map_other(self, int64_t first_dirty) except *
+    cdef Stop map_records(self, Span* span, int64_t first_dirty) noexcept nogil
+    # --- the rewrite
+    cdef int clean_group(self, list group) except -1
+    cdef int require_unchanged(self, list group, list sizes) except -1
+    cdef bint untouched(self, Segment segment) except -1
+    cdef bint clean_segment(self, Segment segment, bint dry) except -1
+    cdef Stop clean_plain(self, bint dry) noexcept nogil
+    cdef Stop clean_other(self, bint dry) except *
+    cdef Stop place(self, FilterResult result, bint dry) noexcept nogil
+
+
+# See `Log.compact`. Gives a CleanerStats.
+cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint force, object progress)
+# Where the dirty part began when the log was last open, -1 when nothing is noted.
+cdef int64_t noted_first_dirty(bytes directory) except? -2

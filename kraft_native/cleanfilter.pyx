@@ -1,0 +1,267 @@
+"""What compaction keeps of one batch, and the batch made of it (Kafka's Cleaner and MemoryRecords.filterTo).
+
+A record stays when its offset lies past the map, or when no later record has its key and it is not a tombstone whose
+time is over. A record without a key goes. The records of an aborted transaction go.
+
+Tombstones. The compaction that first meets one sets the batch's delete horizon, now + delete.retention.ms: attribute
+bit 6, and the horizon in place of the base timestamp, with all timestamp deltas counted from it. From that time on a
+later compaction drops the batch's tombstones. Markers of transactions that have nothing left go the same way.
+
+A batch of which everything stays is kept byte for byte. A rebuilt one keeps base offset, last offset, sequence, epochs,
+attributes and codec; its largest timestamp is that of the records left, or stays if it is the LogAppendTime. A batch of
+which nothing stays is dropped, unless
+
+- it is its producer's last: its header goes on to say the sequence and epoch, for fencing and for duplicates, or
+- it ends where the round ends: else the offsets behind the last record would be forgotten.
+"""
+
+cimport cython
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+from kraft_native.batch cimport (
+    batch_codec, batch_crc, batch_has_delete_horizon, batch_is_control, batch_is_log_append_time, batch_last_offset,
+    batch_store,
+)
+from kraft_native.bytes_be cimport store_u32
+from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT, compress_into
+from kraft_native.limits cimport (
+    ATTR_CODEC_MASK, ATTR_DELETE_HORIZON, BATCH_CRC, BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
+    RECORD_BYTES_MIN,
+)
+from kraft_native.offsetmap cimport KeyHash
+from kraft_native.producer_entry cimport ProducerEntry
+from kraft_native.records cimport RecordView, record_body_bytes, record_next, record_write, records_of
+from kraft_native.span cimport span_of
+
+from kraft_native.errors import CorruptRecordError, MessageTooLargeError
+
+cdef enum:
+    # Records whose place in the map is fetched before the first of them is looked up.
+    AHEAD = 32
+    # How much longer a record gets at most by other timestamp deltas: 9 bytes of the delta, 1 of the length.
+    RECORD_GROWTH_BYTES = 13
+
+
+cdef struct Seen:
+    const uint8_t* start
+    Py_ssize_t size
+    int64_t offset
+    int64_t timestamp
+    KeyHash hash
+    bint keyed
+    bint tombstone
+
+
+@cython.final
+cdef class RecordFilter:
+    def __cinit__(self):
+        self.unpacked = Scratch()
+        self.kept = Scratch()
+        self.body = Scratch()
+        self.out = Scratch()
+
+    cdef int prepare(self, Py_ssize_t batch_size) except -1:
+        self.kept.reserve(batch_size)
+        self.out.reserve(BATCH_HEADER_BYTES + batch_size + batch_size // RECORD_BYTES_MIN * RECORD_GROWTH_BYTES)
+        return 0
+
+    cdef FilterResult plain(self, const uint8_t* batch, const BatchHeader* h) noexcept nogil:
+        cdef Span span = span_of(batch + BATCH_HEADER_BYTES,
+                                 h.batch_length - (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES))
+        cdef FilterResult result
+        cdef Py_ssize_t size = 0
+        self.records_read += h.record_count
+        if not self.select(h, &span):
+            return FILTER_MALFORMED
+        result = self.settle(h, False)
+        if result == FILTER_REBUILT:
+            if self.selected.count > 0:
+                size = self.encode(h, self.out.data + BATCH_HEADER_BYTES)
+            self.finish(BATCH_HEADER_BYTES + size)
+        return result
+
+    cdef FilterResult any(self, const uint8_t* batch, const BatchHeader* h, bint discard, bint empty_marker) except *:
+        cdef Span span
+        cdef FilterResult result
+        cdef Py_ssize_t size = 0
+        self.records_read += h.record_count
+        if discard or h.record_count == 0:
+            span = span_of(NULL, 0)
+            self.selected.count = 0
+        else:
+            try:
+                span = records_of(batch, h, &self.limits, self.unpacked)
+            except MessageTooLargeError as error:
+                raise CorruptRecordError(str(error)) from None
+            self.prepare(span.end - span.p + BATCH_HEADER_BYTES)
+            if batch_is_control(h):
+                self.selected.data = span.p
+                self.selected.size = span.end - span.p
+                self.selected.count = h.record_count
+                self.selected.all = True
+                self.selected.tombstone = False
+                self.selected.first_timestamp = self.selected.max_timestamp = h.max_timestamp
+            elif not self.select(h, &span):
+                raise CorruptRecordError("its records contradict its header")
+        result = self.settle(h, empty_marker)
+        if result != FILTER_REBUILT:
+            return result
+        self.out.size = BATCH_HEADER_BYTES
+        if self.selected.count > 0 and batch_codec(h) != CODEC_NONE:
+            self.body.reserve(self.out.capacity)
+            size = self.encode(h, self.body.data)
+            if size >= 0:
+                compress_into(batch_codec(h), CODEC_LEVEL_DEFAULT, self.body.data, size, self.out)
+        elif self.selected.count > 0:
+            size = self.encode(h, self.out.data + BATCH_HEADER_BYTES)
+            self.out.size += size
+        else:
+            self.prepare(0)
+        if size < 0:
+            raise CorruptRecordError("its records contradict its header")
+        self.finish(self.out.size)
+        return result
+
+    cdef bint select(self, const BatchHeader* h, Span* span) noexcept nogil:
+        """Fills `selected`; False when the records are malformed or not as many as the header says."""
+        cdef Selected* selected = &self.selected
+        cdef Seen seen[AHEAD]
+        cdef RecordView r
+        cdef const uint8_t* run = span.p
+        cdef uint8_t* kept = self.kept.data
+        cdef uint8_t* kept_end = kept
+        cdef int64_t horizon = h.base_timestamp if batch_has_delete_horizon(h) else 0x7FFFFFFFFFFFFFFF
+        cdef bint tombstones_stay = self.now_ms < horizon
+        cdef int64_t read = 0
+        cdef int found = 1, count, i
+        cdef bint stays
+        selected.count = 0
+        selected.tombstone = False
+        selected.first_timestamp = selected.max_timestamp = NO_TIMESTAMP
+        while found == 1:
+            count = 0
+            while count < AHEAD:
+                seen[count].start = span.p
+                found = record_next(span, &r)
+                if found != 1:
+                    break
+                if not 0 <= r.offset_delta <= h.last_offset_delta:
+                    return False
+                seen[count].size = r.size
+                seen[count].offset = h.base_offset + r.offset_delta
+                seen[count].timestamp = <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>r.timestamp_delta)
+                seen[count].tombstone = r.value_bytes < 0
+                seen[count].keyed = r.key_bytes >= 0
+                if r.key_bytes >= 0 and seen[count].offset < self.map_end:
+                    seen[count].hash = self.map.hash_of(r.key, r.key_bytes)
+                    self.map.prefetch(&seen[count].hash)
+                count += 1
+            if found < 0:
+                return False
+            read += count
+            for i in range(count):
+                if seen[i].offset >= self.map_end:
+                    stays = True
+                elif not seen[i].keyed:
+                    self.records_without_key += 1
+                    stays = False
+                else:
+                    stays = ((tombstones_stay or not seen[i].tombstone)
+                             and self.map.get(&seen[i].hash) <= seen[i].offset)
+                if stays:
+                    if selected.count == 0:
+                        selected.first_timestamp = seen[i].timestamp
+                    selected.count += 1
+                    selected.tombstone = selected.tombstone or seen[i].tombstone
+                    selected.max_timestamp = max(selected.max_timestamp, seen[i].timestamp)
+                else:
+                    if run != seen[i].start:
+                        memcpy(kept_end, run, <size_t>(seen[i].start - run))
+                        kept_end += seen[i].start - run
+                    run = seen[i].start + seen[i].size
+        if read != h.record_count:
+            return False
+        selected.all = selected.count == read
+        if selected.all:
+            selected.data = run
+            selected.size = span.p - run
+        else:
+            memcpy(kept_end, run, <size_t>(span.p - run))
+            selected.data = kept
+            selected.size = kept_end - kept + (span.p - run)
+        return True
+
+    cdef bint stays_if_empty(self, const BatchHeader* h) noexcept nogil:
+        cdef ProducerEntry* producer
+        if batch_last_offset(h) + 1 == self.round_end:
+            return True
+        if h.producer_id < 0:
+            return False
+        producer = self.producers.find(h.producer_id)
+        if producer == NULL:
+            return False
+        if producer.batch_count > 0:
+            return producer.batches[producer.batch_count - 1].last_offset == batch_last_offset(h)
+        return batch_is_control(h) and producer.producer_epoch == h.producer_epoch
+
+    cdef FilterResult settle(self, const BatchHeader* h, bint empty_marker) noexcept nogil:
+        """What becomes of the batch, given what was selected; the header of a rebuilt one but for its length."""
+        cdef Selected* selected = &self.selected
+        cdef bint horizon_due
+        self.records_kept += selected.count
+        if selected.count == 0:
+            if not self.stays_if_empty(h):
+                return FILTER_DROP
+            if h.record_count == 0 and h.batch_length == BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES:
+                return FILTER_KEEP
+            self.new = h[0]
+            self.new.attributes &= ~(ATTR_CODEC_MASK | ATTR_DELETE_HORIZON)
+            self.new.base_timestamp = NO_TIMESTAMP
+            self.new.record_count = 0
+            return FILTER_REBUILT
+        horizon_due = (selected.tombstone or empty_marker) and not batch_has_delete_horizon(h)
+        if selected.all and not horizon_due:
+            return FILTER_KEEP
+        self.new = h[0]
+        self.new.record_count = selected.count
+        if batch_is_log_append_time(h):
+            selected.first_timestamp = h.max_timestamp
+        else:
+            self.new.max_timestamp = selected.max_timestamp
+        if horizon_due:
+            self.new.attributes |= ATTR_DELETE_HORIZON
+            self.new.base_timestamp = self.horizon_ms
+        elif not batch_has_delete_horizon(h):
+            self.new.base_timestamp = selected.first_timestamp
+        return FILTER_REBUILT
+
+    cdef Py_ssize_t encode(self, const BatchHeader* h, uint8_t* to) noexcept nogil:
+        """Writes the selected records as they belong under the new header; gives their size, -1 when malformed."""
+        cdef Span span = span_of(self.selected.data, self.selected.size)
+        cdef RecordView r
+        cdef uint8_t* p = to
+        cdef uint64_t timestamp
+        cdef int64_t delta
+        cdef int found
+        if self.new.base_timestamp == h.base_timestamp and not batch_is_log_append_time(h):
+            memcpy(to, span.p, <size_t>self.selected.size)
+            return self.selected.size
+        while True:
+            found = record_next(&span, &r)
+            if found != 1:
+                return -1 if found < 0 else p - to
+            timestamp = (<uint64_t>h.max_timestamp if batch_is_log_append_time(h)
+                         else <uint64_t>h.base_timestamp + <uint64_t>r.timestamp_delta)
+            delta = <int64_t>(timestamp - <uint64_t>self.new.base_timestamp)
+            p = record_write(p, record_body_bytes(r.offset_delta, delta, r.key_bytes, r.value_bytes, r.headers_bytes,
+                                                  r.header_count),
+                             r.offset_delta, delta, r.key, r.key_bytes, r.value, r.value_bytes, r.headers,
+                             r.headers_bytes, r.header_count)
+
+    cdef void finish(self, Py_ssize_t size) noexcept nogil:
+        """Header and checksum of the rebuilt batch of `size` bytes."""
+        self.out.size = size
+        self.new.batch_length = <int32_t>(size - LOG_OVERHEAD_BYTES)
+        batch_store(self.out.data, &self.new)
+        store_u32(self.out.data + BATCH_CRC, batch_crc(self.out.data, &self.new))

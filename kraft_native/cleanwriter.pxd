@@ -1,0 +1,59 @@
+"""Compaction's output: a segment under other names, and the swap that puts it in place of its sources."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from kraft_native.buffer cimport Scratch
+from kraft_native.index cimport OffsetIndex, TimeIndex
+from kraft_native.logcore cimport LogCore
+
+cdef enum:
+    INDEX_MARKS_MAX = 256
+
+
+# An index entry to be made, with the GIL, later.
+cdef struct IndexMark:
+    int64_t last_offset
+    int64_t position
+    int64_t max_timestamp
+    int64_t max_timestamp_offset
+
+
+cdef class SegmentWriter:
+    cdef bytes directory
+    cdef bytes path                    # of the .log.cleaned file
+    cdef int64_t base_offset
+    cdef int64_t index_interval_bytes
+    cdef int fd
+    cdef readonly int64_t size         # bytes of batches given
+    cdef int64_t written               # of them in the file
+    cdef Scratch buffer                # those that follow
+    cdef const uint8_t* run            # and those after these, still where the caller has them
+    cdef Py_ssize_t run_bytes
+    cdef int64_t bytes_since_index
+    cdef int64_t max_timestamp
+    cdef int64_t max_timestamp_offset
+    cdef OffsetIndex offset_index
+    cdef TimeIndex time_index
+    cdef IndexMark marks[INDEX_MARKS_MAX]
+    cdef int mark_count                # at INDEX_MARKS_MAX: call `index` before the next `put`
+
+    # Begins the files; what an earlier attempt left under their names goes.
+    cdef int begin(self, bytes directory, int64_t base_offset, int64_t index_interval_bytes) except -1
+    # Adds one batch. Its memory must stay until `settle`. 0 or -errno.
+    cdef int put(self, const uint8_t* batch, Py_ssize_t size, int64_t last_offset,
+                 int64_t max_timestamp) noexcept nogil
+    # Takes over what was put: its memory may then change. 0 or -errno.
+    cdef int settle(self) noexcept nogil
+    cdef int index(self) except -1
+    # Completes the files and makes them durable. `aborted`: entries of the transaction index; `modified_ns`: the time
+    # of modification that the .log file gets.
+    cdef int finish(self, list aborted, int64_t modified_ns) except -1
+    # Removes the files.
+    cdef int drop(self) except -1
+    cdef int write_buffer(self) noexcept nogil
+    cdef void close(self) noexcept
+
+
+# Puts a finished output in place of `sources`, neighbours in the log. From the first rename on any failure makes the log
+# read-only; the next open drops the output or completes the swap.
+cdef int swap_segments(LogCore core, SegmentWriter writer, list sources) except -1

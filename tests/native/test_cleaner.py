@@ -1,0 +1,423 @@
+"""Compaction: against an oracle of Kafka's rules, and on Kafka's own compacted logs."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_native.cleaner import CleanerStats
+from kraft_native.config import LogConfig
+from kraft_native.control import marker
+from kraft_native.errors import (
+    CorruptLogError,
+    InvalidArgumentError,
+)
+from kraft_native.log import Log
+from kraft_native.records import BatchBuilder
+from tests.golden import copy_partition, needs_golden, partitions
+from tests.oracle import cleaner as oracle
+
+START_MS = 1_700_000_000_000
+DAY_MS = 86_400_000
+CODECS = ("none", "none", "lz4", "zstd", "gzip", "snappy")
+
+
+def config(**settings) -> LogConfig:
+    return LogConfig(**{
+        "cleanup_policy": "compact", "segment_bytes": 1500, "index_interval_bytes": 200, "delete_retention_ms": 1000,
+        "min_cleanable_dirty_ratio": 0.0, "producer_id_expiration_ms": 1 << 60, "segment_ms": 1 << 50,
+    } | settings)
+
+
+def batch(records, *, codec="none", timestamp_ms=START_MS, transactional=False, producer=(-1, -1, -1)) -> bytes:
+    """`records`: (key, value) pairs, one offset each."""
+    builder = BatchBuilder(codec, transactional=transactional)
+    for number, (key, value) in enumerate(records):
+        builder.append(value, key, timestamp_ms + number, [("h", b"x")] if number % 3 == 0 else [])
+    return builder.build(producer_id=producer[0], producer_epoch=producer[1], base_sequence=producer[2])
+
+
+def stored(log: Log) -> list[oracle.Facts]:
+    """Every batch of the log's files."""
+    return [found for segment in log.segments
+            for found in oracle.batches(Path(os.fsdecode(segment.path)).read_bytes()[:segment.size])]
+
+
+def offsets(facts: list[oracle.Facts]) -> list[int]:
+    return [each.base_offset + record.offset_delta for each in facts for record in each.records]
+
+
+def values(log: Log) -> dict[bytes, tuple[int, bytes | None]]:
+    return oracle.committed_values(stored(log))
+
+
+def expected(log: Log, first_dirty: int, now_ms: int) -> list[oracle.Facts]:
+    """What the oracle makes of the log's files."""
+    producers = {state.producer_id: (state.last_offset if state.last_offset >= 0 else None, state.producer_epoch)
+                 for state in log.producers.describe()}
+    limit = min(log.last_stable_offset, log.segments[-1].base_offset)
+    upper = max(segment.base_offset for segment in log.segments if segment.base_offset <= max(limit, first_dirty))
+    return oracle.compact(stored(log), oracle.Round(first_dirty, upper, now_ms, log.config.delete_retention_ms,
+                                                    producers))
+
+
+def check_structure(log: Log) -> None:
+    """The segments' invariants and indexes; every batch can be reached by its offsets and by time."""
+    bases = [segment.base_offset for segment in log.segments]
+    assert bases == sorted(set(bases))
+    assert [segment.next_base for segment in log.segments] == [*bases[1:], -1]
+    on_disk = sorted(name for name in os.listdir(log.directory) if name.endswith((".log", ".swap", ".cleaned")))
+    assert on_disk == [f"{base:020}.log" for base in bases]
+    for segment in log.segments:
+        for found in oracle.batches(Path(os.fsdecode(segment.path)).read_bytes()[:segment.size]):
+            assert segment.base_offset <= found.base_offset
+            assert segment.next_base < 0 or found.last_offset < segment.next_base
+            for offset in (found.base_offset, found.last_offset):
+                if offset >= log.log_start_offset:
+                    piece = log.read(offset, isolation="log_end")
+                    assert piece.first_offset == found.base_offset
+    # Kafka ends a search by time at a segment without batches, by the time of its file.
+    for each in stored(log) if all(segment.size for segment in log.segments) else ():
+        for record in each.records:
+            assert log.offset_for_time(record.timestamp_ms, "log_end") is not None
+
+
+def test_the_latest_value_of_each_key_stays(tmp_path):
+    settings = config(segment_bytes=8000)
+    with Log(tmp_path, settings) as log:
+        for number in range(60):
+            log.append(batch([(b"k%d" % (number % 7), b"value %d" % number)] * 3))
+            if number % 13 == 12:
+                log.roll()
+        before = values(log)
+        end = log.log_end_offset
+        wanted = expected(log, 0, START_MS)
+        stats = log.compact(START_MS)
+        assert isinstance(stats, CleanerStats)
+        assert stored(log) == wanted
+        check_structure(log)
+        assert values(log) == before
+        assert log.log_end_offset == end
+        assert stats.rounds == 1
+        assert stats.bytes_after == log.size_bytes < stats.bytes_before
+        assert stats.segments_after == len(log.segments) < stats.segments_before
+        assert stats.map_keys == 7
+        assert stats.first_dirty_offset == log.segments[-1].base_offset
+        assert stats.records_read == stats.first_dirty_offset
+        assert log.compact(START_MS).rounds == 0
+    with Log(tmp_path, settings) as log:
+        assert values(log) == before
+        check_structure(log)
+        assert log.compact(START_MS).rounds == 0
+
+
+def test_tombstones_vanish_after_their_horizon_only(tmp_path):
+    with Log(tmp_path, config()) as log:
+        log.append(batch([(b"a", b"1"), (b"b", b"1")]))
+        log.append(batch([(b"a", None)]))
+        log.roll()
+        log.append(batch([(b"c", b"1")]))
+        log.compact(START_MS)
+        assert values(log)[b"a"] == (2, None)
+        dead = next(each for each in stored(log) if each.base_offset == 2)
+        assert dead.attributes & 0x40
+        assert dead.base_timestamp == START_MS + 1000
+        assert dead.records[0].timestamp_ms == START_MS
+        log.compact(START_MS + 999, force=True)
+        assert b"a" in values(log)
+        log.compact(START_MS + 1000, force=True)
+        assert b"a" not in values(log)
+        assert sorted(values(log)) == [b"b", b"c"]
+        assert [each.records for each in stored(log) if each.base_offset == 2] == [[]]  # the end of the round
+
+
+def test_records_without_a_key_go(tmp_path):
+    with Log(tmp_path, config(cleanup_policy="delete")) as log:
+        log.append(batch([(None, b"1"), (b"a", b"2"), (None, b"3")]))
+        log.append(batch([(b"b", b"4")]))
+        log.roll()
+        with pytest.raises(InvalidArgumentError, match="cleanup_policy: 'delete'"):
+            log.compact()
+        log.reconfigure(config())
+        stats = log.compact(START_MS)
+        assert stats.records_without_key == 2
+        assert offsets(stored(log)) == [1, 3]
+
+
+def test_untouched_segments_are_not_rewritten(tmp_path):
+    with Log(tmp_path, config(segment_bytes=1200)) as log:
+        for number in range(40):
+            log.append(batch([(b"key %d" % number, bytes(900))]))
+        inodes = {segment.path: os.stat(segment.path).st_ino for segment in log.segments}
+        stats = log.compact(START_MS)
+        assert (stats.rounds, stats.segments_rewritten, stats.bytes_written) == (1, 0, 0)
+        assert {segment.path: os.stat(segment.path).st_ino for segment in log.segments} == inodes
+
+
+def test_log_append_time_and_codecs(tmp_path):
+    settings = {"message_timestamp_type": "LogAppendTime"}
+    with Log(tmp_path, config(**settings)) as log:
+        for number in range(24):
+            log.append(batch([(b"%d" % (number % 5), b"v" * 40), (b"x", b"1"), (b"y%d" % number, None)],
+                             codec=CODECS[number % 6], timestamp_ms=START_MS - 5000), now_ms=START_MS + number)
+        wanted = expected(log, 0, START_MS)
+        log.compact(START_MS)
+        assert stored(log) == wanted
+        check_structure(log)
+        wanted = expected(log, log.compact(START_MS).first_dirty_offset, START_MS + 1000)
+        log.compact(START_MS + 1000, force=True)
+        assert stored(log) == wanted
+
+
+def test_large_batches_and_many_index_entries(tmp_path):
+    """Batches above the buffers' sizes, runs written from where they are, more index entries than wait at a time."""
+    with Log(tmp_path, config(segment_bytes=6 << 20, index_interval_bytes=0, max_message_bytes=4 << 20,
+                              decompress_ratio_max=1 << 30)) as log:
+        for number in range(700):
+            log.append(batch([(b"small %d" % (number % 650), b"v" * 900)]))
+        log.append(batch([(b"large %d" % number, bytes(1 << 20)) for number in range(3)]))
+        log.append(batch([(b"large 1", b"x"), (b"packed", bytes(2 << 20))], codec="zstd"))
+        log.append(batch([(b"packed", b"x"), (b"small 1", b"y")], codec="zstd"))
+        log.roll()
+        before = values(log)
+        log.compact(START_MS)
+        assert values(log) == before
+        assert len(offsets(stored(log))) == len(before)
+        check_structure(log)
+
+
+def test_a_small_map_takes_several_rounds_and_little_memory(tmp_path):
+    with Log(tmp_path, config(segment_bytes=1 << 20)) as log:
+        for number in range(400):
+            log.append(batch([(b"key %d" % (number * 100 + k), b"v" * 100) for k in range(100)]))
+        for number in range(100):
+            log.append(batch([(b"key %d" % (number * 200 + k), b"w") for k in range(100)]))
+        log.roll()
+        before = values(log)
+        stats = log.compact(START_MS, buffer_bytes=100 << 10, force=True)
+        assert stats.rounds > 5
+        assert stats.map_keys <= (100 << 10) // 24
+        assert values(log) == before
+        assert len(offsets(stored(log))) == len(before)
+        assert stats.first_dirty_offset == log.log_end_offset
+
+
+def test_lags_and_ratio(tmp_path):
+    settings = {"min_cleanable_dirty_ratio": 0.6, "min_compaction_lag_ms": 100}
+    with Log(tmp_path, config(**settings)) as log:
+        def fill(timestamp_ms):
+            for _ in range(20):
+                log.append(batch([(b"a", b"v" * 100)], timestamp_ms=timestamp_ms))
+            log.roll()
+
+        fill(START_MS)
+        assert log.compact(START_MS + 99, force=True).rounds == 0
+        stats = log.compact(START_MS + 100)
+        assert (stats.rounds, stats.records_kept) == (1, 1)
+        log.append(batch([(b"a", b"1")], timestamp_ms=START_MS))
+        log.roll()
+        stats = log.compact(START_MS + 500)
+        assert stats.rounds == 0  # a dirty ratio of about one half
+        log.reconfigure(config(**settings, max_compaction_lag_ms=400))
+        assert log.compact(START_MS + 400).rounds == 0
+        assert log.compact(START_MS + 402).rounds == 1
+
+
+def test_progress_is_told_and_may_end_it(tmp_path):
+    with Log(tmp_path, config()) as log:
+        for number in range(60):
+            log.append(batch([(b"k%d" % (number % 7), b"value %d" % number)] * 3))
+        before = stored(log)
+
+        def stop(done, total):
+            raise KeyboardInterrupt
+
+        def meddle(done, total):
+            log.truncate_to(1)
+
+        told = []
+        with pytest.raises(KeyboardInterrupt):
+            log.compact(START_MS, progress=stop)
+        assert not [name for name in os.listdir(tmp_path) if "cleaned" in name]
+        log.compact(START_MS, force=True, progress=lambda done, total: told.append((done, total)))
+        assert told
+        assert all(0 <= done <= total for done, total in told)
+        assert values(log) == oracle.committed_values(before)
+
+
+def test_damage_ends_it(tmp_path):
+    with Log(tmp_path, config()) as log:
+        for number in range(60):
+            log.append(batch([(b"k%d" % (number % 7), b"value %d" % number)] * 3))
+        path = Path(os.fsdecode(log.segments[2].path))
+        size = log.segments[2].size
+    data = bytearray(path.read_bytes())
+    data[size // 2] ^= 1
+    path.write_bytes(data)
+    with Log(tmp_path, config()) as log:
+        before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path) if name.endswith(".log")}
+        with pytest.raises(CorruptLogError) as raised:
+            log.compact(START_MS)
+        assert raised.value.path == str(path)
+        assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)
+                if name.endswith((".log", ".cleaned"))} == before
+        assert log.failure is None
+        log.append(batch([(b"a", b"1")]))
+
+
+def test_slices_and_snapshots(tmp_path):
+    """Slices of what was compacted away stay; snapshots stay only where a segment begins."""
+    with Log(tmp_path, config()) as log:
+        for number in range(60):
+            log.append(batch([(b"k%d" % (number % 7), b"value %d" % number)] * 3))
+        pinned = log.read(0)
+        copy = bytes(pinned)
+        log.compact(START_MS)
+        assert bytes(pinned) == copy
+        del pinned
+        snapshots = {name[:20] for name in os.listdir(tmp_path) if name.endswith(".snapshot")}
+        assert snapshots <= {f"{segment.base_offset:020}" for segment in log.segments}
+
+
+# --- random logs
+
+
+record = st.tuples(st.sampled_from([b"a", b"b", b"c", b"dd", b"eee", b""]),
+                   st.sampled_from([None, b"", b"v", b"w" * 30]))
+records = st.lists(record, min_size=1, max_size=6)
+codec = st.sampled_from(CODECS)
+step = st.one_of(
+    st.tuples(st.just("plain"), records, codec),
+    st.tuples(st.just("plain"), records, codec),
+    st.tuples(st.just("idempotent"), st.integers(1, 3), records),
+    st.tuples(st.just("transactional"), st.integers(11, 13), records),
+    st.tuples(st.just("transactional"), st.integers(11, 13), records),
+    st.tuples(st.just("end"), st.integers(11, 13), st.booleans()),
+    st.tuples(st.just("end"), st.integers(11, 13), st.booleans()),
+    st.tuples(st.just("roll")),
+    st.tuples(st.just("compact"), st.integers(0, 1500)),
+    st.tuples(st.just("compact"), st.integers(0, 1500)),
+    st.tuples(st.just("reopen")),
+)
+
+
+class Machine:
+    """A log and what has to be known to write to it."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.log = Log(directory, config(segment_bytes=700))
+        self.now_ms = START_MS
+        self.sequences: dict[int, int] = {}
+        self.last: dict[int, bytes] = {}
+        self.open: set[int] = set()
+        self.first_dirty = 0
+
+    def send(self, producer_id: int, entries, transactional: bool) -> None:
+        sequence = self.sequences.get(producer_id, 0)
+        data = batch(entries, timestamp_ms=self.now_ms, transactional=transactional,
+                     producer=(producer_id, 0, sequence))
+        self.log.append(data, now_ms=self.now_ms)
+        self.sequences[producer_id] = sequence + len(entries)
+        self.last[producer_id] = data
+
+    def run(self, name: str, *arguments) -> None:
+        self.now_ms += 100
+        if name == "plain":
+            self.log.append(batch(arguments[0], codec=arguments[1], timestamp_ms=self.now_ms), now_ms=self.now_ms)
+        elif name == "idempotent":
+            self.send(arguments[0], arguments[1], False)
+        elif name == "transactional":
+            self.send(arguments[0], arguments[1], True)
+            self.open.add(arguments[0])
+        elif name == "end" and arguments[0] in self.open:
+            self.open.discard(arguments[0])
+            self.log.append(marker(commit=arguments[1], producer_id=arguments[0], producer_epoch=0,
+                                   coordinator_epoch=0, timestamp_ms=self.now_ms), origin="coordinator",
+                            now_ms=self.now_ms)
+        elif name == "roll":
+            self.log.roll()
+        elif name == "compact":
+            self.compact(arguments[0])
+        elif name == "reopen":
+            self.reopen()
+
+    def compact(self, later_ms: int) -> None:
+        self.now_ms += later_ms
+        log = self.log
+        before = stored(log)
+        wanted = expected(log, self.first_dirty, self.now_ms)
+        after_before = oracle.committed_values(before)
+        end = log.log_end_offset
+        self.first_dirty = max(log.compact(self.now_ms, force=True).first_dirty_offset, self.first_dirty)
+        assert stored(log) == wanted
+        check_structure(log)
+        assert log.log_end_offset == end
+        after = oracle.committed_values(stored(log))
+        assert {key: found for key, found in after_before.items() if found[1] is not None} == \
+               {key: found for key, found in after.items() if found[1] is not None}
+        assert set(offsets(stored(log))) <= set(offsets(before))
+
+    def reopen(self) -> None:
+        """What the log knows of its producers survives, also when it has to be rebuilt."""
+        before = self.log.producers.describe()
+        aborted = self.log.aborted_transactions(0, self.log.log_end_offset)
+        self.log.close()
+        self.log = Log(self.directory, config(segment_bytes=700))
+        assert sorted(self.log.producers.describe()) == sorted(before)
+        assert self.log.aborted_transactions(0, self.log.log_end_offset) == aborted
+        for producer_id, data in self.last.items():
+            if producer_id < 10 or producer_id in self.open:
+                assert self.log.append(data, now_ms=self.now_ms).duplicate
+
+
+@given(steps=st.lists(step, min_size=5, max_size=50))
+def test_random_logs(tmp_path_factory, steps):
+    directory = tmp_path_factory.mktemp("log")
+    machine = Machine(directory)
+    try:
+        for name, *arguments in steps:
+            machine.run(name, *arguments)
+        machine.run("roll")
+        machine.run("compact", 500)
+        machine.run("reopen")
+        machine.run("compact", 1000)
+    finally:
+        machine.log.close()
+        shutil.rmtree(directory)
+
+
+# --- Kafka's compacted logs
+
+
+@needs_golden
+@pytest.mark.parametrize("partition", [each for each in partitions() if each.name.startswith("compacted")], ids=str)
+def test_golden(tmp_path, partition):
+    """What Kafka compacted stays as it is; compacting what it had not yet done agrees with the oracle."""
+    settings = {"segment_bytes": 2048, "index_interval_bytes": 256,
+                "delete_retention_ms": 0 if "notomb" in partition.name else DAY_MS}
+    directory = copy_partition(partition, tmp_path)
+    for path in directory.iterdir():
+        path.chmod(0o644)
+    horizons = [each.base_timestamp for name in sorted(os.listdir(directory)) if name.endswith(".log")
+                for each in oracle.batches((directory / name).read_bytes()) if each.attributes & 0x40]
+    now_ms = max(horizons, default=START_MS) - DAY_MS + 1
+    checkpoint = partition.directory.parent / "cleaner-offset-checkpoint"
+    shutil.copy(checkpoint, tmp_path / checkpoint.name)
+    (tmp_path / checkpoint.name).chmod(0o644)
+    with Log(directory, config(**settings), clean=True) as log:
+        files = {segment.path: Path(os.fsdecode(segment.path)).read_bytes() for segment in log.segments}
+        first_dirty = {"compacted-0": 561, "compacted-notomb-0": 481, "compacted-txn-0": 67}[partition.name]
+        before = values(log)
+        wanted = expected(log, first_dirty, now_ms)
+        stats = log.compact(now_ms, force=True)
+        assert stats.first_dirty_offset >= first_dirty
+        assert stored(log) == wanted
+        check_structure(log)
+        if partition.name == "compacted-0":
+            assert values(log) == before
+            assert [each for each in wanted if each.base_offset < 561] == \
+                   [each for path in files for each in oracle.batches(files[path]) if each.base_offset < 561]
