@@ -1,0 +1,56 @@
+"""What the machine can do, measured by the small C programs in `bench/c`: the limits that our figures stand beside."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).parent
+OUT = HERE / "out"
+
+
+def compiled(source: str, *flags: str) -> Path:
+    """The program made from bench/c/<source>, compiled when it is older than its source."""
+    path = HERE / "c" / source
+    program = OUT / path.stem
+    if not program.exists() or program.stat().st_mtime < path.stat().st_mtime:
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if compiler is None:
+            raise SystemExit("bench needs a C compiler for its own limits: install gcc")
+        OUT.mkdir(exist_ok=True)
+        subprocess.run([compiler, "-O2", "-pthread", "-o", str(program), str(path), *flags], check=True)
+    return program
+
+
+def limit(*arguments: object) -> dict[str, float]:
+    """One measurement of `limits.c` (see its head for the arguments)."""
+    command = [str(compiled("limits.c")), *map(str, arguments)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def touch_memory(share: float = 0.6) -> float:
+    """Touches that share of the free memory once, in another process; gives the bytes touched.
+
+    A fresh virtual machine gets its memory page by page at the first touch, at more than ten times the cost of a
+    later one. Without this the first benchmark would pay for all that follow.
+    """
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    count = int(free * share)
+    limit("touch", count)
+    return count
+
+
+def describe() -> str:
+    """Processor, cores, memory, kernel: one line for the head of a report."""
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    memory_gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return f"{model}, {os.cpu_count()} processors, {memory_gib:.0f} GiB, Linux {os.uname().release.split('-')[0]}"

@@ -1,0 +1,121 @@
+"""Figures beside their limits: measuring in pairs, the table, and its plot."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass
+class Row:
+    """One figure. `ours` and `limit` are medians in `unit`; `target` is a ratio to the limit, or an absolute value.
+
+    `better` says which way is good: "more" (a rate) or "less" (a time).
+    """
+
+    name: str
+    unit: str
+    ours: float
+    limit: float | None = None
+    limit_name: str = ""
+    target: float | None = None
+    relative: bool = True
+    better: str = "more"
+    runs: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float | None:
+        """The median of the ratios pair by pair, which holds when the machine's speed drifts."""
+        if self.runs:
+            return statistics.median(ours / limit for ours, limit in self.runs)
+        return self.ours / self.limit if self.limit else None
+
+    @property
+    def met(self) -> bool | None:
+        if self.target is None:
+            return None
+        value = self.ratio if self.relative else self.ours
+        if value is None:
+            return None
+        return value >= self.target if self.better == "more" else value <= self.target
+
+
+def paired(name: str, unit: str, ours: Callable[[], float], limit: Callable[[], float], *, limit_name: str,
+           target: float | None = None, repeats: int = 5, better: str = "more") -> Row:
+    """Measures the limit and ours in turns, `repeats` times each after one uncounted pair."""
+    limit(), ours()
+    runs = []
+    for _ in range(repeats):
+        bound = limit()
+        runs.append((ours(), bound))
+    return Row(name, unit, statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs),
+               limit_name, target, True, better, runs)
+
+
+def absolute(name: str, unit: str, ours: Callable[[], float], *, target: float | None = None, repeats: int = 5,
+             better: str = "more", limit: float | None = None, limit_name: str = "") -> Row:
+    """Measures a figure whose target is a value of its own."""
+    ours()
+    return Row(name, unit, statistics.median(ours() for _ in range(repeats)), limit, limit_name, target, False, better)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    begun = time.perf_counter()
+    action()
+    return time.perf_counter() - begun
+
+
+def show(rows: list[Row], title: str) -> None:
+    """Prints the table."""
+    table = Table(title=title, title_justify="left")
+    for heading, justify in (("what", "left"), ("ours", "right"), ("unit", "left"), ("limit", "right"),
+                             ("of", "left"), ("ratio", "right"), ("target", "right"), ("", "left")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for row in rows:
+        sign = "" if row.target is None else ("≥ " if row.better == "more" else "≤ ")
+        table.add_row(
+            row.name, number(row.ours), row.unit, "" if row.limit is None else number(row.limit), row.limit_name,
+            "" if row.ratio is None else f"{row.ratio:.2f}", "" if row.target is None else sign + number(row.target),
+            {True: "met", False: "MISSED", None: ""}[row.met],
+        )
+    Console(width=150).print(table)
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands grouped."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def save(rows: list[Row], path: Path, title: str) -> None:
+    """Writes the rows as JSON and as a bar plot (SVG) of the ratios to the limits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    related = [row for row in rows if row.ratio is not None and row.better == "more"]
+    figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(related) + 1.2))
+    positions = range(len(related))
+    axes.barh(positions, [row.ratio or 0.0 for row in related], color="#4878a8", height=0.6)
+    for position, row in zip(positions, related, strict=True):
+        if row.relative and row.target is not None:
+            axes.plot([row.target, row.target], [position - 0.4, position + 0.4], color="#b03030", linewidth=2)
+    axes.set_yticks(list(positions), [f"{row.name}\n(limit: {row.limit_name})" for row in related], fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel("share of the limit measured in the same run (red: target)")
+    axes.set_title(title, fontsize=9, loc="left")
+    figure.tight_layout()
+    figure.savefig(path.with_suffix(".svg"))
+    pyplot.close(figure)
