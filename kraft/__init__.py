@@ -6,7 +6,20 @@ built from another version is an `ImportError` that says what to do.
 
 from kraft._version import __version__
 
-__all__ = ["__version__"]
+__all__ = [
+    "Batch",
+    "BatchBuilder",
+    "CorruptLogError",
+    "KraftError",
+    "Log",
+    "LogConfig",
+    "LogDir",
+    "LogReader",
+    "Record",
+    "TopicPartition",
+    "__version__",
+    "errors",
+]
 
 _REMEDY = "In a source tree run `make build`; elsewhere reinstall the package (`pip install --force-reinstall kraft`)."
 
@@ -18,3 +31,11 @@ except ImportError as cause:
 if build_info.version() != __version__:
     raise ImportError(f"kraft is version {__version__}, but its compiled core was built from version "
                       f"{build_info.version()}. {_REMEDY}", name="kraft_native")
+
+from kraft.log import Log, LogReader
+from kraft.log_dir import LogDir, TopicPartition
+from kraft_native import errors
+from kraft_native.batch import Batch
+from kraft_native.config import LogConfig
+from kraft_native.errors import CorruptLogError, KraftError
+from kraft_native.records import BatchBuilder, Record

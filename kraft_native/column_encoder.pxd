@@ -48,6 +48,7 @@ cdef struct EncodeState:
 
 cdef class ColumnEncoder:
     cdef readonly int64_t next_offset
+    cdef bint counts_on            # base offsets go on from batch to batch
     cdef EncodeState state
     cdef BatchBuilder builder
     cdef int codec

@@ -19,6 +19,6 @@ def encode_columns(
     level: int | None = None,
     batch_bytes_max: int = 1_048_576,
     batch_records_max: int = ...,
-    base_offset: int = 0,
+    base_offset: int | None = None,
     transactional: bool = False,
 ) -> ColumnEncoder: ...

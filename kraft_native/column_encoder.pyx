@@ -275,7 +275,7 @@ cdef class ColumnEncoder:
         builder.max_timestamp = st.max_timestamp
         builder.record_count = st.count
         builder.last_offset_delta = st.count - 1
-        builder.finish(self.next_offset, -1, -1, -1, -1)
+        builder.finish(self.next_offset if self.counts_on else 0, -1, -1, -1, -1)
         self.next_offset += st.count
         return 1
 
@@ -509,13 +509,13 @@ cdef int64_t numpy_ticks(object dtype) except -1:
 
 
 def encode_columns(values, *, keys=None, timestamps=None, headers=None, codec="none", level=None,
-                   batch_bytes_max=1_048_576, batch_records_max=2**31 - 1, base_offset=0,
+                   batch_bytes_max=1_048_576, batch_records_max=2**31 - 1, base_offset=None,
                    transactional=False) -> ColumnEncoder:
     """Batches of the records in these columns, in order; see the head of this module for what a column may be.
 
     A batch is closed before it would exceed `batch_bytes_max` uncompressed bytes, header included, or
-    `batch_records_max` records; a larger record gets a batch of its own. Offsets count from `base_offset`. Null values
-    are tombstones. InvalidArgumentError: a column is of the wrong kind or length, or inconsistent.
+    `batch_records_max` records; a larger record gets a batch of its own. Every batch counts from 0, as a producer sends
+    it; with `base_offset` they count on from there. Null values are tombstones. InvalidArgumentError: a column is of the wrong kind or length, or inconsistent.
     """
     cdef ColumnEncoder encoder = ColumnEncoder.__new__(ColumnEncoder)
     cdef EncodeState* st = &encoder.state
@@ -528,11 +528,12 @@ def encode_columns(values, *, keys=None, timestamps=None, headers=None, codec="n
         raise InvalidArgumentError(f"batch_bytes_max {batch_bytes_max}: {BATCH_HEADER_BYTES} to {INT32_MAX_VALUE}")
     if batch_records_max < 1 or batch_records_max > INT32_MAX_VALUE:
         raise InvalidArgumentError(f"batch_records_max {batch_records_max}: 1 to {INT32_MAX_VALUE}")
-    if base_offset < 0:
+    if base_offset is not None and base_offset < 0:
         raise InvalidArgumentError(f"base_offset {base_offset}: 0 or more")
     st.batch_bytes_max = batch_bytes_max
     st.batch_records_max = batch_records_max
-    encoder.next_offset = base_offset
+    encoder.counts_on = base_offset is not None
+    encoder.next_offset = base_offset or 0
     encoder.take_bytes(values, &st.value, "values")
     st.length = st.value.length
     if keys is not None:

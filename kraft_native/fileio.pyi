@@ -1,7 +1,7 @@
 """Files: the one door through which the engine reaches the file system. Any thread may call these functions."""
 
 from os import PathLike
-from typing import TypeAlias
+from typing import TypeAlias, final
 
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 
@@ -25,3 +25,12 @@ def unlink(path: _Path, *, missing_ok: bool = False) -> None:
 
 def make_directory(path: _Path) -> None:
     """Creates one directory level without flushing its parent."""
+
+@final
+class FileLock:
+    """An exclusive lock on a file, created when missing, held until `release` or the end of the process."""
+
+    def __init__(self, path: _Path) -> None: ...
+    @property
+    def acquired(self) -> bool: ...
+    def release(self) -> None: ...

@@ -6,6 +6,8 @@ the path and the cause, and none retries. Any thread may call them.
 
 import os
 
+cimport cython
+from libc.errno cimport EAGAIN
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from kraft_native.errors import InvalidArgumentError, StorageError
@@ -207,3 +209,35 @@ def make_directory(path) -> None:
     """Creates one directory level without flushing its parent."""
     cdef bytes name = system_path(path)
     check(kf_mkdir(name, 0o755), path)
+
+
+@cython.final
+cdef class FileLock:
+    """An exclusive lock on a file, created when missing, held until `release` or the end of the process.
+
+    `acquired` is False when another holder (of this process, or of another such as a Java node) has it. The lock is of
+    the kind that Java's FileChannel and POSIX locks of other processes respect.
+    """
+    cdef int fd
+    cdef readonly bint acquired
+
+    def __cinit__(self, path):
+        cdef bytes name = system_path(path)
+        self.fd = -1
+        self.fd = <int>check(kf_open(name, os.O_RDWR | os.O_CREAT, 0o644), path)
+        cdef int result = kf_lock(self.fd, True)
+        self.acquired = result >= 0
+        if not self.acquired:
+            kf_close(self.fd)
+            self.fd = -1
+            if result != -EAGAIN:
+                check(result, path)
+
+    def __dealloc__(self):
+        self.release()
+
+    def release(self) -> None:
+        """Lets go. Harmless when it is not held."""
+        self.acquired = False
+        kf_close(self.fd)
+        self.fd = -1

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import Literal, final
+from typing import Literal, Self
 
 from typing_extensions import Buffer
 
@@ -13,7 +13,6 @@ from kraft_native.flusher import Flusher
 from kraft_native.producers import ProducerStates
 from kraft_native.segment import Segment
 
-@final
 class Log:
     def __init__(
         self,
@@ -25,10 +24,12 @@ class Log:
         clean: bool = False,
         flusher: Flusher | None = None,
     ) -> None: ...
-    def __enter__(self) -> Log: ...
+    def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
     @property
     def notes(self) -> list[tuple[bytes, str]]: ...
+    @property
+    def closed(self) -> bool: ...
     @property
     def directory(self) -> str: ...
     @property

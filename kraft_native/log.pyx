@@ -68,7 +68,6 @@ cdef int isolation_of(object name) except -1:
     return isolation
 
 
-@cython.final
 cdef class Log:
     """Opens the log in `directory`, creating both if needed.
 
@@ -155,6 +154,10 @@ cdef class Log:
                 f"{len(self.core.segments)} segments{', closed' if self.core.closed else ''}>")
 
     # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        return self.core.closed
 
     @property
     def directory(self) -> str:

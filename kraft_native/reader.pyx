@@ -15,7 +15,6 @@ the reader attaches: the last segment is checked from its front. When an owner o
 Another writer that keeps no live page, such as a running Kafka, is not noticed.
 """
 
-import asyncio
 import functools
 import os
 from bisect import bisect_right
@@ -50,7 +49,6 @@ cdef enum:
 
 cdef dict COMMITTED = {"high_watermark": False, "read_uncommitted": False, "read_committed": True}
 # How long a waiting coroutine may keep its helper thread after it was cancelled.
-cdef double ASYNC_SLICE_SECONDS = 0.5
 cdef int64_t SETTLE_NS = 50_000_000
 
 
@@ -80,7 +78,6 @@ def log_start_on_disk(directory: bytes) -> int:
     return read_offsets(path).get((topic, int(partition)), 0)
 
 
-@cython.final
 cdef class LogReader:
     """Attaches to the log in `directory`, which must exist. One thread at a time (WrongThreadError).
 
@@ -470,18 +467,6 @@ cdef class LogReader:
         cdef bint committed = is_committed(isolation)
         cdef LiveView view = self.view_to_wait_on(offset, committed)
         return True if view is None else view.wait(offset, timeout, committed=committed)
-
-    async def wait_async(self, int64_t offset, isolation="high_watermark") -> None:
-        """As `wait`, without blocking the event loop: a thread of its default executor waits. When the coroutine is
-        cancelled that thread ends soon."""
-        cdef bint committed = is_committed(isolation)
-        cdef LiveView view = self.view_to_wait_on(offset, committed)
-        if view is None:
-            return
-        loop = asyncio.get_running_loop()
-        wait = functools.partial(view.wait, offset, ASYNC_SLICE_SECONDS, committed=committed)
-        while not await loop.run_in_executor(None, wait):
-            pass
 
     # --- what it is -------------------------------------------------------------------------------------------------
 

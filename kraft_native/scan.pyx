@@ -4,10 +4,10 @@ A batch is sound when its structure holds (`batch_look`), its CRC is right and i
 rule catches a sound batch at a wrong place: a block that the disk wrote to the wrong position.
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memchr
 
-from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_offset, batch_look
+from kraft_native.batch cimport LOOK_OK, LOOK_PARTIAL, BatchHeader, batch_bytes, batch_last_offset, batch_look
 from kraft_native.bytes_be cimport load_i32, load_i64
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
 from kraft_native.limits cimport BATCH_HEADER_BYTES, BATCH_LENGTH, BATCH_MAGIC, LOG_OVERHEAD_BYTES, MAGIC_CURRENT

@@ -1,0 +1,238 @@
+"""One directory of Kafka's `log.dirs`: the logs of many partitions, with the checkpoint files kept beside them.
+
+    <dir>/.lock                               held while the directory is open
+    <dir>/meta.properties                     node id, cluster id, directory id
+    <dir>/recovery-point-offset-checkpoint    below it everything is durable: recovery starts there
+    <dir>/log-start-offset-checkpoint         logs whose start lies inside a segment (deleted records)
+    <dir>/replication-offset-checkpoint       high watermarks
+    <dir>/.kafka_cleanshutdown                the last owner closed it; removed as soon as it is open again
+    <dir>/<topic>-<partition>/                one log (`kraft.Log`)
+
+Either Kafka or this class may own a directory; each finds what the other left.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from kraft.log import Log
+from kraft_native import checkpoints, fileio
+from kraft_native.config import LogConfig
+from kraft_native.errors import CorruptFileError, InvalidArgumentError, LogLockedError
+from kraft_native.flusher import Flusher
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+TOPIC_NAME_BYTES_MAX = 249
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_PARTITION_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name; its directory is `<topic>-<partition>`."""
+
+    topic: str
+    partition: int
+
+    @classmethod
+    def checked(cls, topic: str, partition: int) -> Self:
+        """The name when Kafka allows it, else `InvalidArgumentError`."""
+        if not _TOPIC_NAME.fullmatch(topic) or topic in (".", "..") or len(topic) > TOPIC_NAME_BYTES_MAX:
+            raise InvalidArgumentError(f"topic: {topic!r} is not 1 to {TOPIC_NAME_BYTES_MAX} of a-z A-Z 0-9 . _ - "
+                                       "(and not . or ..)")
+        if not 0 <= partition <= 2**31 - 1:
+            raise InvalidArgumentError(f"partition: {partition} is not in 0 to 2147483647")
+        return cls(topic, partition)
+
+    @property
+    def directory_name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def new_cluster_id() -> str:
+    """A random UUID as Kafka writes ids: 22 characters of base64url."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+class LogDir:
+    """The open directory. One thread opens it, uses it and its logs, and closes it; it is a context manager.
+
+    `config` is the default of logs opened without one of their own. `node_id` and `cluster_id` are written to
+    `meta.properties` of a new directory (0 and a random one when not given); an existing one must agree. With a `flusher`, or when
+    logs use group commit without one, a single flusher thread serves all logs.
+
+    Raises `LogLockedError` when another process has the directory open, `InvalidArgumentError` when it belongs to
+    another node or cluster, `CorruptFileError` when `meta.properties` cannot be read. Unreadable offset checkpoints do
+    not stop the opening: their logs are scanned from the start, and `notes` says so.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, config: LogConfig | None = None, node_id: int | None = None,
+                 cluster_id: str | None = None, flusher: Flusher | None = None) -> None:
+        self.path = Path(path)
+        self.config = LogConfig() if config is None else config
+        self.notes: list[str] = []
+        self._logs: dict[TopicPartition, Log] = {}
+        self._flusher = flusher
+        self._owns_flusher = False
+        if not self.path.is_dir():
+            fileio.make_directory(self.path)
+            fileio.sync_directory(self.path.parent)
+        self._lock = fileio.FileLock(self.path / ".lock")
+        if not self._lock.acquired:
+            raise LogLockedError(f"{self.path}: another process has this log directory open")
+        try:
+            self.meta = self._open_meta(node_id, cluster_id)
+            self._recovery_points = self._read(RECOVERY_POINTS)
+            self._log_starts = self._read(LOG_STARTS)
+            self._high_watermarks = self._read(HIGH_WATERMARKS)
+            self.was_clean = checkpoints.read_clean_shutdown(self.path) is not None
+            self._remove_clean_mark()
+            self._remove_deleted()
+        except BaseException:
+            self._lock.release()
+            raise
+        self._open = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def _open_meta(self, node_id: int | None, cluster_id: str | None) -> checkpoints.MetaProperties:
+        meta = checkpoints.read_meta_properties(self.path)
+        if meta is None:
+            meta = checkpoints.MetaProperties(0 if node_id is None else node_id, cluster_id or new_cluster_id(),
+                                              uuid.uuid4())
+            checkpoints.write_meta_properties(self.path, meta)
+            return meta
+        for name, wanted, found in (("node_id", node_id, meta.node_id), ("cluster_id", cluster_id, meta.cluster_id)):
+            if wanted is not None and found is not None and wanted != found:
+                raise InvalidArgumentError(f"{name}: {wanted!r} was asked for, but {self.path} belongs to {found!r}")
+        return meta
+
+    def _read(self, name: str) -> dict[tuple[str, int], int]:
+        if not (self.path / name).exists():
+            return {}
+        try:
+            return checkpoints.read_offsets(self.path / name)
+        except CorruptFileError as error:
+            self.notes.append(f"{error}; its logs are checked from their start")
+            return {}
+
+    def _remove_clean_mark(self) -> None:
+        """Before any log changes, so that a crash from here on is seen as one (KAFKA-10471)."""
+        if self.was_clean:
+            fileio.unlink(self.path / CLEAN_SHUTDOWN)
+            fileio.sync_directory(self.path)
+
+    def _remove_deleted(self) -> None:
+        """Finishes the removals that an earlier owner began."""
+        for entry in self.path.iterdir():
+            if entry.name.endswith("-delete") and entry.is_dir():
+                shutil.rmtree(entry)
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        """The partitions that have a directory here, sorted by name; `-delete`, `-future`, `-stray` ones are not."""
+        names = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
+        for name in names:
+            if found := _PARTITION_DIRECTORY.fullmatch(name):
+                yield TopicPartition(found["topic"], int(found["partition"]))
+
+    def log(self, topic: str, partition: int, *, config: LogConfig | None = None, topic_id: uuid.UUID | None = None,
+            create: bool = True) -> Log:
+        """The partition's log, opened at the first call and shared afterwards (`config` counts at the first).
+
+        `FileNotFoundError` when it does not exist and `create` is false.
+        """
+        name = TopicPartition.checked(topic, partition)
+        if (log := self._logs.get(name)) is not None:
+            return log
+        directory = self.path / name.directory_name
+        if not directory.is_dir():
+            if not create:
+                raise FileNotFoundError(f"{directory}: no such log")
+            fileio.make_directory(directory)
+            checkpoints.write_partition_metadata(directory, topic_id or uuid.uuid4())
+            fileio.sync_directory(self.path)
+        settings = self.config if config is None else config
+        if settings.durability == "group-commit" and self._flusher is None:
+            self._flusher = Flusher(bytes_trigger=settings.flush_bytes, linger_us=settings.flush_interval_us)
+            self._owns_flusher = True
+        log = Log(directory, settings, log_start_offset=self._log_starts.get(name, -1),
+                  recovery_point=self._recovery_points.get(name, -1), clean=self.was_clean, flusher=self._flusher)
+        if settings.high_watermark == "manual" and name in self._high_watermarks:
+            log.set_high_watermark(min(max(self._high_watermarks[name], log.log_start_offset), log.log_end_offset))
+        self._logs[name] = log
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Closes and removes a partition. Once this returns it does not come back, even after a crash."""
+        name = TopicPartition.checked(topic, partition)
+        if (log := self._logs.pop(name, None)) is not None:
+            log.close()
+        directory = self.path / name.directory_name
+        suffix = f".{uuid.uuid4().hex}-delete"
+        doomed = self.path / (name.directory_name[: 255 - len(suffix)] + suffix)
+        fileio.rename(directory, doomed)
+        fileio.sync_directory(self.path)
+        for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
+            marks.pop(name, None)
+        self.checkpoint()
+        shutil.rmtree(doomed)
+
+    def checkpoint(self) -> None:
+        """Makes each log's checkpoint and writes the directory's files, so that a restart scans less."""
+        for name, log in self._logs.items():
+            self._recovery_points[name] = log.checkpoint()
+            self._high_watermarks[name] = log.high_watermark
+            if log.log_start_offset > log.segments[0].base_offset:
+                self._log_starts[name] = log.log_start_offset
+            else:
+                self._log_starts.pop(name, None)
+        checkpoints.write_offsets(self.path / RECOVERY_POINTS, self._recovery_points)
+        checkpoints.write_offsets(self.path / LOG_STARTS, self._log_starts)
+        checkpoints.write_offsets(self.path / HIGH_WATERMARKS, self._high_watermarks)
+
+    def close(self) -> None:
+        """Closes all logs, checkpoints, and leaves the mark of a clean stop. Twice is harmless.
+
+        When a log cannot be closed cleanly the mark is not left, the rest is closed, and the first error is raised.
+        """
+        if not self._open:
+            return
+        self._open = False
+        first: Exception | None = None
+        try:
+            try:
+                self.checkpoint()
+            except Exception as error:
+                first = error
+            for log in self._logs.values():
+                try:
+                    log.close()
+                except Exception as error:
+                    first = first or error
+            if first is None:
+                for name in self._logs:
+                    self._recovery_points[name] = self._logs[name].recovery_point
+                checkpoints.write_offsets(self.path / RECOVERY_POINTS, self._recovery_points)
+                checkpoints.write_clean_shutdown(self.path, -1)
+        finally:
+            if self._owns_flusher and self._flusher is not None:
+                self._flusher.close()
+            self._lock.release()
+        if first is not None:
+            raise first

@@ -1,0 +1,148 @@
+"""Iterating over a log: batches, records, Arrow record batches, and following its end.
+
+One mixin serves the writer's `Log` and the `LogReader` of another process: it needs `read`, `aborted_transactions` and
+the marks, and never holds more than one read's worth of bytes (`read_bytes`) besides what the caller keeps.
+
+Isolation names what may be seen: "high_watermark" or "read_uncommitted" (what is committed to the log),
+"read_committed" (of that, nothing of transactions that are still open or were aborted), "log_end" (everything that was
+appended; only the owner's `Log` can).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from kraft_native.batch import Batch, walk
+from kraft_native.buffer import Slice
+from kraft_native.columns import DEFAULT_COLUMNS, ColumnReader
+from kraft_native.errors import InvalidArgumentError
+from kraft_native.records import Record
+from kraft_native.records import records as records_in
+
+if TYPE_CHECKING:
+    import pyarrow
+
+READ_BYTES = 1 << 20
+ARROW_READ_BYTES = 4 << 20
+HIGH_WATERMARK = "high_watermark"
+READ_COMMITTED = "read_committed"
+READ_UNCOMMITTED = "read_uncommitted"
+LOG_END = "log_end"
+ISOLATIONS = (HIGH_WATERMARK, READ_UNCOMMITTED, READ_COMMITTED, LOG_END)
+
+Aborted = Sequence[tuple[int, int, int, int]]
+
+
+class Readable(Protocol):
+    """What the iterators need of a log."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def last_stable_offset(self) -> int: ...
+    def read(self, offset: int, max_bytes: int = ..., isolation: str = ...) -> Slice: ...
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int, int, int]]: ...
+
+
+def visible_end(log: Readable, isolation: str) -> int:
+    """The offset after the last one that `isolation` may see now."""
+    if isolation in (HIGH_WATERMARK, READ_UNCOMMITTED):
+        return log.high_watermark
+    if isolation == READ_COMMITTED:
+        return log.last_stable_offset
+    if isolation == LOG_END:
+        return log.log_end_offset
+    raise InvalidArgumentError(f"isolation: {isolation!r} is not one of {', '.join(ISOLATIONS)}")
+
+
+def is_aborted(batch: Batch, aborted: Aborted) -> bool:
+    """Whether the batch belongs to one of the aborted transactions (producer id, first offset, marker's offset, ...)."""
+    return batch.is_transactional and any(
+        producer_id == batch.producer_id and first <= batch.base_offset <= last
+        for producer_id, first, last, _ in aborted
+    )
+
+
+class Reading:
+    """The iterators. Each runs from `start` (default: the log start) to `end` (default: what is visible when it begins).
+
+    They raise what `read` raises, at the offset where it happens: `OffsetOutOfRangeError`, `CorruptLogError` (go on with
+    its `next_offset`). An iterator may be dropped at any time; what it yielded stays valid by itself.
+    """
+
+    def _slices(self: Readable, start: int | None, end: int | None, isolation: str,
+                read_bytes: int) -> Iterator[tuple[Slice, int, int]]:
+        """(bytes of whole batches, first wanted offset, end of what is wanted)."""
+        offset = self.log_start_offset if start is None else start
+        limit = visible_end(self, isolation)
+        if end is not None:
+            limit = min(limit, end)
+        while offset < limit:
+            piece = self.read(offset, read_bytes, isolation)
+            if not len(piece):
+                return
+            yield piece, offset, limit
+            offset = piece.next_offset
+
+    def batches(self: Readable, start: int | None = None, end: int | None = None, *, isolation: str = HIGH_WATERMARK,
+                read_bytes: int = READ_BYTES) -> Iterator[Batch]:
+        """Whole batches, as they are stored; the first may begin before `start`, the last end after `end`.
+
+        With `isolation="read_committed"` batches of aborted transactions are left out; markers are not.
+        """
+        for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
+            aborted = _aborted_in(self, offset, piece, isolation)
+            for batch in walk(piece, check_crc=False):
+                if batch.base_offset >= limit:
+                    return
+                if not is_aborted(batch, aborted):
+                    yield batch
+
+    def records(self: Readable, start: int | None = None, end: int | None = None, *, isolation: str = HIGH_WATERMARK,
+                control: bool = False, read_bytes: int = READ_BYTES) -> Iterator[Record]:
+        """Single records; those of control batches only with `control`. For bulk work `arrow` is much faster."""
+        for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
+            aborted = _aborted_in(self, offset, piece, isolation)
+            for source in _without_aborted(piece, aborted):
+                for record in records_in(source, check_crc=False, control=control):
+                    if record.offset >= limit:
+                        return
+                    if record.offset >= offset:
+                        yield record
+
+    def arrow(self: Readable, start: int | None = None, end: int | None = None, *, isolation: str = HIGH_WATERMARK,
+              columns: Sequence[str] = DEFAULT_COLUMNS,
+              read_bytes: int = ARROW_READ_BYTES) -> Iterator[pyarrow.RecordBatch]:
+        """Arrow record batches of about `read_bytes` of stored bytes (compressed ones become larger). Needs pyarrow.
+
+        `columns`: some of offset, timestamp, timestamp_type, leader_epoch, key, value, headers.
+        """
+        import pyarrow
+
+        reader = ColumnReader(columns, check_crc=False)
+        for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
+            aborted = _aborted_in(self, offset, piece, isolation)
+            position = 0
+            while position < len(piece):
+                found = reader.read(piece, position=position, start_offset=offset, end_offset=limit, aborted=aborted)
+                if len(found):
+                    yield pyarrow.record_batch(found)
+                if found.next_position == position:
+                    break
+                position = found.next_position
+
+
+def _aborted_in(log: Readable, offset: int, piece: Slice, isolation: str) -> Aborted:
+    return log.aborted_transactions(offset, piece.next_offset) if isolation == READ_COMMITTED else ()
+
+
+def _without_aborted(piece: Slice, aborted: Aborted) -> Iterable[Slice | Batch]:
+    """The whole piece when nothing in it was aborted, else its other batches one by one."""
+    if not aborted:
+        return (piece,)
+    return (batch for batch in walk(piece, check_crc=False) if not is_aborted(batch, aborted))
