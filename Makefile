@@ -38,7 +38,7 @@ test: build ## all tests, on two cores
 peer: build ## the tests against Apache Kafka's own classes (needs Java)
 	@$(PYTEST) -m peer tests/peer
 
-crash: build ## the crash kit in its long form
+crash: build ## the crash kit: crash states, failing calls, damaged bytes; about ten minutes on one core
 	@$(BIN)/python -m tests.crash
 
 fuzz: build ## parsers fed with seeded random damage, bounded

@@ -25,7 +25,7 @@ from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, DURABILITY_PER_APPEND
 from kraft_native.fileio cimport check, file_close, file_sync_dir
-from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
+from kraft_native.limits cimport INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 from kraft_native.segment cimport segment_create
 
 from kraft_native.checkpoints import LogState as LogStateFile
@@ -234,7 +234,6 @@ cdef class LogCore:
     cdef int flush_to(self, int64_t end_offset, int64_t timeout_ns) except -1:
         """Returns when all below `end_offset` is durable: 0; 1 when the time passed first."""
         cdef FlushHandle flush
-        cdef int result
         if self.durable_end() >= end_offset:
             return 0
         try:
