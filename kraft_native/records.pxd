@@ -69,9 +69,15 @@ cdef inline int record_next_copied(Span* s, RecordView* r) noexcept nogil:
     cdef Span span = s[0]
     cdef RecordView record
     cdef int result = record_next_any(&span, &record)
+    if result != 1:
+        # Never read; it tells the compiler that every field has a value.
+        r.timestamp_delta = r.headers_bytes = r.size = 0
+        r.offset_delta = r.key_bytes = r.value_bytes = r.header_count = 0
+        r.key = r.value = r.headers = NULL
+        return result
     r[0] = record
     s[0] = span
-    return result
+    return 1
 
 
 # Steps over one record. 1: filled; 0: no bytes left; -1: malformed (a field leaves the record, a length is negative
