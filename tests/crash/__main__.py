@@ -1,13 +1,13 @@
 """Runs the crash kit long: `python -m tests.crash --help`."""
 
 import argparse
+import itertools
 import sys
 import time
 from pathlib import Path
 
 from .failing import FaultReport, run_failing
 from .flips import DamageReport, DamageRun, read_state
-from .promises import Observed
 from .reference import FLAWS, ReferenceLog
 from .runner import Report, Runner, scratch_directory
 from .subject import DURABILITIES, Subject
@@ -21,13 +21,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flaw", choices=sorted(FLAWS), action="append", default=[])
     parser.add_argument("--durability", choices=DURABILITIES, action="append")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
-    parser.add_argument("--seeds", type=int, default=4, help="how many seeds per durability class")
+    parser.add_argument("--states", type=int, default=100_000, help="crash states in all; seeds go on until then")
+    parser.add_argument("--seeds", type=int, default=2, help="how many seeds for failing calls and damage")
     parser.add_argument("--steps", type=int, default=60, help="steps of a workload")
     parser.add_argument("--random", type=int, default=8, help="random states per crash point")
     parser.add_argument("--nested", type=int, default=20, help="crash the recovery of each n-th state too; 0: none")
-    parser.add_argument("--bound", type=int, default=1 << 40, help="states per workload at most")
-    parser.add_argument("--every", type=int, default=1, help="only each n-th crash point, failing call or byte")
-    parser.add_argument("--seconds", type=float, default=600.0, help="begin no new workload after so long")
+    parser.add_argument("--bound", type=int, default=4_000, help="states per workload at most")
+    parser.add_argument("--every", type=int, default=3, help="only each n-th crash point, failing call or byte")
+    parser.add_argument("--seconds", type=float, default=3_600.0, help="begin no new workload after so long")
     parser.add_argument("--show", type=int, default=10, help="broken promises to print")
     return parser.parse_args()
 
@@ -41,10 +42,10 @@ def subject_of(arguments: argparse.Namespace) -> Subject:
 
 def run_states(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:
     total = Report()
-    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+    for seed in itertools.count(arguments.seed):
+        if total.states >= arguments.states or time.monotonic() > deadline:
+            break
         for durability in arguments.durability or DURABILITIES:
-            if time.monotonic() > deadline:
-                break
             begun = time.monotonic()
             with scratch_directory() as top:
                 recording = record(subject, Path(top), durability, seed, arguments.steps)
@@ -98,7 +99,6 @@ def damage_run(subject: Subject, top: Path, seed: int, steps: int, *, clean: boo
     directory = top / "log"
     directory.mkdir()
     workload = Workload(subject, directory, "page-cache", seed, lambda _: None)
-    history = workload.history
     if clean:
         workload.run(steps)
         state = read_state(directory)
@@ -106,7 +106,7 @@ def damage_run(subject: Subject, top: Path, seed: int, steps: int, *, clean: boo
         workload.run_steps(steps)
         state = read_state(directory)
         workload.session.close()
-    return DamageRun(subject, state, Observed(history.starts[-1], history.ends[-1], history.content()))
+    return DamageRun(subject, state, workload.history, clean=clean)
 
 
 def finish(what: str, tried: int, broken: list[str], show: int) -> int:

@@ -230,7 +230,10 @@ class EngineLog:
                 "retention": 2, "reopen": 3, "checkpoint": 4, "epoch": 3, "roll": 3}
 
     def ignores(self, path: str) -> bool:
-        return Path(path).name in self.ignored_files()
+        return path.endswith(self.ignored_files())
+
+    def start_files(self) -> tuple[str, ...]:
+        return ("kraft-log-state",)
 
     def ignored_files(self) -> tuple[str, ...]:
         return ("kraft.live",)

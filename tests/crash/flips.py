@@ -1,8 +1,12 @@
 """Damage to a small log that nobody writes to: every byte flipped, every length cut, and what a reader is told.
 
 A flip is harmless when everything is served as it was; told when what is missing is reported and all else is served;
-everything else is a broken promise. The leader epoch of a batch lies outside its CRC: a served batch that differs only
-there is counted apart.
+everything else is a broken promise, but for three things, which are counted apart:
+
+- "epoch": the leader epoch of a batch lies outside its CRC; a served batch may differ there.
+- "torn end": the end of a log that was not closed cleanly looks the same whether torn or damaged; the last batch that
+  a flip hit, and whatever a cut took off, may be missing without a word.
+- "start forgotten": without its state file a log does not know that records at its front were deleted.
 """
 
 import shutil
@@ -14,11 +18,12 @@ from pathlib import Path
 from kraft_native.errors import KraftError
 from kraft_native.fileio import open_descriptors
 
-from .disk import Content, State
-from .promises import Batch, Observed
+from .disk import Content, State, trimmed
+from .promises import Batch, History, Observed
 from .runner import scratch_directory
 from .subject import Subject
 
+ZEROS_EVERY = 65_537
 EPOCH = slice(12, 16)       # of a batch: its leader epoch
 
 
@@ -42,21 +47,27 @@ def read_state(directory: Path) -> State:
     for path in directory.rglob("*"):
         if path.is_file():
             data = path.read_bytes()
-            files[str(path.relative_to(directory))] = Content(data, len(data))
+            files[str(path.relative_to(directory))] = trimmed(data, len(data))
     directories = (str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_dir())
     return State(files, frozenset(directories))
+
+
+def positions(content: Content) -> list[int]:
+    """Every byte, but few of the zeros that an open log has behind its end."""
+    end = min(content.size, len(content.data) + 100)
+    return [*range(end), *range(end, content.size, ZEROS_EVERY)]
 
 
 def flips(state: State, every: int) -> Iterator[tuple[str, str, State]]:
     """One bit of one byte, then all bits of it, for each byte of each file. (file, label, state)."""
     number = 0
     for path, content in sorted(state.files.items()):
-        for position in range(content.size):
+        for position in positions(content):
             for mask in (1 << (position % 8), 0xFF):
                 number += 1
                 if number % every:
                     continue
-                data = bytearray(content.data)
+                data = bytearray(content.data.ljust(position + 1, b"\0"))
                 data[position] ^= mask
                 changed = {**state.files, path: Content(bytes(data), content.size)}
                 yield path, f"{path} byte {position} xor {mask:#04x}", State(changed, state.directories)
@@ -66,7 +77,7 @@ def cuts(state: State, every: int) -> Iterator[tuple[str, str, State]]:
     """Each file cut to each shorter length, and removed."""
     number = 0
     for path, content in sorted(state.files.items()):
-        for size in range(content.size):
+        for size in positions(content):
             number += 1
             if number % every == 0:
                 changed = {**state.files, path: Content(content.data[:size], size)}
@@ -84,12 +95,13 @@ def kind_of(path: str) -> str:
 class DamageRun:
     """Opens each damaged copy of `state` and judges what it serves against `wanted`, what the whole log serves."""
 
-    def __init__(self, subject: Subject, state: State, wanted: Observed, durability: str = "page-cache"):
+    def __init__(self, subject: Subject, state: State, history: History, *, clean: bool):
         self.subject = subject
         self.state = state
-        self.wanted = wanted
-        self.durability = durability
-        self.by_base = {batch.base: batch for batch in wanted.batches}
+        self.clean = clean
+        self.wanted = Observed(history.starts[-1], history.ends[-1], history.content())
+        self.by_base = {life.batch.base: life.batch for life in history.alive}
+        self.newest = max((name for name in state.files if name.endswith(".log")), default="")
         self.report = DamageReport()
 
     def run(self, *, every: int = 1) -> DamageReport:
@@ -116,7 +128,7 @@ class DamageRun:
 
     def outcome(self, directory: Path, path: str, label: str) -> str:
         try:
-            session = self.subject.open(directory, self.durability)
+            session = self.subject.open(directory, "page-cache")
         except KraftError as error:
             self.report.broken.append(f"{label}: open is refused: {error}")
             return "refused"
@@ -130,7 +142,13 @@ class DamageRun:
         if wrong:
             self.report.broken.append(f"{label}: wrong bytes are served at offset {wrong[0].base}")
             return "wrong"
+        if seen.start < self.wanted.start:
+            if path not in self.subject.start_files():
+                self.report.broken.append(f"{label}: the log start went back to {seen.start}")
+            return "start forgotten"
         lost = self.lost(seen)
+        if lost and self.is_torn_end(path, label, lost):
+            return "torn end"
         if lost:
             untold = [batch for batch in lost if not told(seen, batch)]
             if untold:
@@ -153,6 +171,11 @@ class DamageRun:
         if wanted is None or batch.last != wanted.last or len(batch.data) != len(wanted.data):
             return False
         return without_epoch(batch) == without_epoch(wanted)
+
+    def is_torn_end(self, path: str, label: str, lost: list[Batch]) -> bool:
+        if self.clean or path != self.newest or lost != self.wanted.batches[-len(lost):]:
+            return False
+        return len(lost) == 1 or " xor " not in label
 
     def lost(self, seen: Observed) -> list[Batch]:
         served = {batch.base for batch in seen.batches}

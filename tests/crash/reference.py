@@ -283,5 +283,8 @@ class ReferenceLog:
     def ignores(self, path: str) -> bool:
         return False
 
+    def start_files(self) -> tuple[str, ...]:
+        return ("start",)
+
     def ignored_files(self) -> tuple[str, ...]:
         return ()

@@ -72,5 +72,8 @@ class Subject(Protocol):
     def ignores(self, path: str) -> bool:
         """Whether a file may have any content after a crash (a page shared by running processes)."""
 
+    def start_files(self) -> tuple[str, ...]:
+        """The files without which the log start is not known."""
+
     def ignored_files(self) -> tuple[str, ...]:
         """Their names: the kit puts noise there."""
