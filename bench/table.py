@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import time
 from collections.abc import Callable
@@ -37,6 +38,11 @@ class Row:
             return statistics.median(ours / limit for ours, limit in self.runs)
         return self.ours / self.limit if self.limit else None
 
+    def summary(self) -> str:
+        """The row in one line, for the time until the table is there."""
+        beside = "" if self.limit is None else f"; {self.limit_name}: {number(self.limit)}, ratio {self.ratio:.2f}"
+        return f"{self.name}: {number(self.ours)} {self.unit}{beside}"
+
     @property
     def met(self) -> bool | None:
         if self.target is None:
@@ -45,6 +51,29 @@ class Row:
         if value is None:
             return None
         return value >= self.target if self.better == "more" else value <= self.target
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a group of rows needs: a directory of its own, how much to do, how often, and which rows are wanted."""
+
+    home: Path
+    scale: float
+    turns: int
+    only: str = ""
+
+    def wants(self, name: str) -> bool:
+        return self.only in name
+
+    def count(self, full: int) -> int:
+        return max(1, int(full * self.scale))
+
+    def fresh(self, name: str) -> Path:
+        """A path in the run's directory where nothing stands."""
+        path = self.home / name
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+        return path
 
 
 def paired(name: str, unit: str, ours: Callable[[], float], limit: Callable[[], float], *, limit_name: str,
@@ -100,13 +129,13 @@ def save(rows: list[Row], path: Path, title: str) -> None:
     """Writes the rows as JSON and as a bar plot (SVG) of the ratios to the limits."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("svg")
-    from matplotlib import pyplot
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
 
     related = [row for row in rows if row.ratio is not None and row.better == "more"]
-    figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(related) + 1.2))
+    figure, axes = plt.subplots(figsize=(9, 0.4 * len(related) + 1.2))
     positions = range(len(related))
     axes.barh(positions, [row.ratio or 0.0 for row in related], color="#4878a8", height=0.6)
     for position, row in zip(positions, related, strict=True):
@@ -118,4 +147,4 @@ def save(rows: list[Row], path: Path, title: str) -> None:
     axes.set_title(title, fontsize=9, loc="left")
     figure.tight_layout()
     figure.savefig(path.with_suffix(".svg"))
-    pyplot.close(figure)
+    plt.close(figure)

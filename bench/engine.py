@@ -1,0 +1,59 @@
+"""The engine's figures beside the machine's own limits, measured in the same run.
+
+    python -m bench.engine [--quick] [--only TEXT] [--directory DIR]
+
+Prints a table and writes it as JSON and SVG to bench/out. Every row is the median of several turns in which the limit
+and the engine alternate, because shared machines change their speed from second to second; the ratio is the median of
+the ratios turn by turn. Most of the free memory is touched once first: a fresh virtual machine pays many times over
+for the first touch of a page, and without this the first rows would carry that cost for all.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from bench import rows_codec, rows_log, rows_lookup, rows_read
+from bench.machine import OUT, describe, touch_memory
+from bench.table import Bench, Row, save, show
+from kraft.cli.command import version_text
+
+GROUPS = (rows_log.rows, rows_read.rows, rows_lookup.rows, rows_codec.rows)
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="A tenth of the bytes and two turns: to see that everything runs.")
+@click.option("--only", default="", help="Only rows whose name contains this text.")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
+              help="Where the logs of the run are written; its disk is the one that is measured.")
+def main(quick: bool, only: str, directory: Path) -> None:
+    console = Console()
+    console.print(version_text(), highlight=False)
+    console.print(describe(), highlight=False)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not quick:
+        console.print(f"touched {touch_memory() / 2**30:.1f} GiB of memory once")
+    home = Path(tempfile.mkdtemp(prefix="engine-", dir=directory))
+    bench = Bench(home, 0.1 if quick else 1.0, 2 if quick else 5, only)
+    rows: list[Row] = []
+    try:
+        for group in GROUPS:
+            for row in group(bench):
+                rows.append(row)
+                console.print(f"  {row.summary()}", highlight=False)
+    finally:
+        shutil.rmtree(home)
+    show(rows, "The engine beside the machine")
+    save(rows, OUT / "engine", f"kraft engine on {describe()}")
+    missed = [row.name for row in rows if row.met is False]
+    console.print(f"targets met: {sum(row.met is True for row in rows)}, missed: {len(missed)}")
+    for name in missed:
+        console.print(f"  missed: {name}")
+
+
+if __name__ == "__main__":
+    main()

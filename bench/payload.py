@@ -1,0 +1,21 @@
+"""The batches that the benchmarks write: records of 100 bytes with contents of their own."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+from kraft_native.records import BatchBuilder
+
+START_MS = 1_700_000_000_000
+VALUE_BYTES = 100
+
+
+@functools.cache
+def batch_of(size: int, codec: str = "none", value_bytes: int = VALUE_BYTES) -> bytes:
+    """One batch of just under `size` bytes before compression."""
+    source = random.Random(size)
+    builder = BatchBuilder(codec)
+    while builder.size_in_bytes + value_bytes + 16 < size:
+        builder.append(source.randbytes(value_bytes), timestamp_ms=START_MS)
+    return builder.build()

@@ -1,0 +1,161 @@
+"""Writing: appends by size, one record at a time, group commit; opening, recovery, compaction."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections import deque
+from collections.abc import Iterator
+from itertools import repeat
+from pathlib import Path
+
+from bench.machine import HERE, OUT, limit
+from bench.payload import batch_of
+from bench.table import Bench, Row, absolute, paired, seconds
+from kraft import Log, LogConfig
+from kraft_native.log import Log as NativeLog
+
+GB = 1e9
+RECORD = bytes(100)
+IN_FLIGHT = 256
+GROUP_COMMIT_RECORD_BYTES = 1024
+NATIVE = HERE.parent / "kraft_native" / "_c"
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    for size, name, target in ((16 << 10, "16 KiB", 0.5), (1 << 20, "1 MiB", 0.75)):
+        if bench.wants(f"append {name} batches"):
+            yield append_batches(bench, size, name, target)
+    if bench.wants("append one record"):
+        yield from append_records(bench)
+    for blocks in ("append",):
+        if bench.wants("group commit"):
+            yield group_commit(bench, blocks)
+    if bench.wants("open a clean log"):
+        yield open_clean(bench)
+    if bench.wants("recovery scan"):
+        yield recovery(bench)
+
+
+def append_batches(bench: Bench, size: int, name: str, target: float) -> Row:
+    """Validated, checked, assigned and indexed batches, beside plain writes of as many bytes into a new file."""
+    batch = batch_of(size)
+    count = bench.count((1 << 30) // len(batch))
+
+    def ours() -> float:
+        with NativeLog(bench.fresh("log"), LogConfig(max_message_bytes=2 << 20)) as log:
+            taken = seconds(lambda: deque(map(log.append, repeat(batch, count)), maxlen=0))
+        shutil.rmtree(bench.home / "log")
+        return len(batch) * count / taken / GB
+
+    def plain() -> float:
+        path = bench.fresh("plain")
+        measured = limit("write", path, len(batch), len(batch) * count, "new")
+        path.unlink()
+        return measured["bytes_per_s"] / GB
+
+    return paired(f"append {name} batches of 100 B records, page cache", "GB/s", ours, plain,
+                  limit_name="pwrite, new file", target=target, repeats=bench.turns)
+
+
+def append_records(bench: Bench) -> Iterator[Row]:
+    count = bench.count(1_000_000)
+
+    def native() -> float:
+        with NativeLog(bench.fresh("log")) as log:
+            return count / seconds(lambda: deque(map(log.append_record, repeat(RECORD, count)), maxlen=0)) / 1e6
+
+    def through_python() -> float:
+        with Log(bench.fresh("log")) as log:
+            def loop() -> None:
+                for _ in range(count):
+                    log.append_record(RECORD, b"key")
+
+            return count / seconds(loop) / 1e6
+
+    def plain() -> float:
+        measured = limit("write", bench.fresh("plain"), 170, 170 * count, "new")
+        return measured["bytes_per_s"] / 170 / 1e6
+
+    name = "append one record of 100 B"
+    bound = plain()
+    yield absolute(f"{name}, native call", "M/s", native, target=1.0, repeats=bench.turns, limit=bound,
+                   limit_name="pwrite of 170 B in C")
+    yield absolute(f"{name} with a key, Python API in a for loop", "M/s", through_python, target=0.4,
+                   repeats=bench.turns, limit=bound, limit_name="pwrite of 170 B in C")
+
+
+def group_commit_program() -> Path:
+    program = OUT / "group_commit"
+    OUT.mkdir(exist_ok=True)
+    subprocess.run(["cc", "-O2", "-std=c11", f"-I{NATIVE}", "-o", program, HERE / "c" / "group_commit.c",
+                    NATIVE / "flusher.c", NATIVE / "fileio.c", "-lpthread"], check=True)
+    return program
+
+
+def group_commit(bench: Bench, blocks: str) -> Row:
+    """Durable records through the whole log, half a window per wait, beside the least C program that does as much."""
+    program = group_commit_program()
+    count = bench.count(40_000) // IN_FLIGHT * IN_FLIGHT
+    record = os.urandom(GROUP_COMMIT_RECORD_BYTES - 80)
+    half = IN_FLIGHT // 2
+
+    def ours() -> float:
+        with NativeLog(bench.fresh("log"), LogConfig(durability="group-commit", flush_interval_us=0)) as log:
+            def run() -> None:
+                for end in range(half, count + 1, half):
+                    deque(map(log.append_record, repeat(record, half)), maxlen=0)
+                    log.wait_durable(end - half)
+                log.wait_durable(count)
+
+            return count / seconds(run) / 1e3
+
+    def plain() -> float:
+        done = subprocess.run([program, "plain", blocks, bench.fresh("plain"), str(count),
+                               str(GROUP_COMMIT_RECORD_BYTES), str(IN_FLIGHT)], check=True, capture_output=True)
+        return float(json.loads(done.stdout)["records_per_s"]) / 1e3
+
+    return paired("group commit of 1 KiB records, 256 in flight", "k/s", ours, plain,
+                  limit_name="the same pattern in C", target=0.8, repeats=bench.turns)
+
+
+def open_clean(bench: Bench) -> Row:
+    count = bench.count(10_000)
+    path = bench.fresh("many")
+    batch = batch_of(1000)
+    with NativeLog(path, LogConfig(segment_bytes=1100)) as log:
+        deque(map(log.append, repeat(batch, count)), maxlen=0)
+    row = absolute(f"open a clean log of {count:,} segments", "s", lambda: seconds(lambda: NativeLog(path).close()),
+                   target=1.0, repeats=bench.turns, better="less")
+    shutil.rmtree(path)
+    return row
+
+
+def recovery(bench: Bench) -> Row:
+    """A log whose owner was killed before its first checkpoint: every batch is checked, every index is written anew."""
+    size = bench.count(1 << 30)
+    batch = batch_of(16 << 10)
+    path = bench.fresh("crashed")
+
+    def crash() -> None:
+        shutil.rmtree(path, ignore_errors=True)
+        child = os.fork()
+        if child == 0:
+            log = NativeLog(path, LogConfig(segment_bytes=256 << 20))
+            deque(map(log.append, repeat(batch, size // len(batch))), maxlen=0)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    def ours() -> float:
+        crash()
+        opened: list[NativeLog] = []
+        taken = seconds(lambda: opened.append(NativeLog(path, LogConfig(segment_bytes=256 << 20))))
+        assert opened[0].log_end_offset > 0
+        opened[0].close()
+        return size / taken / GB
+
+    row = absolute("recovery scan after a crash, from page cache", "GB/s", ours, target=2.0, repeats=bench.turns)
+    shutil.rmtree(path)
+    return row
