@@ -17,12 +17,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench import rows_codec, rows_log, rows_lookup, rows_read
+from bench import rows_codec, rows_log, rows_lookup, rows_machine, rows_read
 from bench.machine import OUT, describe, touch_memory
 from bench.table import Bench, Row, save, show
 from kraft.cli.command import version_text
 
-GROUPS = (rows_log.rows, rows_read.rows, rows_lookup.rows, rows_codec.rows)
+GROUPS = (rows_machine.rows, rows_log.rows, rows_read.rows, rows_lookup.rows, rows_codec.rows)
 
 
 @click.command()
@@ -31,7 +31,7 @@ GROUPS = (rows_log.rows, rows_read.rows, rows_lookup.rows, rows_codec.rows)
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
               help="Where the logs of the run are written; its disk is the one that is measured.")
 def main(quick: bool, only: str, directory: Path) -> None:
-    console = Console()
+    console = Console(width=150)
     console.print(version_text(), highlight=False)
     console.print(describe(), highlight=False)
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,52 @@
+"""The machine itself: memory copy, checksum kernel, page cache, direct I/O, flush. Nothing of the engine but its CRC."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import repeat
+
+from bench.machine import limit
+from bench.table import Bench, Row, absolute, seconds
+from kraft_native import crc
+
+GB = 1e9
+SIZES = ((4 << 10, "4 KiB"), (16 << 10, "16 KiB"), (1 << 20, "1 MiB"))
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    if not bench.wants("machine"):
+        return
+    for size, name in SIZES[1:]:
+        yield absolute(f"machine: memcpy, {name}", "GB/s",
+                       lambda size=size: limit("memcpy", size, 0.2)["bytes_per_s"] / GB, repeats=bench.turns)
+        yield absolute(f"machine: CRC kernel {crc.kernel_name()}, {name}", "GB/s",
+                       lambda size=size: kernel(bytes(size)), repeats=bench.turns)
+    total = bench.count(1 << 30)
+    for size, name in SIZES:
+        for how, words in (("new", "new file"), ("over", "recycled file")):
+            yield absolute(f"machine: write {name} blocks to page cache, {words}", "GB/s",
+                           lambda size=size, how=how: write(bench, size, total, how), repeats=bench.turns)
+    path = bench.fresh("direct")
+    yield absolute("machine: direct I/O, 1 MiB blocks, preallocated", "GB/s",
+                   lambda: limit("direct", path, 1 << 20, total)["bytes_per_s"] / GB, repeats=bench.turns)
+    path.unlink()
+    for how, words in (("append", "appended"), ("over", "written before")):
+        path = bench.fresh("sync")
+        yield absolute(f"machine: 4 KiB + fdatasync, {words}, median", "us",
+                       lambda path=path, how=how: limit("sync", path, 4096, bench.count(1000), how)["p50_us"],
+                       repeats=bench.turns, better="less")
+
+
+def kernel(block: bytes) -> float:
+    times = (64 << 20) // len(block)
+    return len(block) * times / seconds(lambda: deque(map(crc.checksum, repeat(block, times)), maxlen=0)) / GB
+
+
+def write(bench: Bench, size: int, total: int, how: str) -> float:
+    path = bench.home / "write"
+    if how == "new":
+        path.unlink(missing_ok=True)
+    elif not path.exists():
+        limit("write", path, 1 << 20, total, "new")
+    return limit("write", path, size, total, how)["bytes_per_s"] / GB
