@@ -8,6 +8,8 @@ was acknowledged; `floors` are the promises of durability given until then.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kraft_native.records import records
+
 NEVER = 1 << 62
 
 
@@ -45,6 +47,7 @@ class Life:
     batch: Batch
     born: int
     died: int = NEVER
+    rewritten: bool = False     # made by a compaction, not appended
 
 
 @dataclass(slots=True)
@@ -90,6 +93,7 @@ class History:
         self.alive: list[Life] = []
         self.by_data: dict[bytes, Life] = {}
         self.restarts: set[int] = set()
+        self.compacts = False
 
     @property
     def version(self) -> int:
@@ -127,12 +131,29 @@ class History:
         self.restarts.add(version)
         return self.step(offset, offset)
 
+    def compact(self, content: list[Batch]) -> int:
+        """`content` is what a compaction made of the log. What it replaced may be served again after a crash."""
+        version = self.step(self.starts[-1], self.ends[-1])
+        self.compacts = True
+        was = {offset: record for life in self.alive for offset, record in records_of(life.batch)}
+        self.alive = []
+        for batch in content:
+            if any(was.get(offset) != record for offset, record in records_of(batch)):
+                raise AssertionError(f"the compaction changed a record of batch {batch.base}")
+            life = self.by_data.setdefault(batch.data, Life(batch, version, rewritten=True))
+            self.alive.append(life)
+        return version
+
     def move_start(self, start: int) -> int:
         return self.step(start, self.ends[-1])
 
     def content(self) -> list[Batch]:
         """What the newest version serves."""
         return [life.batch for life in self.alive if life.batch.last >= self.starts[-1]]
+
+
+def records_of(batch: Batch) -> list[tuple[int, tuple[bytes | None, bytes | None]]]:
+    return [(record.offset, (record.key, record.value)) for record in records(batch.data)]
 
 
 def judge(history: History, progress: Progress, seen: Observed, *, killed: bool) -> list[str]:
@@ -143,8 +164,8 @@ def judge(history: History, progress: Progress, seen: Observed, *, killed: bool)
     return [
         *judge_bounds(history, seen, oldest, newest, killed),
         *judge_served(history, seen, oldest, newest),
-        *judge_order(seen),
-        *judge_floors(history, seen, floors, newest),
+        *judge_order(seen, gaps_allowed=history.compacts),
+        *(judge_latest if history.compacts else judge_floors)(history, seen, floors, newest),
     ]
 
 
@@ -179,15 +200,15 @@ def judge_served(history: History, seen: Observed, oldest: int, newest: int) -> 
     return broken
 
 
-def judge_order(seen: Observed) -> list[str]:
-    """Offsets rise, and what is missing between them is told."""
+def judge_order(seen: Observed, *, gaps_allowed: bool) -> list[str]:
+    """Offsets rise, and what is missing between them is told, unless a compaction may have taken it."""
     broken = []
     at = seen.start
     reported = {gap.first: gap.next for gap in seen.gaps}
     for batch in [*seen.batches, Batch(seen.end, seen.end, b"")]:
         while at < batch.base and at in reported and reported[at] > at:
             at = reported[at]
-        if at < batch.base:
+        if at < batch.base and not gaps_allowed:
             broken.append(f"offsets {at} to {batch.base - 1} are missing without a word")
         elif at > batch.base and not (batch.base < seen.start <= batch.last and at == seen.start):
             broken.append(f"batch {batch.base} after offset {at}")
@@ -207,4 +228,24 @@ def judge_floors(history: History, seen: Observed, floors: tuple[Floor, ...], ne
             if batch.data not in served:
                 broken.append(f"promised batch {batch.base}..{batch.last} is not served "
                               f"(version {floor.version}, end {floor.end})")
+    return broken
+
+
+def judge_latest(history: History, seen: Observed, floors: tuple[Floor, ...], newest: int) -> list[str]:
+    """Of a compacted log: the latest record of every key, among those promised, is there or a later one is."""
+    served: dict[bytes | None, tuple[int, bytes | None]] = {}
+    for batch in seen.batches:
+        for offset, (key, value) in records_of(batch):
+            served[key] = (offset, value)
+    broken = []
+    for floor in floors:
+        start = max(history.starts[floor.version:newest + 1])
+        latest: dict[bytes | None, tuple[int, bytes | None]] = {}
+        for life in history.lives:
+            if life.born <= floor.version and start <= life.batch.base and life.batch.last < floor.end:
+                latest.update({key: (offset, value) for offset, (key, value) in records_of(life.batch)})
+        for key, (offset, value) in latest.items():
+            found = served.get(key, (-1, None))
+            if found[0] < offset or (found[0] == offset and found[1] != value):
+                broken.append(f"the latest record of {key!r}, at offset {offset}, is not served")
     return broken

@@ -267,6 +267,8 @@ class ReferenceSession:
 
 
 class ReferenceLog:
+    transactions = True
+
     def __init__(self, *flaws: str):
         unknown = set(flaws) - set(FLAWS)
         if unknown:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from .promises import Observed
+from .promises import Batch, Observed
 
 DURABILITIES = ("page-cache", "group-commit", "per-append")
 
@@ -44,6 +44,9 @@ class Session(Protocol):
     def apply_retention(self) -> int:
         """Drops whole segments from the front; gives the new start. Durable when it returns."""
 
+    def compact(self) -> list[Batch]:
+        """Compacts what is sealed; gives all that is served afterwards."""
+
     def roll(self) -> None:
         """Begins a new segment."""
 
@@ -62,6 +65,7 @@ class Session(Protocol):
 
 class Subject(Protocol):
     name: str
+    transactions: bool      # whether workloads write transactions
 
     def open(self, directory: Path, durability: str) -> Session:
         """Opens the log in an existing directory."""

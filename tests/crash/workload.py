@@ -25,8 +25,9 @@ class BatchSource:
     base plus the record count less one.
     """
 
-    def __init__(self, random: Random):
+    def __init__(self, random: Random, *, transactions: bool = True):
         self.random = random
+        self.transactions = transactions
         self.number = 0
         self.generation = 0
         self.sequences = {0: 0, 1: 0}
@@ -83,7 +84,7 @@ class BatchSource:
             return self.marker()
         if draw < 0.5:
             return self.plain()
-        return self.idempotent() if draw < 0.75 else self.transactional()
+        return self.idempotent() if draw < 0.75 or not self.transactions else self.transactional()
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ class Workload:
         self.directory = directory
         self.durability = durability
         self.random = Random(f"{subject.name} {durability} {seed}")
-        self.source = BatchSource(self.random)
+        self.source = BatchSource(self.random, transactions=subject.transactions)
         self.history = History()
         self.mark = mark
         self.session: Session = subject.open(directory, durability)
@@ -193,6 +194,15 @@ class Workload:
         """How much goes is the log's decision: where it failed, anything up to the end may have gone."""
         self.attempt(self.session.apply_retention,
                      lambda got: self.history.move_start(self.history.ends[-1] if got is None else got), durable_end=0)
+
+    def do_compact(self) -> None:
+        """Not for failing calls: what a compaction makes is known only from the log that it made."""
+        def note(content: list[Batch] | None) -> None:
+            if content is None:
+                raise AssertionError("a compaction failed; its output is not known")
+            self.history.compact(content)
+
+        self.attempt(self.session.compact, note, durable_end=0)
 
     def do_epoch(self) -> None:
         self.session.begin_epoch()
