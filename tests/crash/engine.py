@@ -41,9 +41,9 @@ class Header:
 class EngineSession:
     def __init__(self, directory: Path, durability: str, policy: str):
         self.log = Log(directory, LogConfig(
-            cleanup_policy=policy, durability=durability, segment_bytes=SEGMENT_BYTES, index_interval_bytes=INDEX_INTERVAL_BYTES,
-            retention_bytes=RETENTION_BYTES, retention_ms=-1, segment_ms=1 << 60, producer_id_expiration_ms=1 << 60,
-            flush_interval_us=0,
+            cleanup_policy=policy, durability=durability, segment_bytes=SEGMENT_BYTES,
+            index_interval_bytes=INDEX_INTERVAL_BYTES, retention_bytes=RETENTION_BYTES, retention_ms=-1,
+            segment_ms=1 << 60, producer_id_expiration_ms=1 << 60, flush_interval_us=0,
         ))
         self.durability = durability
         self.policy = policy
