@@ -241,7 +241,7 @@ cdef class Appender:
             active.write(pieces, piece_count, bytes_count)
             for i in range(first, end):
                 active.count_batch(&self.pending[i].prepared.h)
-                apply_batch(core.producers, active, &self.pending[i].prepared.h, &self.pending[i].mark, False)
+                apply_batch(core.producers, active, &self.pending[i].prepared.h, &self.pending[i].mark)
         except BaseException as error:
             core.fail(error)
         core.log_end = last_offset + 1

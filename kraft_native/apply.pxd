@@ -3,7 +3,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kraft_native.batch cimport BatchHeader
-from kraft_native.epochs cimport LeaderEpochCache
 from kraft_native.producers cimport ProducerStates
 from kraft_native.segment cimport Segment
 
@@ -16,12 +15,10 @@ cdef struct ControlMark:
 # Reads it from a whole batch in memory. CorruptRecordError when the record cannot be understood.
 cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* mark) except -1
 
-# Takes a written batch over into the producers' state; an abort also goes to the segment's transaction index, unless
-# `indexed` says that it is there already.
-cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h, const ControlMark* mark,
-                     bint indexed) except -1
+# Takes a written batch over into the producers' state; an abort also goes to the transaction index of `segment`, unless
+# that is None.
+cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h, const ControlMark* mark) except -1
 
-# Walks the sound batches of `segment` whose last offset is >= `from_offset`, and applies each to the producers and,
-# when not None, the epochs. Returns the offset after the last one (at least `from_offset`).
-cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates producers,
-                            LeaderEpochCache epochs) except? -1
+# Walks the sound batches of `segment` whose last offset is >= `from_offset`, and applies each to the producers. Returns
+# the offset after the last one (at least `from_offset`). The transaction index is left as it is.
+cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates producers) except? -1

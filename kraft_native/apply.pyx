@@ -9,7 +9,6 @@ from libc.stdint cimport int64_t, uint8_t
 
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_is_control, batch_last_offset
 from kraft_native.control cimport control_parse
-from kraft_native.epochs cimport LeaderEpochCache
 from kraft_native.producers cimport TXN_ABORTED, ProducerStates
 from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
 from kraft_native.producer_entry cimport AbortedTxn
@@ -25,28 +24,25 @@ cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* m
     return 0
 
 
-cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h, const ControlMark* mark,
-                     bint indexed) except -1:
+cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h,
+                     const ControlMark* mark) except -1:
     cdef AbortedTxn aborted
     if h.producer_id >= 0 and producers.update(h, mark.kind, mark.coordinator_epoch, &aborted) == TXN_ABORTED:
-        if not indexed:
+        if segment is not None:
             segment.txn_index.append(&aborted)
     producers.advance(batch_last_offset(h) + 1)
     return 0
 
 
-cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates producers,
-                            LeaderEpochCache epochs) except? -1:
+cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates producers) except? -1:
     cdef BatchHeader h
     cdef ControlMark mark
     cdef StepResult found
-    cdef int64_t expected = segment.base_offset, indexed_to = -1
+    cdef int64_t expected = segment.base_offset
     cdef int64_t position = segment.locate(from_offset, &h, True)
     cdef tuple damaged
     if position < 0:
         return from_offset
-    for entry in segment.txn_index:
-        indexed_to = max(indexed_to, <int64_t>entry[2])
     while True:
         found = segment.step(position, expected, &h)
         if found == STEP_END:
@@ -59,8 +55,6 @@ cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates
         mark.kind = mark.coordinator_epoch = -1
         if batch_is_control(&h):
             read_control(segment.data + position, &h, &mark)
-        if epochs is not None and h.leader_epoch > epochs.latest():
-            epochs.assign(h.leader_epoch, h.base_offset)
-        apply_batch(producers, segment, &h, &mark, h.base_offset <= indexed_to)
+        apply_batch(producers, None, &h, &mark)
         expected = batch_last_offset(&h) + 1
         position += batch_bytes(&h)

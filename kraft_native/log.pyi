@@ -11,6 +11,7 @@ from kraft_native.config import LogConfig
 from kraft_native.epochs import LeaderEpochCache
 from kraft_native.flusher import Flusher
 from kraft_native.producers import ProducerStates
+from kraft_native.recovery import RecoveryReport
 from kraft_native.segment import Segment
 
 class Log:
@@ -27,7 +28,7 @@ class Log:
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
     @property
-    def notes(self) -> list[tuple[bytes, str]]: ...
+    def recovery(self) -> RecoveryReport: ...
     @property
     def closed(self) -> bool: ...
     @property

@@ -32,6 +32,7 @@ from kraft_native.records cimport encode_headers
 from kraft_native.recovery cimport LoadedLog, load_log
 from kraft_native.segment cimport Segment
 from kraft_native.trim cimport apply_retention, delete_records, truncate_fully, truncate_to
+from kraft_native.txncheck cimport TxnChecker
 from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR, ORIGIN_RAFT_LEADER, AppendOrigin
 
 from kraft_native.cleaner import CleanerStats
@@ -96,13 +97,14 @@ cdef class Log:
         core.active = loaded.segments[len(loaded.segments) - 1]
         core.epochs = loaded.epochs
         core.producers = loaded.producers
+        core.txn_checker = TxnChecker(core.directory)
         core.log_start = loaded.log_start
         core.log_end = loaded.log_end
         core.recovery_point = core.flushed_end = loaded.recovery_point
         core.mark = max(loaded.high_watermark, loaded.log_start)
         if core.config.high_watermark_auto:
             core.mark = core.log_end
-        self.notes = loaded.notes
+        self.recovery = loaded.report
         self.core = core
         core.clean = loaded.clean
         self.begin(flusher)

@@ -11,6 +11,7 @@ from kraft_native.flusher cimport FlushHandle, Flusher
 from kraft_native.live cimport LivePage
 from kraft_native.producers cimport ProducerStates
 from kraft_native.segment cimport Segment
+from kraft_native.txncheck cimport TxnChecker
 
 cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
@@ -30,6 +31,7 @@ cdef class LogCore:
     cdef Segment active
     cdef LeaderEpochCache epochs
     cdef ProducerStates producers
+    cdef TxnChecker txn_checker
     cdef Scratch scratch               # decompressed records, one use at a time
     cdef int64_t log_start
     cdef int64_t log_end

@@ -26,6 +26,7 @@ from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, DURABILITY_PER_APPEND
 from kraft_native.fileio cimport check, file_close, file_sync_dir
 from kraft_native.limits cimport INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
+from kraft_native.marks cimport drop_kafka_mark
 from kraft_native.segment cimport segment_create
 
 from kraft_native.checkpoints import LogState as LogStateFile
@@ -81,6 +82,7 @@ cdef class LogCore:
             # Before the first change, so that a crash leaves a log that says so (KAFKA-10471).
             try:
                 self.write_marks(self.recovery_point, self.log_start, False)
+                drop_kafka_mark(self.directory)
             except StorageError as error:
                 self.fail(error)
         return 0
@@ -285,13 +287,16 @@ cdef class LogCore:
     # --- the state file, and the end --------------------------------------------------------------------------------
 
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
-        # The active segment is always checked. When it is sealed, a recovery point inside it would exempt it, though
-        # nothing has made its indexes durable since.
+        # What is durable is noted as `durable_end`. The recovery point stays below the active segment, which is always
+        # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable since.
+        cdef int64_t durable_end = recovery_point
         if not clean:
             recovery_point = min(recovery_point, self.active.base_offset)
         write_log_state(self.directory, LogStateFile(
             log_start, recovery_point, self.log_end if clean else -1, clean,
-            {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty)}))
+            {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty),
+             "durable_end": str(durable_end), "active_base": str(self.active.base_offset),
+             "active_size": str(self.active.size)}))
         self.recovery_point = recovery_point
         self.clean = clean
         return 0

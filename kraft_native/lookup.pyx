@@ -16,8 +16,9 @@ from kraft_native.limits cimport NO_TIMESTAMP
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.segment cimport STEP_BATCH, STEP_END, StepResult
 from kraft_native.span cimport Span
+from kraft_native.txncheck cimport has_transactions
 
-from kraft_native.errors import CorruptLogError, CorruptRecordError, OffsetOutOfRangeError
+from kraft_native.errors import CorruptFileError, CorruptLogError, CorruptRecordError, OffsetOutOfRangeError
 
 
 cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation):
@@ -53,9 +54,26 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
 
 cdef list aborted_between(LogCore core, int64_t start_offset, int64_t end_offset):
     cdef list found = []
-    cdef Py_ssize_t slot
-    for slot in range(core.slot_of(start_offset), len(core.segments)):
-        if (<Segment>core.segments[slot]).txn_index.collect(start_offset, end_offset, found):
+    cdef Py_ssize_t first = core.slot_of(start_offset), slot
+    cdef int transactional = -1        # not known yet
+    cdef bint done
+    cdef Segment segment
+    for slot in range(first, len(core.segments)):
+        segment = core.segments[slot]
+        if not segment.txn_checked:
+            if transactional < 0:
+                transactional = has_transactions(core.segments, first, start_offset, end_offset)
+            if transactional:
+                core.txn_checker.require(core.segments, slot, core.log_end)
+        try:
+            done = segment.txn_index.collect(start_offset, end_offset, found)
+        except CorruptFileError:
+            core.txn_checker.require(core.segments, slot, core.log_end)
+            done = segment.txn_index.collect(start_offset, end_offset, found)
+        if done:
+            break
+        # Every transaction with records below `end_offset` has ended within this segment.
+        if segment.next_base >= end_offset and not -1 < segment.unstable_after < end_offset and segment.txn_checked:
             break
     return found
 
@@ -96,20 +114,23 @@ cdef tuple find_in_segment(LogCore core, Segment segment, int64_t target, int64_
     """Looks on past damage: a time that can only be answered from damaged batches is answered by the next sound one."""
     cdef BatchHeader h
     cdef StepResult found
-    cdef int64_t position, offset = -1, timestamp = -1
-    segment.load_indexes()
-    position = segment.index_start(max(segment.time_index.lookup(target), start_offset))
+    cdef int64_t position, expected = segment.base_offset, offset = -1, timestamp = -1
+    cdef tuple damaged
+    position = segment.index_start(max(segment.time_start(target), start_offset))
     while True:
-        found = segment.step(position, segment.base_offset, &h)
+        found = segment.step(position, expected, &h)
         if found == STEP_END:
             return None
         if found != STEP_BATCH:
-            position = segment.damage_at(position)[1]
+            damaged = segment.damage_at(position)
+            position = damaged[1]
+            expected = max(expected, <int64_t>damaged[3])
             continue
         if h.max_timestamp >= target and batch_last_offset(&h) >= start_offset:
             if find_in_batch(core, segment, position, &h, target, start_offset, &offset, &timestamp):
                 return offset, timestamp, h.leader_epoch
         position += batch_bytes(&h)
+        expected = batch_last_offset(&h) + 1
 
 
 cdef bint find_in_batch(LogCore core, Segment segment, int64_t position, const BatchHeader* h, int64_t target,

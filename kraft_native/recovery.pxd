@@ -4,24 +4,65 @@ from libc.stdint cimport int64_t
 
 from kraft_native.config cimport LogConfig
 from kraft_native.epochs cimport LeaderEpochCache
+from kraft_native.marks cimport LogMarks
 from kraft_native.producers cimport ProducerStates
 from kraft_native.segment cimport Segment
 
 
+cdef class RecoveryReport:
+    """What opening a log found and did. `recovery.pyi` describes the fields."""
+    cdef readonly str directory
+    cdef readonly str marks_from
+    cdef readonly bint clean
+    cdef readonly int64_t log_start_offset
+    cdef readonly int64_t log_end_offset
+    cdef readonly int64_t recovery_point
+    cdef readonly int64_t segments
+    cdef readonly int64_t segments_scanned
+    cdef readonly int64_t bytes_scanned
+    cdef readonly int64_t cut_bytes
+    cdef readonly double elapsed_ms
+    cdef readonly list cut
+    cdef readonly list damage
+    cdef readonly list lost_ranges
+    cdef readonly list rebuilt
+    cdef readonly list ignored
+    cdef readonly list removed
+
+
 cdef class LoadedLog:
     """What `load_log` found; `Log` takes it over. The last segment is the active one and may be written at its end."""
+    cdef bytes directory
+    cdef LogConfig config
+    cdef LogMarks marks
     cdef list segments                 # of Segment, ascending; never empty
     cdef LeaderEpochCache epochs
     cdef ProducerStates producers      # at log_end
     cdef int64_t log_start
     cdef int64_t log_end
     cdef int64_t recovery_point        # all below it is known to be durable
-    cdef int64_t checked_from          # base offset of the first segment that was checked; INT64_MAX: none was
     cdef int64_t high_watermark        # as last recorded, -1: not known
-    cdef readonly bint clean           # the log was closed cleanly; nothing was scanned
-    cdef readonly list notes           # (path, what was found and done), for people
+    cdef bint clean                    # the log was closed cleanly, and nothing was changed by opening it
+    cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
+    cdef readonly RecoveryReport report
+
+    cdef int load_segments(self) except -1
+    cdef int add_segment(self, int64_t base_offset) except -1
+    cdef bint tail_fits(self) except -1
+    cdef int scan(self) except -1
+    cdef int settle_end(self, int64_t valid_end) except -1
+    cdef int note_losses(self, int64_t valid_end) except -1
+    cdef int64_t note_damage(self, Segment segment, tuple damaged) except -1
+    cdef int lose(self, int64_t offset, int64_t next_offset) except -1
+    cdef int load_epochs(self) except -1
+    cdef str epochs_path(self)
+    cdef int load_producers(self) except -1
+    cdef bint load_snapshot(self, int64_t offset) except -1
+    cdef bytes snapshot_after_loss(self, str path)
+    cdef int check_txn_indexes(self) except -1
+    cdef int keep(self) except -1
 
 
-# Loads the log of `directory`, which exists and is locked by the caller. `log_start` and `recovery_point` (-1: not
-# given) come from Kafka's checkpoints in the parent directory, where there are such; `clean` likewise is Kafka's mark.
+# Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as
+# for `read_marks`.
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean)

@@ -1,139 +1,464 @@
-"""Opening the files of a log.
+"""Opening the files of a log after anything happened to them (docs/internals/recovery.md).
 
-After a clean stop nothing is scanned: sealed segments are known by name and size only, and of the active one the
-batches after its last index entry are walked. After a crash the segments from the recovery point on are checked batch
-by batch, their indexes are rebuilt, and the torn end of the last one is cut off.
+After a clean stop nothing is scanned: sealed segments are known by name and size, and of the active one the batches
+after its last index entry are walked. If they end where the stop said that the log ends, that is all.
+
+Else the segment that holds the recovery point and all after it are checked batch by batch, and what follows from their
+batches is rebuilt. Then, for what is not sound:
+
+- Behind the last sound batch, and nothing that was durable is missing: a torn end. It is cut off.
+- Behind the last sound batch, but the log once reached further, durably: a loss. Nothing is cut, and the log does not
+  end earlier than it did: the offsets that are gone stay gone, or they would be given to other records.
+- Before a sound batch: damage in the interior. The bytes stay, reading there raises, reading goes on behind it.
+
+A segment that keeps damage is not appended to any more; a new one begins. What was found is in `RecoveryReport`.
 """
 
 import os
+import time
+from typing import NamedTuple
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.apply cimport replay_segment
+from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset
 from kraft_native.fileio cimport check, file_sync_dir
+from kraft_native.leftovers cimport tidy_directory
 from kraft_native.logcore cimport clock_ms
-from kraft_native.segment cimport segment_create, segment_load
+from kraft_native.marks cimport drop_kafka_mark, read_marks
+from kraft_native.segment cimport STEP_BATCH, STEP_END, StepResult, segment_create, segment_load
+from kraft_native.txncheck cimport TxnChecker
 
-from kraft_native.checkpoints import read_log_state
-from kraft_native.errors import CorruptFileError
-from kraft_native.fileio import unlink
+from kraft_native.checkpoints import LogState, write_log_state
+from kraft_native.errors import CorruptFileError, StorageError
+from kraft_native.fileio import read_file, unlink, write_atomic
+from kraft_native.producer_snapshots import read_snapshot, snapshot_path
 
-# What an interrupted deletion or replacement leaves; none of it is part of the log.
-LEFTOVERS: tuple[bytes, ...] = (b".deleted", b".cut", b".tmp")
+
+class CutTail(NamedTuple):
+    """A torn end that was cut off."""
+
+    path: str
+    position: int
+    size_bytes: int
+    what: str
+
+
+class Damage(NamedTuple):
+    """Bytes [position, end_position) of a segment that are kept but never served: offsets [offset, next_offset)."""
+
+    path: str
+    position: int
+    end_position: int
+    offset: int
+    next_offset: int
+    what: str
+
+
+class LostRange(NamedTuple):
+    """Offsets [offset, next_offset) that the log had and that no sound batch holds any longer."""
+
+    offset: int
+    next_offset: int
+
+
+class Ignored(NamedTuple):
+    """A file that could not be used, and why. What it held was rebuilt."""
+
+    path: str
+    what: str
+
+
+@cython.final
+cdef class RecoveryReport:
+    def __cinit__(self):
+        self.cut = []
+        self.damage = []
+        self.lost_ranges = []
+        self.rebuilt = []
+        self.ignored = []
+        self.removed = []
+
+    @property
+    def intact(self) -> bool:
+        """Whether all records that the log is known to have had are there. A cut end is not known to have been more."""
+        return not self.damage and not self.lost_ranges
+
+    def __repr__(self) -> str:
+        return f"<RecoveryReport {self}>"
+
+    def __str__(self) -> str:
+        cdef list parts = [f"{self.directory}: offsets {self.log_start_offset} to {self.log_end_offset}"]
+        if self.clean:
+            parts.append("closed cleanly")
+        else:
+            parts.append(f"{self.segments_scanned} of {self.segments} segments checked, from offset "
+                         f"{self.recovery_point} on")
+        if self.cut_bytes:
+            parts.append(f"{self.cut_bytes} bytes of a torn end cut off")
+        for damage in self.damage:
+            parts.append(f"damage in {damage.path} at {damage.position}: {damage.what}")
+        for lost in self.lost_ranges:
+            parts.append(f"offsets {lost.offset} to {lost.next_offset - 1} are lost")
+        for ignored in self.ignored:
+            parts.append(f"{ignored.path}: {ignored.what}")
+        return "; ".join(parts)
 
 
 @cython.final
 cdef class LoadedLog:
     def __cinit__(self):
         self.segments = []
-        self.notes = []
-        self.high_watermark = -1
+        self.report = RecoveryReport()
+
+    # --- segments ---------------------------------------------------------------------------------------------------
+
+    cdef int load_segments(self) except -1:
+        """The segments by name and size. None is opened."""
+        cdef list found = tidy_directory(self.directory, self.report.removed)
+        cdef Py_ssize_t i
+        cdef int64_t base_offset, size, next_base
+        cdef LogConfig config = self.config
+        for i in range(len(found)):
+            base_offset, size = found[i]
+            next_base = found[i + 1][0] if i + 1 < len(found) else -1
+            self.segments.append(segment_load(self.directory, base_offset, size, next_base >= 0, next_base,
+                                              config.index_interval_bytes, config.segment_index_bytes))
+        if not self.segments:
+            self.add_segment(max(self.marks.log_start, 0))
+        return 0
+
+    cdef int add_segment(self, int64_t base_offset) except -1:
+        self.segments.append(segment_create(self.directory, base_offset, self.config.index_interval_bytes,
+                                            self.config.segment_index_bytes))
+        check(file_sync_dir(self.directory), self.directory)
+        return 0
+
+    cdef bint tail_fits(self) except -1:
+        """Whether the files are what the mark of a clean stop says."""
+        cdef Segment active = self.segments[len(self.segments) - 1]
+        cdef LogMarks marks = self.marks
+        if not marks.clean:
+            return False
+        if marks.active_base >= 0 and (active.base_offset != marks.active_base or active.size != marks.active_size):
+            return False
+        active.known_end = marks.log_end
+        self.log_end = active.end_offset()
+        if active.indexes_rebuilt:
+            self.report.rebuilt.append(os.fsdecode(active.offset_index.path))
+        if active.damage or (marks.log_end >= 0 and self.log_end != marks.log_end):
+            return False
+        self.log_end = max(self.log_end, marks.log_start)
+        return True
+
+    # --- after a crash ----------------------------------------------------------------------------------------------
+
+    cdef int scan(self) except -1:
+        """Checks the segments from the recovery point on, and rebuilds their indexes."""
+        cdef Segment segment
+        cdef Py_ssize_t slot
+        cdef int64_t valid_end, known_end, point = self.marks.recovery_point
+        self.scanned_from = len(self.segments) - 1
+        while self.scanned_from > 0 and point < (<Segment>self.segments[self.scanned_from]).base_offset:
+            self.scanned_from -= 1
+        # Where the size is that of the clean stop, the end noted with it tells a wrong last offset.
+        segment = self.segments[len(self.segments) - 1]
+        known_end = self.marks.log_end if self.marks.clean and segment.size == self.marks.active_size else -1
+        segment.forget_checks(known_end)
+        for slot in range(self.scanned_from, len(self.segments)):
+            segment = self.segments[slot]
+            segment.rebuild_indexes()
+            self.report.segments_scanned += 1
+            self.report.bytes_scanned += segment.size
+        valid_end = segment.end_offset()
+        self.settle_end(valid_end)
+        segment = self.segments[0]
+        self.lose(self.log_start, segment.base_offset)
+        self.note_losses(valid_end)
+        return 0
+
+    cdef int settle_end(self, int64_t valid_end) except -1:
+        """Cuts a torn end, or leaves the last segment as it is and begins a new one."""
+        cdef Segment active = self.segments[len(self.segments) - 1]
+        cdef int64_t known_end = max(self.marks.durable_end, self.marks.log_start)
+        cdef tuple damaged
+        self.log_end = max(valid_end, known_end)
+        if active.damage and self.log_end == valid_end:
+            damaged = active.damage[len(active.damage) - 1]
+            if <int64_t>damaged[3] < 0:
+                self.report.cut.append(CutTail(os.fsdecode(active.path), damaged[0], active.size - damaged[0],
+                                               damaged[4]))
+                self.report.cut_bytes += active.size - damaged[0]
+                active.cut(damaged[0], damaged[2])
+        if not active.damage and self.log_end == valid_end:
+            return 0
+        if active.size > 0:
+            active.seal(self.log_end)
+        else:
+            active.delete()
+            self.segments.pop()
+        self.add_segment(self.log_end)
+        self.scanned_from = min(self.scanned_from, len(self.segments) - 1)
+        return 0
+
+    cdef int note_losses(self, int64_t valid_end) except -1:
+        """Puts damage and gaps of the scanned segments into the report."""
+        cdef Segment segment
+        cdef BatchHeader h
+        cdef StepResult found
+        cdef int64_t position, expected
+        cdef tuple damaged
+        cdef Py_ssize_t slot
+        for slot in range(self.scanned_from, len(self.segments)):
+            segment = self.segments[slot]
+            position = 0
+            expected = segment.base_offset
+            while True:
+                found = segment.step(position, expected, &h)
+                if found == STEP_END:
+                    break
+                if found == STEP_BATCH:
+                    if not self.config.compact:
+                        self.lose(expected, h.base_offset)
+                    expected = batch_last_offset(&h) + 1
+                    position += batch_bytes(&h)
+                    continue
+                damaged = segment.damage_at(position)
+                position = damaged[1]
+                expected = self.note_damage(segment, damaged)
+            if segment.next_base >= 0 and not self.config.compact:
+                self.lose(expected, segment.next_base)
+        self.lose(valid_end, self.log_end)
+        return 0
+
+    cdef int64_t note_damage(self, Segment segment, tuple damaged) except -1:
+        """Gives the offset at which reading goes on."""
+        cdef int64_t next_offset = damaged[3]
+        if next_offset < 0:
+            next_offset = segment.next_base if segment.next_base >= 0 else self.log_end
+        self.report.damage.append(Damage(os.fsdecode(segment.path), damaged[0], damaged[1], damaged[2], next_offset,
+                                         damaged[4]))
+        self.lose(damaged[2], next_offset)
+        return next_offset
+
+    cdef int lose(self, int64_t offset, int64_t next_offset) except -1:
+        """Notes that offsets are lost, unless they lie below the log start. Calls come in ascending order."""
+        cdef list ranges = self.report.lost_ranges
+        offset = max(offset, self.log_start)
+        if offset >= next_offset:
+            return 0
+        if ranges and <int64_t>ranges[len(ranges) - 1].next_offset >= offset:
+            offset = ranges[len(ranges) - 1].offset
+            next_offset = max(next_offset, <int64_t>ranges.pop().next_offset)
+        ranges.append(LostRange(offset, next_offset))
+        return 0
+
+    # --- what follows from the batches ------------------------------------------------------------------------------
+
+    cdef int load_epochs(self) except -1:
+        """The leader epochs: from their file, and of the scanned segments. All of them from the batches when the file
+        is missing or cannot be read."""
+        cdef bint whole = False
+        try:
+            self.epochs = LeaderEpochCache(self.directory)
+        except CorruptFileError as error:
+            self.report.ignored.append(Ignored(self.epochs_path(), str(error)))
+            self.epochs = LeaderEpochCache(self.directory, load=False)
+            whole = True
+        if not whole and len(self.epochs) == 0 and self.log_end > self.log_start:
+            whole = True
+            self.report.ignored.append(Ignored(self.epochs_path(), "missing or empty, although there are batches"))
+        if whole:
+            self.epochs.rebuild(epoch_starts(self.segments, 0))
+            self.report.rebuilt.append(self.epochs_path())
+        else:
+            for epoch, start_offset in epoch_starts(self.segments, self.scanned_from):
+                if epoch > self.epochs.latest():
+                    self.epochs.assign(epoch, start_offset)
+        # An epoch that begins at the log end may have had batches that are lost; after a clean stop it had none yet.
+        self.epochs.truncate_from_end(self.log_end + 1 if self.clean else self.log_end)
+        self.epochs.truncate_from_start(self.log_start)
+        return 0
+
+    cdef str epochs_path(self):
+        return os.path.join(os.fsdecode(self.directory), "leader-epoch-checkpoint")
+
+    cdef int load_producers(self) except -1:
+        """The producers at the log end: the snapshot taken there, or an older one and the batches after it."""
+        cdef ProducerStates producers = ProducerStates(expiration_ms=self.config.producer_id_expiration_ms)
+        cdef Segment segment
+        cdef Py_ssize_t slot
+        cdef int64_t reached, goal = self.log_end
+        cdef str last = snapshot_path(self.directory, self.log_end)
+        cdef bytes after_loss = self.snapshot_after_loss(last)
+        self.producers = producers
+        if self.load_snapshot(self.log_end):
+            return 0
+        producers.advance(-1)
+        if self.scanned_from < len(self.segments):
+            # Snapshots in what was scanned may be of batches that are not there any more.
+            segment = self.segments[self.scanned_from]
+            goal = min(goal, max(segment.base_offset, self.log_start))
+        for path, what in producers.truncate_and_reload(self.directory, self.log_start, goal, clock_ms()):
+            self.report.ignored.append(Ignored(path, what))
+        reached = producers.map_end_offset
+        for slot in range(len(self.segments)):
+            segment = self.segments[slot]
+            if 0 <= segment.next_base <= reached and slot < self.scanned_from:
+                continue
+            if slot >= self.scanned_from:
+                if segment.base_offset > self.log_start and segment.base_offset >= reached:
+                    producers.write_snapshot(self.directory, segment.base_offset, False)
+            reached = max(reached, replay_segment(segment, reached, producers))
+        producers.advance(self.log_end)
+        if after_loss:
+            # What was lost is in no batch any more, but the snapshot of the clean stop knows what it did.
+            write_atomic(last, after_loss)
+            producers.load(last, self.log_end, clock_ms())
+        return 0
+
+    cdef bytes snapshot_after_loss(self, str path):
+        """The snapshot at the log end, if batches before it are lost and it is whole; else nothing."""
+        cdef list lost = self.report.lost_ranges
+        if not lost or lost[len(lost) - 1].next_offset != self.log_end:
+            return None
+        try:
+            read_snapshot(path)
+            return read_file(path)
+        except (CorruptFileError, StorageError):
+            return None
+
+    cdef int check_txn_indexes(self) except -1:
+        """Of the scanned segments."""
+        cdef TxnChecker checker = TxnChecker(self.directory)
+        cdef Py_ssize_t slot
+        for slot in range(self.scanned_from, len(self.segments)):
+            checker.require(self.segments, slot, self.log_end)
+        return 0
+
+    cdef bint load_snapshot(self, int64_t offset) except -1:
+        """Loads the snapshot of `offset` after a clean stop; False when there is none that can be used."""
+        cdef str path = snapshot_path(self.directory, offset)
+        if self.scanned_from < len(self.segments) or not os.path.exists(path):
+            return False
+        try:
+            self.producers.load(path, offset, clock_ms())
+        except CorruptFileError as error:
+            self.report.ignored.append(Ignored(path, str(error)))
+            unlink(path)
+            return False
+        return True
+
+    cdef int keep(self) except -1:
+        """Makes durable what was scanned and rebuilt, then says that nothing below the log end needs another scan."""
+        cdef Segment segment
+        cdef Py_ssize_t slot
+        for slot in range(self.scanned_from, len(self.segments)):
+            segment = self.segments[slot]
+            segment.sync()
+            segment.flush_indexes(True)
+            if segment.sealed:
+                segment.close_file()
+        check(file_sync_dir(self.directory), self.directory)
+        drop_kafka_mark(self.directory)
+        write_log_state(self.directory, LogState(
+            self.log_start, min(self.log_end, segment.base_offset), -1, False,
+            self.marks.extra | {"high_watermark": str(self.high_watermark), "durable_end": str(self.log_end)}))
+        self.recovery_point = self.log_end
+        return 0
+
+
+cdef list epoch_starts(list segments, Py_ssize_t first):
+    """(epoch, start offset) of the batches of segments[first:], ascending.
+
+    The epoch of a batch lies outside its CRC. Epochs never fall, so one that a single batch has and the next is below
+    is an error of the disk, and so is one below that of several batches before it. A segment that begins with the
+    epoch that the next one begins with has no other.
+    """
+    cdef list found = []               # [epoch, start offset, batches]
+    cdef Segment segment
+    cdef BatchHeader h
+    cdef StepResult result
+    cdef Py_ssize_t slot
+    cdef int64_t position, expected
+    for slot in range(first, len(segments)):
+        segment = segments[slot]
+        position = 0
+        expected = segment.base_offset
+        while True:
+            result = segment.step(position, expected, &h)
+            if result == STEP_END:
+                break
+            if result != STEP_BATCH:
+                damaged = segment.damage_at(position)
+                position = damaged[1]
+                expected = max(expected, <int64_t>damaged[3])
+                continue
+            note_epoch(found, h.leader_epoch, h.base_offset)
+            if position == 0 and slot + 1 < len(segments) and first_epoch(segments[slot + 1]) == h.leader_epoch:
+                break
+            expected = batch_last_offset(&h) + 1
+            position += batch_bytes(&h)
+    return [(epoch, start_offset) for epoch, start_offset, _ in found]
+
+
+cdef int note_epoch(list found, int32_t epoch, int64_t offset) except -1:
+    cdef list last
+    while found:
+        last = found[len(found) - 1]
+        if epoch >= <int32_t>last[0]:
+            break
+        if <int64_t>last[2] > 1:
+            return 0
+        found.pop()
+    if found and epoch == <int32_t>found[len(found) - 1][0]:
+        found[len(found) - 1][2] += 1
+    elif epoch >= 0:
+        found.append([epoch, offset, 1])
+    return 0
+
+
+cdef int32_t first_epoch(Segment segment) except? -2:
+    """Of its first batch; -1 when that is not sound."""
+    cdef BatchHeader h
+    return h.leader_epoch if segment.step(0, segment.base_offset, &h) == STEP_BATCH else -1
 
 
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean):
     cdef LoadedLog loaded = LoadedLog()
-    cdef object state = read_log_state(directory)
-    if state is not None:
-        log_start = max(log_start, <int64_t>state.log_start)
-        recovery_point = max(recovery_point, <int64_t>state.recovery_point)
-        loaded.high_watermark = int(state.extra.get("high_watermark", -1))
-        clean = state.clean
-    loaded.clean = clean
-    load_segments(loaded, directory, config, log_start)
-    loaded.recovery_point = max(recovery_point, 0)
-    loaded.checked_from = INT64_MAX
-    if not clean:
-        check_unclean(loaded, loaded.recovery_point)
-    finish(loaded, directory, config, log_start)
+    cdef RecoveryReport report = loaded.report
+    cdef Segment segment
+    cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean)
+    cdef double started = time.monotonic()
+    loaded.directory = directory
+    loaded.config = config
+    loaded.marks = marks
+    report.ignored += [Ignored(path, what) for path, what in marks.notes]
+    loaded.load_segments()
+    loaded.scanned_from = len(loaded.segments)
+    segment = loaded.segments[0]
+    # Our own log start is noted before segments go, so what lies between it and the first one is lost. Kafka notes its
+    # own later.
+    loaded.log_start = marks.log_start
+    if marks.source != "state":
+        loaded.log_start = max(loaded.log_start, segment.base_offset)
+    loaded.clean = loaded.tail_fits()
+    if not loaded.clean:
+        loaded.scan()
+    loaded.high_watermark = min(marks.high_watermark, loaded.log_end)
+    loaded.load_epochs()
+    loaded.load_producers()
+    loaded.check_txn_indexes()
+    loaded.recovery_point = loaded.log_end
+    if not loaded.clean:
+        loaded.keep()
+    report.directory = os.fsdecode(directory)
+    report.marks_from = marks.source
+    report.clean = loaded.clean
+    report.log_start_offset = loaded.log_start
+    report.log_end_offset = loaded.log_end
+    report.recovery_point = marks.recovery_point
+    report.segments = len(loaded.segments)
+    report.elapsed_ms = (time.monotonic() - started) * 1000
     return loaded
-
-
-cdef int load_segments(LoadedLog loaded, bytes directory, LogConfig config, int64_t log_start) except -1:
-    """The segments by name; those wholly below the log start are removed, which an earlier owner was about to do."""
-    cdef list found = []
-    cdef Py_ssize_t i
-    cdef Segment segment
-    cdef int64_t next_base
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name.endswith(LEFTOVERS):
-                unlink(entry.path, missing_ok=True)
-            elif entry.name.endswith(b".log") and len(entry.name) == 24 and entry.name[:20].isdigit():
-                found.append((int(entry.name[:20]), entry.stat().st_size))
-    found.sort()
-    for i in range(len(found)):
-        base_offset, size = found[i]
-        next_base = found[i + 1][0] if i + 1 < len(found) else -1
-        segment = segment_load(directory, base_offset, size, next_base >= 0, next_base, config.index_interval_bytes,
-                               config.segment_index_bytes)
-        if 0 <= next_base <= log_start:
-            segment.delete()
-        else:
-            loaded.segments.append(segment)
-    if not loaded.segments:
-        loaded.segments.append(segment_create(directory, max(log_start, 0), config.index_interval_bytes,
-                                              config.segment_index_bytes))
-        check(file_sync_dir(directory), directory)
-    return 0
-
-
-cdef int check_unclean(LoadedLog loaded, int64_t recovery_point) except -1:
-    """Checks every batch of the segments that reach past the recovery point; cuts the torn end of the last."""
-    cdef Segment segment
-    cdef tuple damaged
-    for segment in loaded.segments:
-        if 0 <= segment.next_base <= recovery_point:
-            continue
-        loaded.checked_from = min(loaded.checked_from, segment.base_offset)
-        segment.rebuild_indexes()
-        segment.txn_index.reset()
-        if segment.sealed or not segment.damage:
-            continue
-        damaged = segment.damage[len(segment.damage) - 1]
-        if <int64_t>damaged[3] < 0:
-            loaded.notes.append((segment.path, f"{segment.size - damaged[0]} bytes of a torn end cut off"))
-            segment.cut(damaged[0], damaged[2])
-            segment.sync()
-    return 0
-
-
-cdef int finish(LoadedLog loaded, bytes directory, LogConfig config, int64_t log_start) except -1:
-    """Log end and start, epochs, producers."""
-    cdef Segment segment = loaded.segments[0]
-    cdef Segment active = loaded.segments[len(loaded.segments) - 1]
-    cdef int64_t reached
-    loaded.log_end = active.end_offset()
-    loaded.log_start = max(log_start, segment.base_offset)
-    if loaded.log_start > loaded.log_end:
-        # The segments that held the log start are lost: nothing that is left may be shown.
-        for segment in loaded.segments:
-            segment.delete()
-        loaded.segments = [segment_create(directory, loaded.log_start, config.index_interval_bytes,
-                                          config.segment_index_bytes)]
-        check(file_sync_dir(directory), directory)
-        loaded.log_end = loaded.log_start
-    try:
-        loaded.epochs = LeaderEpochCache(directory)
-    except CorruptFileError as error:
-        loaded.notes.append((directory, f"{error}; rebuilt"))
-        loaded.epochs = LeaderEpochCache(directory, load=False)
-    # A leader notes its epoch at the log end before it writes: after a clean stop such an entry is right.
-    loaded.epochs.truncate_from_end(loaded.log_end + 1 if loaded.clean else loaded.log_end)
-    loaded.epochs.truncate_from_start(loaded.log_start)
-    loaded.producers = ProducerStates(expiration_ms=config.producer_id_expiration_ms)
-    loaded.producers.advance(-1)
-    # The transaction indexes of the segments that were checked are made anew by the replay, which therefore begins at
-    # the first of them.
-    loaded.notes += loaded.producers.truncate_and_reload(directory, loaded.log_start,
-                                                         min(loaded.log_end, loaded.checked_from), clock_ms())
-    reached = loaded.producers.map_end_offset
-    for segment in loaded.segments:
-        if reached < loaded.log_end and not 0 <= segment.next_base <= reached:
-            reached = replay_segment(segment, reached, loaded.producers, loaded.epochs)
-    loaded.producers.advance(loaded.log_end)
-    if loaded.clean:
-        loaded.recovery_point = loaded.log_end
-    else:
-        loaded.recovery_point = min(max(loaded.recovery_point, loaded.log_start), loaded.log_end)
-    return 0

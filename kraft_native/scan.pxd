@@ -7,12 +7,17 @@ from kraft_native.errors cimport Fault
 
 
 # Checks whole batches (structure, CRC, rising offsets) from `position` on, until one starts at or after `stop`, or one
-# is not sound. `next_offset`: in, the smallest base offset allowed; out, the offset after the last sound batch. Returns
-# the position after the last sound batch; `fault.code` is 0 when it was not stopped by damage.
-cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, int64_t* next_offset,
-                        Fault* fault) noexcept nogil
+# is not sound. `next_offset`: in, the smallest base offset allowed; out, the offset after the last sound batch. No
+# offset reaches `offset_end`. Returns the position after the last sound batch; `fault.code` is 0 when it was not
+# stopped by damage.
+cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, int64_t offset_end,
+                        int64_t* next_offset, Fault* fault) noexcept nogil
 
 # Where the next sound batch starts, at `position` or later, whose offsets lie in [offset_min, offset_end); -1: nowhere.
-# This is how reading goes on after damage: no length field in damaged bytes is believed.
 cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
+                         BatchHeader* h) noexcept nogil
+
+# The same behind the damage that starts at `position`. This is how reading goes on: no length field in damaged bytes is
+# believed unless what it leads to confirms it.
+cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
                          BatchHeader* h) noexcept nogil

@@ -1,33 +1,82 @@
 """Walking batches in memory that may be damaged: what is sound, and where soundness begins again.
 
-A batch is sound when its structure holds (`batch_look`), its CRC is right and its offsets do not go back. The last
-rule catches a sound batch at a wrong place: a block that the disk wrote to the wrong position.
+A batch is sound when its structure holds (`batch_look`), its CRC is right and its offsets fit those around it. The last
+rule is for what the CRC does not cover: a base offset that changed, and a sound batch that the disk wrote to the wrong
+place. Offsets rise. Where a batch leaves a gap before it, which compaction may have made, it is wrong if the sound
+batch behind it begins before this one ends, or if it reaches past the end of the segment.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memchr
 
-from kraft_native.batch cimport LOOK_OK, LOOK_PARTIAL, BatchHeader, batch_bytes, batch_last_offset, batch_look
+from kraft_native.batch cimport (
+    LOOK_OK, BatchHeader, batch_bytes, batch_crc, batch_last_offset, batch_load, batch_look,
+)
 from kraft_native.bytes_be cimport load_i32, load_i64
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
 from kraft_native.limits cimport BATCH_HEADER_BYTES, BATCH_LENGTH, BATCH_MAGIC, LOG_OVERHEAD_BYTES, MAGIC_CURRENT
 
 
-cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, int64_t* next_offset,
-                        Fault* fault) noexcept nogil:
+cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, int64_t offset_end,
+                        int64_t* next_offset, Fault* fault) noexcept nogil:
     cdef BatchHeader h
     fault.code = 0
     while position < stop:
         if batch_look(data + position, end - position, True, &h, fault) != LOOK_OK:
             return position
-        if h.base_offset < next_offset[0]:
-            fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld where at least %lld was due",
-                      h.base_offset, next_offset[0])
+        if h.base_offset != next_offset[0] and (
+            h.base_offset < next_offset[0]
+            or misplaced(data, position + batch_bytes(&h), end, next_offset[0], offset_end, batch_last_offset(&h))
+        ):
+            fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld where %lld was due", h.base_offset,
+                      next_offset[0])
             return position
         next_offset[0] = batch_last_offset(&h) + 1
         position += batch_bytes(&h)
     fault.code = 0
     return position
+
+
+cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t expected, int64_t offset_end,
+                    int64_t last_offset) noexcept nogil:
+    """Whether a batch that leaves a gap before it and ends with `last_offset` contradicts what comes after it."""
+    cdef BatchHeader h
+    if last_offset >= offset_end:
+        return True
+    return (
+        batch_look(data + following, end - following, False, &h, NULL) == LOOK_OK
+        and expected <= h.base_offset <= last_offset
+        and batch_crc(data + following, &h) == h.crc
+    )
+
+
+cdef int64_t confirmed_length(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min,
+                              int64_t offset_end, BatchHeader* h) noexcept nogil:
+    """Where the batch behind the damaged one starts, by the latter's length field, if that can be believed: its CRC is
+    right, so that only its base offset is wrong; or the sound batch found there continues its offsets. Else -1. `end`
+    when it can be believed and nothing follows.
+
+    Most damage leaves the length alone. Believing it then keeps payloads from being searched, which may themselves hold
+    sound batches.
+    """
+    cdef BatchHeader bad
+    cdef bint sound
+    if end - position < BATCH_HEADER_BYTES:
+        return -1
+    batch_load(data + position, &bad)
+    if not BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES <= bad.batch_length <= end - position - LOG_OVERHEAD_BYTES:
+        return -1
+    sound = bad.magic == MAGIC_CURRENT and batch_crc(data + position, &bad) == bad.crc
+    position += batch_bytes(&bad)
+    if position == end:
+        return end if sound else -1
+    if (
+        batch_look(data + position, end - position, True, h, NULL) == LOOK_OK
+        and offset_min <= h.base_offset and batch_last_offset(h) < offset_end
+        and (sound or (bad.last_offset_delta >= 0 and h.base_offset - bad.last_offset_delta - 1 == bad.base_offset))
+    ):
+        return position
+    return -1
 
 
 cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
@@ -54,3 +103,11 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
             return position
         position += 1
     return -1
+
+
+cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
+                         BatchHeader* h) noexcept nogil:
+    cdef int64_t found = confirmed_length(data, position, end, offset_min, offset_end, h)
+    if found >= 0:
+        return found if found < end else -1
+    return scan_resync(data, position + 1, end, offset_min, offset_end, h)

@@ -35,6 +35,10 @@ cdef class Segment(SegmentFile):
     cdef readonly int64_t index_bytes_max
     cdef readonly bint sealed
     cdef readonly bint indexes_ready
+    cdef readonly bint indexes_rebuilt          # from the log, since it was opened
+    cdef bint txn_checked                       # the transaction index is known to be right
+    cdef int64_t unstable_after                 # checked: first offset of the oldest transaction open at its end, or -1
+    cdef int64_t known_end                      # active: where the log was closed, -1: not known
 
     # --- writing (active segment) -----------------------------------------------------------------------------------
     # Counts the next batch of what was written: indexes, timestamps, size. Its bytes are taken as checked.
@@ -57,10 +61,14 @@ cdef class Segment(SegmentFile):
     # --- times ------------------------------------------------------------------------------------------------------
     cdef int load_timestamps(self) except -1
     cdef int64_t largest_timestamp(self) except? -2
+    cdef bint time_entry_holds(self, int64_t timestamp, int64_t offset) except -1
+    cdef int64_t time_start(self, int64_t timestamp) except? -2
     cdef int64_t rolling_timestamp(self) except? -2
     cdef int64_t modified_ms(self) except? -2
     # --- plumbing ---------------------------------------------------------------------------------------------------
     cdef int check_from(self, int64_t position, int64_t expected_offset) except -1
+    cdef int64_t offset_limit(self) noexcept nogil
+    cdef int forget_checks(self, int64_t known_end) except -1
     cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1
     cdef tuple damage_at(self, int64_t position)
     cdef int raise_damage(self, tuple damaged, int64_t offset) except -1

@@ -15,7 +15,7 @@ cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
-from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset, batch_load
+from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_offset, batch_load, batch_look
 from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
 from kraft_native.bytes_be cimport load_i32, load_i64
 from kraft_native.errors cimport Fault, fault_text
@@ -25,7 +25,7 @@ from kraft_native.limits cimport (
     BATCH_LAST_OFFSET_DELTA, BATCH_LENGTH, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
 )
 from kraft_native.ranges cimport RangeSet
-from kraft_native.scan cimport scan_resync, scan_sound
+from kraft_native.scan cimport scan_behind, scan_sound
 from kraft_native.txnindex cimport TransactionIndex
 
 from kraft_native.errors import CorruptFileError, CorruptLogError, StorageError
@@ -71,7 +71,7 @@ cdef Segment segment_create(bytes directory, int64_t base_offset, int64_t index_
     cdef Segment segment = make(directory, base_offset, index_interval_bytes, index_bytes_max)
     segment.fd = <int>check(file_open(segment.path, O_RDWR | O_CREAT | O_EXCL, 0o644), segment.path)
     segment.make_indexes()
-    segment.timestamps_loaded = True
+    segment.timestamps_loaded = segment.txn_checked = True
     return segment
 
 
@@ -83,7 +83,8 @@ cdef class Segment(SegmentFile):
     """
 
     def __cinit__(self):
-        self.next_base = -1
+        self.next_base = self.known_end = -1
+        self.unstable_after = 0
         self.max_timestamp = NO_TIMESTAMP
         self.first_timestamp = NO_TIMESTAMP
         self.checked = RangeSet()
@@ -157,6 +158,7 @@ cdef class Segment(SegmentFile):
         self.checked.cut(position)
         self.damage = [damaged for damaged in self.damage if damaged[0] < position]
         self.bytes_since_index = 0
+        self.unstable_after = 0
         self.timestamps_loaded = False
         if position == 0:
             self.first_timestamp = NO_TIMESTAMP
@@ -192,18 +194,33 @@ cdef class Segment(SegmentFile):
         cdef Fault fault
         stop = min(stop, position + CHECK_STEP_BYTES)
         with nogil:
-            reached = scan_sound(self.data, position, stop, self.size, &next_offset, &fault)
+            reached = scan_sound(self.data, position, stop, self.size, self.offset_limit(), &next_offset, &fault)
         self.checked.add(position, reached)
         if fault.code != 0:
             self.note_damage(reached, next_offset, &fault)
         return 0
 
+    cdef int64_t offset_limit(self) noexcept nogil:
+        """No batch of this segment reaches this offset."""
+        if self.next_base >= 0:
+            return self.next_base
+        return self.known_end if self.known_end >= 0 else INT64_MAX
+
+    cdef int forget_checks(self, int64_t known_end) except -1:
+        """Checks everything anew when it is next asked for. `known_end`: where the log ended when it was last
+        closed."""
+        self.known_end = known_end
+        self.checked = RangeSet()
+        self.damage = []
+        self.indexes_ready = self.timestamps_loaded = False
+        return 0
+
     cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1:
         cdef BatchHeader h
-        cdef int64_t end, offset_end
-        offset_end = self.next_base if self.next_base >= 0 else self.base_offset + INT32_MAX_VALUE + <int64_t>1
+        cdef int64_t end
+        cdef int64_t offset_end = min(self.offset_limit(), self.base_offset + INT32_MAX_VALUE + <int64_t>1)
         with nogil:
-            end = scan_resync(self.data, position + 1, self.size, offset, offset_end, &h)
+            end = scan_behind(self.data, position, self.size, offset, offset_end, &h)
         if end < 0:
             self.damage.append((position, self.size, offset, -1, fault_text(fault)))
         else:
@@ -286,14 +303,18 @@ cdef class Segment(SegmentFile):
         """A batch boundary at or before the batch that holds `offset`."""
         cdef BatchHeader h
         cdef int64_t position, entry_offset
-        cdef StepResult found
         self.load_indexes()
         position = self.offset_index.lookup(offset, &entry_offset)
         if position == 0:
             return 0
         if position < self.size:
-            found = self.step(position, self.base_offset, &h)
-            if found == STEP_BATCH and batch_last_offset(&h) == entry_offset:
+            # Looked at, not checked for good: damage here would be noted with the wrong first offset.
+            self.map_to(self.size)
+            if (
+                batch_look(self.data + position, self.size - position, self.checked.covered_to(position) == position,
+                           &h, NULL) == LOOK_OK
+                and batch_last_offset(&h) == entry_offset
+            ):
                 return position
         # The entry is wrong, or the batch that it names is damaged. A walk from the front tells which.
         if self.walk(0, self.base_offset, entry_offset, &h, True) != position:
@@ -315,7 +336,7 @@ cdef class Segment(SegmentFile):
             if found == STEP_DAMAGE:
                 damaged = self.damage_at(position)
                 position = damaged[1]
-                expected = damaged[3]
+                expected = max(expected, <int64_t>damaged[3])
                 continue
             if h.max_timestamp > largest:
                 largest = h.max_timestamp
@@ -335,7 +356,7 @@ cdef class Segment(SegmentFile):
             self.time_index.load()
         self.max_timestamp = largest
         self.max_timestamp_offset = largest_offset
-        self.timestamps_loaded = True
+        self.timestamps_loaded = self.indexes_rebuilt = True
         return 0
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -408,7 +429,8 @@ cdef class Segment(SegmentFile):
         """The largest timestamp: of the last time index entry, or of the batches after the one it names."""
         cdef BatchHeader h
         cdef StepResult found
-        cdef int64_t position
+        cdef int64_t position, expected
+        cdef tuple damaged
         if self.timestamps_loaded:
             return 0
         self.load_indexes()
@@ -417,20 +439,48 @@ cdef class Segment(SegmentFile):
         self.max_timestamp = self.time_index.last_timestamp()
         self.max_timestamp_offset = self.time_index.last_offset()
         self.timestamps_loaded = True
-        if self.sealed:                # its last entry was made at the roll
-            return 0
+        if self.time_index.count > 0 and not self.time_entry_holds(self.max_timestamp, self.max_timestamp_offset):
+            return self.rebuild_indexes()
         position = self.index_start(self.max_timestamp_offset)
+        expected = self.base_offset
         while True:
-            found = self.step(position, self.base_offset, &h)
+            found = self.step(position, expected, &h)
             if found == STEP_END:
-                return 0
+                break
             if found == STEP_DAMAGE:
-                position = self.damage_at(position)[1]
+                damaged = self.damage_at(position)
+                position = damaged[1]
+                expected = max(expected, <int64_t>damaged[3])
                 continue
             if h.max_timestamp > self.max_timestamp:
                 self.max_timestamp = h.max_timestamp
                 self.max_timestamp_offset = batch_last_offset(&h)
             position += batch_bytes(&h)
+            expected = batch_last_offset(&h) + 1
+        if self.sealed and self.max_timestamp != self.time_index.last_timestamp():
+            # A seal makes an entry for the largest one. This index lost its end.
+            self.rebuild_indexes()
+        return 0
+
+    cdef bint time_entry_holds(self, int64_t timestamp, int64_t offset) except -1:
+        """Whether the batch that an entry of the time index names is there and has that time."""
+        cdef BatchHeader h
+        cdef int64_t position = self.walk(self.index_start(offset), self.base_offset, offset, &h, True)
+        return (position >= 0 and self.checked.covered_to(position) > position and h.base_offset <= offset
+                and h.max_timestamp == timestamp)
+
+    cdef int64_t time_start(self, int64_t timestamp) except? -2:
+        """An offset before which no record of this segment has `timestamp` or a later one."""
+        cdef Py_ssize_t slot
+        self.load_indexes()
+        slot = self.time_index.slot_for(timestamp)
+        if slot < 0:
+            return self.base_offset
+        entry = self.time_index[slot]
+        if not self.indexes_rebuilt and not self.time_entry_holds(entry[0], entry[1]):
+            self.rebuild_indexes()
+            return self.time_index.lookup(timestamp)
+        return entry[1]
 
     cdef int64_t largest_timestamp(self) except? -2:
         self.load_timestamps()

@@ -72,7 +72,7 @@ cdef int replay_tail(LogCore core) except -1:
     reached = core.producers.map_end_offset
     for segment in core.segments[core.slot_of(reached):]:
         if reached < core.log_end:
-            reached = replay_segment(segment, reached, core.producers, None)
+            reached = replay_segment(segment, reached, core.producers)
     core.producers.advance(core.log_end)
     return 0
 

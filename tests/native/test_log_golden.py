@@ -54,7 +54,7 @@ def test_opening_and_closing_changes_no_file(partition, directory):
 def test_offsets(partition, open_log):
     with open_log() as log:
         expected = partition.expected
-        assert log.notes == []
+        assert log.recovery.ignored == []
         assert log.log_start_offset == expected["earliest"]
         assert log.log_end_offset == log.high_watermark == expected["latest"]
         assert log.last_stable_offset == expected["last_stable_offset"]

@@ -188,7 +188,7 @@ class LogMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.log.close()
         self.log = Log(self.directory, self.config)
-        assert self.log.notes == []
+        assert self.log.recovery.ignored == []
         self.settle()
 
     @invariant()

@@ -1,0 +1,27 @@
+"""What earlier owners of a log noted about it, and which of that can be believed."""
+
+from libc.stdint cimport int64_t
+
+
+cdef class LogMarks:
+    cdef readonly str source                    # "given", "state", "kafka" or "none": where the numbers are from
+    cdef readonly int64_t log_start             # -1: not known
+    cdef readonly int64_t recovery_point        # segments that end at or below it need no check; 0 when not known
+    cdef readonly int64_t durable_end           # all below it was durable; at least the recovery point
+    cdef readonly int64_t log_end               # at the clean stop; -1: not known
+    cdef readonly int64_t high_watermark        # -1: not known
+    cdef readonly bint clean                    # the last owner says that it closed the log in order
+    cdef readonly int64_t active_base           # of the active segment at our own clean stop; -1: not known
+    cdef readonly int64_t active_size
+    cdef readonly dict extra                    # what else our state file says, for other users of it
+    cdef readonly list notes                    # (path, what was wrong with it)
+
+    cdef int take_state(self, object state) except -1
+    cdef int take_kafka(self, bytes directory, dict points) except -1
+
+# The marks of the log in `directory`. What the caller gives (-1, False: nothing) stands above the files.
+cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean)
+
+# Removes Kafka's mark of a clean stop in the directory above, durably: a log below it is about to change, and Kafka
+# would not check it after a crash. Nothing happens where there is none.
+cdef int drop_kafka_mark(bytes directory) except -1

@@ -1,0 +1,134 @@
+"""What earlier owners of a log noted about it, and which of that can be believed.
+
+Three can tell: the caller; our own `kraft-log-state` in the log's directory; Kafka's checkpoints in the directory above
+it, where that is one of Kafka's log directories. Who wins:
+
+- What the caller gives wins over every file, value by value. Only the log start is the largest of all that is known.
+- Both files there: the younger one wins. Kafka writes `recovery-point-offset-checkpoint` at every stop and once a
+  minute; when it is younger than our state (and names the partition), Kafka has had the log since, and our numbers are
+  stale.
+- A clean stop that our state claims holds only while the active segment still has the name and the size noted with it.
+
+A log start only moves up, so the larger one is right whoever noted it. A file that cannot be understood counts as
+missing, and is reported. Nothing known at all means: check everything.
+"""
+
+import os
+
+cimport cython
+
+from kraft_native.checkpoints import read_clean_shutdown, read_log_state, read_offsets
+from kraft_native.errors import CorruptFileError
+from kraft_native.fileio import sync_directory, unlink
+
+cdef str STATE_FILE = "kraft-log-state"
+cdef str RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
+cdef str LOG_STARTS_FILE = "log-start-offset-checkpoint"
+cdef str CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+
+
+@cython.final
+cdef class LogMarks:
+    def __cinit__(self):
+        self.source = "none"
+        self.log_start = self.log_end = self.high_watermark = self.active_base = self.active_size = -1
+        self.extra = {}
+        self.notes = []
+
+    cdef int take_state(self, object state) except -1:
+        self.source = "state"
+        self.recovery_point = state.recovery_point
+        self.log_end = state.log_end
+        self.extra = state.extra
+        self.clean = state.clean
+        try:
+            self.durable_end = int(state.extra.get("durable_end", 0))
+            self.high_watermark = int(state.extra.get("high_watermark", -1))
+            self.active_base = int(state.extra.get("active_base", -1))
+            self.active_size = int(state.extra.get("active_size", -1))
+        except ValueError as error:
+            self.notes.append((STATE_FILE, f"{error}; not used"))
+        return 0
+
+    cdef int take_kafka(self, bytes directory, dict points) except -1:
+        cdef str parent = os.path.dirname(os.fsdecode(directory))
+        self.source = "kafka"
+        self.recovery_point = points.get(partition_of(directory), 0)
+        try:
+            self.clean = read_clean_shutdown(parent) is not None
+        except CorruptFileError as error:
+            self.notes.append((os.path.join(parent, CLEAN_SHUTDOWN_FILE), f"{error}; not believed"))
+        # A clean stop flushes all and notes the log end as recovery point.
+        if self.clean and partition_of(directory) in points:
+            self.log_end = self.recovery_point
+        return 0
+
+
+cdef tuple partition_of(bytes directory):
+    """(topic, partition) that the directory is named after; None when it is not named so."""
+    topic, _, number = os.path.basename(os.fsdecode(directory)).rpartition("-")
+    return (topic, int(number)) if topic and number.isascii() and number.isdigit() else None
+
+
+cdef dict kafka_offsets(bytes directory, str name, list notes):
+    """A checkpoint beside the log's directory; None when there is none that can be understood."""
+    cdef str path = os.path.join(os.path.dirname(os.fsdecode(directory)), name)
+    if not os.path.exists(path):
+        return None
+    try:
+        return read_offsets(path)
+    except CorruptFileError as error:
+        notes.append((path, f"{error}; not used"))
+        return None
+
+
+cdef object own_state(bytes directory, list notes):
+    try:
+        return read_log_state(directory)
+    except CorruptFileError as error:
+        notes.append((os.path.join(os.fsdecode(directory), STATE_FILE), f"{error}; not used"))
+        return None
+
+
+cdef bint kafka_is_younger(bytes directory) except -1:
+    cdef str ours = os.path.join(os.fsdecode(directory), STATE_FILE)
+    cdef str theirs = os.path.join(os.path.dirname(os.fsdecode(directory)), RECOVERY_POINTS_FILE)
+    return os.stat(theirs).st_mtime_ns > os.stat(ours).st_mtime_ns
+
+
+cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean):
+    cdef LogMarks marks = LogMarks()
+    cdef object state = own_state(directory, marks.notes)
+    cdef dict points = None, starts
+    cdef bint given = log_start >= 0 or recovery_point >= 0 or clean
+    if not given and partition_of(directory) is not None:
+        points = kafka_offsets(directory, RECOVERY_POINTS_FILE, marks.notes)
+    if points is not None and (
+        state is None or (partition_of(directory) in points and kafka_is_younger(directory))
+    ):
+        marks.take_kafka(directory, points)
+    elif state is not None:
+        marks.take_state(state)
+    if points is not None:
+        starts = kafka_offsets(directory, LOG_STARTS_FILE, marks.notes)
+        marks.log_start = (starts or {}).get(partition_of(directory), -1)
+    if state is not None:
+        marks.log_start = max(marks.log_start, <int64_t>state.log_start)
+    if given:
+        marks.source = "given"
+        marks.log_start = max(marks.log_start, log_start)
+        if recovery_point >= 0:
+            marks.recovery_point = recovery_point
+        if clean and not marks.clean:
+            marks.clean = True
+            marks.log_end = recovery_point
+    marks.durable_end = max(marks.durable_end, marks.recovery_point)
+    return marks
+
+
+cdef int drop_kafka_mark(bytes directory) except -1:
+    cdef str path = os.path.join(os.path.dirname(os.fsdecode(directory)), CLEAN_SHUTDOWN_FILE)
+    if partition_of(directory) is not None and os.path.exists(path):
+        unlink(path)
+        sync_directory(os.path.dirname(path))
+    return 0

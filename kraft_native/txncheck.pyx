@@ -1,0 +1,166 @@
+"""Transaction indexes, checked before they are believed.
+
+A segment without aborted transactions has no index file, so a lost file looks like none was needed, and a wrong one
+has no checksum. Either would show aborted records to read_committed readers, or hide committed ones. So the first time
+that a range with transactional batches is asked for, the index of each segment that matters is compared with what
+follows from its batches: the producers at its base, from the snapshot that every roll leaves, and the markers in it.
+Ranges without transactional batches, those of most logs, cost nothing.
+
+Where a marker is in the segment, the batches decide; an entry of the file that the batches do not explain is kept only
+if its marker is there too (compaction removes the batches of a transaction before its marker), or lies in damage. An
+entry without a marker goes.
+"""
+
+import os
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from kraft_native.apply cimport ControlMark, read_control
+from kraft_native.batch cimport (
+    BatchHeader, batch_bytes, batch_is_control, batch_is_transactional, batch_last_offset,
+)
+from kraft_native.limits cimport CONTROL_ABORT
+from kraft_native.producer_entry cimport AbortedTxn
+from kraft_native.producers cimport TXN_ABORTED, ProducerStates
+from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
+
+from kraft_native.errors import CorruptFileError
+from kraft_native.producer_snapshots import snapshot_path
+
+
+@cython.final
+cdef class TxnChecker:
+    """Checks indexes of one log, best in ascending order: it keeps the producers as they were after the last
+    segment."""
+
+    def __init__(self, bytes directory):
+        self.directory = directory
+
+    cdef int require(self, list segments, Py_ssize_t slot, int64_t log_end) except -1:
+        cdef Segment segment = segments[slot]
+        cdef Py_ssize_t first
+        if segment.txn_checked:
+            return 0
+        for first in range(self.load_producers(segments, slot), slot + 1):
+            segment = segments[first]
+            self.check_segment(segment, segment.next_base if segment.next_base >= 0 else log_end)
+        return 0
+
+    cdef Py_ssize_t load_producers(self, list segments, Py_ssize_t slot) except -1:
+        """Brings the producers to the base of the nearest segment at or before segments[slot]; gives its slot."""
+        cdef Segment segment = segments[slot]
+        if self.producers is not None and self.producers.map_end_offset == segment.base_offset:
+            return slot
+        self.producers = ProducerStates()
+        while slot > 0:
+            segment = segments[slot]
+            path = snapshot_path(self.directory, segment.base_offset)
+            if os.path.exists(path):
+                try:
+                    # At time 0 nothing has expired.
+                    self.producers.load(path, segment.base_offset, 0)
+                    return slot
+                except CorruptFileError:
+                    pass               # an older one does as well
+            slot -= 1
+        segment = segments[0]
+        self.producers.advance(segment.base_offset)
+        return 0
+
+    cdef int check_segment(self, Segment segment, int64_t end) except -1:
+        """Replays the segment, which ends at offset `end`; makes its index right."""
+        cdef list markers = self.replay(segment)
+        cdef list kept = [], stored
+        self.producers.advance(end)
+        if segment.txn_checked:
+            return 0
+        try:
+            stored = list(segment.txn_index)
+        except CorruptFileError:
+            stored = []
+        for marker in markers:
+            if marker[1] >= 0:
+                kept.append(marker)
+            else:
+                kept += [entry for entry in stored if entry[0] == marker[0] and entry[2] == marker[2]]
+        kept += [entry for entry in stored if in_damage(segment, entry[2])]
+        kept.sort(key=last_offset_of)
+        if kept != stored:
+            segment.txn_index.reset()
+            for entry in kept:
+                segment.txn_index.add(*entry)
+            segment.txn_index.flush()
+        segment.txn_checked = True
+        segment.unstable_after = self.producers.first_unstable(end)
+        return 0
+
+    cdef list replay(self, Segment segment):
+        """(producer id, first offset or -1, last offset, last stable offset) of the abort markers in the segment."""
+        cdef list markers = []
+        cdef BatchHeader h
+        cdef ControlMark mark
+        cdef AbortedTxn aborted
+        cdef StepResult found
+        cdef tuple damaged
+        cdef int64_t position = 0, expected = segment.base_offset
+        while True:
+            found = segment.step(position, expected, &h)
+            if found == STEP_END:
+                return markers
+            if found != STEP_BATCH:
+                damaged = segment.damage_at(position)
+                position = damaged[1]
+                expected = max(expected, <int64_t>damaged[3])
+                continue
+            mark.kind = mark.coordinator_epoch = -1
+            if batch_is_control(&h):
+                read_control(segment.data + position, &h, &mark)
+            if h.producer_id >= 0:
+                if self.producers.update(&h, mark.kind, mark.coordinator_epoch, &aborted) == TXN_ABORTED:
+                    markers.append((aborted.producer_id, aborted.first_offset, aborted.last_offset,
+                                    aborted.last_stable_offset))
+                elif mark.kind == CONTROL_ABORT:
+                    markers.append((h.producer_id, -1, h.base_offset, -1))
+            expected = batch_last_offset(&h) + 1
+            position += batch_bytes(&h)
+
+
+def last_offset_of(entry):
+    return entry[2]
+
+
+cdef bint in_damage(Segment segment, int64_t offset) except -1:
+    cdef int64_t first, end
+    for _, _, first, end, _ in segment.damage:
+        if first <= offset and (end < 0 or offset < end):
+            return True
+    return False
+
+
+cdef bint has_transactions(list segments, Py_ssize_t slot, int64_t start_offset, int64_t end_offset) except -1:
+    cdef BatchHeader h
+    cdef StepResult found
+    cdef Segment segment
+    cdef tuple damaged
+    cdef int64_t position, expected
+    for slot in range(slot, len(segments)):
+        segment = segments[slot]
+        expected = segment.base_offset
+        if expected >= end_offset:
+            break
+        position = segment.locate(start_offset, &h, True)
+        while position >= 0:
+            found = segment.step(position, expected, &h)
+            if found == STEP_END or (found == STEP_BATCH and h.base_offset >= end_offset):
+                break
+            if found == STEP_BATCH:
+                if batch_is_transactional(&h):
+                    return True
+                expected = batch_last_offset(&h) + 1
+                position += batch_bytes(&h)
+                continue
+            damaged = segment.damage_at(position)
+            position = damaged[1]
+            expected = max(expected, <int64_t>damaged[3])
+    return False
