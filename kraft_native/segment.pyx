@@ -151,7 +151,11 @@ cdef class Segment(SegmentFile):
             self.grow_indexes()
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
-        self.txn_index.truncate_to(offset)
+        try:
+            self.txn_index.truncate_to(offset)
+        except CorruptFileError:
+            self.txn_index.reset()     # it is made anew when it is next checked
+            self.txn_checked = False
         self.cut_file(position)
         self.sealed = self.complete = False
         self.next_base = -1
