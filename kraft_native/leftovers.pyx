@@ -5,11 +5,11 @@
     .cleaned            output of a compaction that did not finish: removed
     .swap               output of a compaction that finished: takes the place of the segments it was made from
 
-The swap is Kafka's (LogLoader). Compaction writes `<base>.log.cleaned` and its indexes, makes them durable, and renames
-them to `.swap` in descending order of base offsets; then it removes the source segments and the suffix. So a `.swap`
-at or above the lowest `.cleaned` belongs to a set that is not complete: both go, the sources are still there. Otherwise the
-swap is finished: segments that begin within its offsets go, and the suffix goes. One thing Kafka does not: a
-`.log.swap` is checked first, and dropped when it is not sound while its source is still there.
+The swap is Kafka's (LogLoader). Compaction writes `<base>.log.cleaned` and its indexes, makes them durable, and
+renames them to `.swap` in descending order of base offsets; then it removes the source segments and the suffix. So a
+`.swap` at or above the lowest `.cleaned` belongs to a set that is not complete: both go, the sources are still there.
+Otherwise the swap is finished: segments that begin within its offsets go, and the suffix goes. One thing Kafka does
+not: a `.log.swap` is checked first, and dropped when it is not sound while its source is still there.
 """
 
 import os

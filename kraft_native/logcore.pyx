@@ -288,7 +288,7 @@ cdef class LogCore:
 
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
         # What is durable is noted as `durable_end`. The recovery point stays below the active segment, which is always
-        # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable since.
+        # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable.
         cdef int64_t durable_end = recovery_point
         if not clean:
             recovery_point = min(recovery_point, self.active.base_offset)

@@ -71,7 +71,8 @@ def markers(batches: list[Found]) -> list[tuple[int, int, int]]:
     begun: dict[int, int] = {}
     aborted = []
     for batch in batches:
-        attributes, producer_id = struct.unpack_from(">h", batch.data, 21)[0], struct.unpack_from(">q", batch.data, 43)[0]
+        attributes = struct.unpack_from(">h", batch.data, 21)[0]
+        producer_id = struct.unpack_from(">q", batch.data, 43)[0]
         if attributes & 0x20:
             first = begun.pop(producer_id, None)
             # The key of the marker's one record ends with its type: 0 abort, 1 commit.
