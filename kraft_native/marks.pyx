@@ -1,16 +1,16 @@
 """What earlier owners of a log noted about it, and which of that can be believed.
 
-Three can tell: the caller; our own `kraft-log-state` in the log's directory; Kafka's checkpoints in the directory above
-it, where that is one of Kafka's log directories. Who wins:
+Three can tell: the caller, who read Kafka's checkpoints; this module, which reads them where the directory above is one
+of Kafka's log directories and the caller gives nothing; our own `kraft-log-state` in the log's directory. Who wins:
 
-- What the caller gives wins over every file, value by value. Only the log start is the largest of all that is known.
-- Both files there: the younger one wins. Kafka writes `recovery-point-offset-checkpoint` at every stop and once a
-  minute; when it is younger than our state (and names the partition), Kafka has had the log since, and our numbers are
-  stale.
+- Our state and Kafka's checkpoints both there: the younger one. Kafka writes `recovery-point-offset-checkpoint` at
+every
+  stop and once a minute; when it is younger than our state, Kafka has had the log since, and our numbers are stale.
+  Ours is written before every truncation; when it is younger, a recovery point of Kafka's may lie in what was cut since.
+- The log start only moves up: the largest wins, whoever noted it.
 - A clean stop that our state claims holds only while the active segment still has the name and the size noted with it.
 
-A log start only moves up, so the larger one is right whoever noted it. A file that cannot be understood counts as
-missing, and is reported. Nothing known at all means: check everything.
+A file that cannot be understood counts as missing, and is reported. Nothing known at all means: check everything.
 """
 
 import os
@@ -91,37 +91,35 @@ cdef object own_state(bytes directory, list notes):
 
 
 cdef bint kafka_is_younger(bytes directory) except -1:
+    """Whether the recovery points beside the log's directory were written after our state in it."""
     cdef str ours = os.path.join(os.fsdecode(directory), STATE_FILE)
     cdef str theirs = os.path.join(os.path.dirname(os.fsdecode(directory)), RECOVERY_POINTS_FILE)
-    return os.stat(theirs).st_mtime_ns > os.stat(ours).st_mtime_ns
+    return os.path.exists(theirs) and os.stat(theirs).st_mtime_ns > os.stat(ours).st_mtime_ns
 
 
 cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean):
     cdef LogMarks marks = LogMarks()
     cdef object state = own_state(directory, marks.notes)
-    cdef dict points = None, starts
     cdef bint given = log_start >= 0 or recovery_point >= 0 or clean
+    cdef dict points = None, starts = None
     if not given and partition_of(directory) is not None:
         points = kafka_offsets(directory, RECOVERY_POINTS_FILE, marks.notes)
-    if points is not None and (
-        state is None or (partition_of(directory) in points and kafka_is_younger(directory))
-    ):
-        marks.take_kafka(directory, points)
+        starts = kafka_offsets(directory, LOG_STARTS_FILE, marks.notes)
+    if points is not None and state is not None and partition_of(directory) not in points:
+        points = None
+    if (given or points is not None) and (state is None or kafka_is_younger(directory)):
+        if given:
+            marks.source = "given"
+            marks.recovery_point = max(recovery_point, 0)
+            marks.clean = clean
+            marks.log_end = recovery_point if clean else -1
+        else:
+            marks.take_kafka(directory, points)
     elif state is not None:
         marks.take_state(state)
-    if points is not None:
-        starts = kafka_offsets(directory, LOG_STARTS_FILE, marks.notes)
-        marks.log_start = (starts or {}).get(partition_of(directory), -1)
+    marks.log_start = max(log_start, <int64_t>(starts or {}).get(partition_of(directory), -1))
     if state is not None:
         marks.log_start = max(marks.log_start, <int64_t>state.log_start)
-    if given:
-        marks.source = "given"
-        marks.log_start = max(marks.log_start, log_start)
-        if recovery_point >= 0:
-            marks.recovery_point = recovery_point
-        if clean and not marks.clean:
-            marks.clean = True
-            marks.log_end = recovery_point
     marks.durable_end = max(marks.durable_end, marks.recovery_point)
     return marks
 

@@ -1,4 +1,5 @@
-"""The damage cases of `golden/unclean`: a copy to open, what Kafka made of it, what we make of it, and the table of both.
+"""The damage cases of `golden/unclean`: a copy to open, what Kafka made of it, what we make of it, and the table of
+both.
 
 `python -m tests.native.unclean_cases` writes the table into docs/internals/recovery.md; a test compares it.
 """
@@ -173,7 +174,7 @@ def our_text(log: Log, served: Served) -> str:
 
 @functools.cache
 def rows() -> list[str]:
-    lines = ["| stop | case | damage | was | valid batches | Kafka 4.3.1 | this engine |", "|---|---|---|---|---|---|---|"]
+    lines = ["| stop | case | damage | was | valid batches | Kafka 4.3.1 | this engine |", "|" + "---|" * 7]
     for case in cases():
         with tempfile.TemporaryDirectory() as scratch:
             directory = case.copy(Path(scratch))
@@ -181,8 +182,9 @@ def rows() -> list[str]:
             with open_log(directory) as log:
                 ours = our_text(log, serve(log))
         before = case.expected["before"]
-        lines.append(f"| {case.mode} | {case.topic} | {damage_text(case)} | {before['earliest']} to {before['latest']} | "
-                     f"{len(valid)} | {kafka_text(case, valid)} | {ours} |")
+        was = f"{before['earliest']} to {before['latest']}"
+        lines.append(f"| {case.mode} | {case.topic} | {damage_text(case)} | {was} | {len(valid)} | "
+                     f"{kafka_text(case, valid)} | {ours} |")
     return lines
 
 
