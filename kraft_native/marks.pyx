@@ -4,9 +4,9 @@ Three can tell: the caller, who read Kafka's checkpoints; this module, which rea
 of Kafka's log directories and the caller gives nothing; our own `kraft-log-state` in the log's directory. Who wins:
 
 - Our state and Kafka's checkpoints both there: the younger one. Kafka writes `recovery-point-offset-checkpoint` at
-every
-  stop and once a minute; when it is younger than our state, Kafka has had the log since, and our numbers are stale.
-  Ours is written before every truncation; when it is younger, a recovery point of Kafka's may lie in what was cut since.
+  every stop and once a minute; when it is younger than our state, Kafka has had the log since, and our numbers are
+  stale. Ours is written before every truncation; when it is younger, a recovery point of Kafka's may lie in what was
+  cut since.
 - The log start only moves up: the largest wins, whoever noted it.
 - A clean stop that our state claims holds only while the active segment still has the name and the size noted with it.
 

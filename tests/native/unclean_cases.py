@@ -1,5 +1,4 @@
-"""The damage cases of `golden/unclean`: a copy to open, what Kafka made of it, what we make of it, and the table of
-both.
+"""The damage cases of `golden/unclean`: a copy to open, what Kafka made of it, what we make of it, a table of both.
 
 `python -m tests.native.unclean_cases` writes the table into docs/internals/recovery.md; a test compares it.
 """
