@@ -5,8 +5,8 @@
     piece = log.read(info.first_offset)         # a Slice: whole batches, zero-copy
     log.close()
 
-Thread affinity: the thread that opened the log calls it; any other gets `WrongThreadError`. Slices may be read by any
-thread. After a failed write or flush every write raises `LogReadOnlyError`, reads go on.
+Thread affinity: the thread that opened the log calls it; any other gets `WrongThreadError`, and a fork of the process
+`OperationError` (there `close` only lets go). Slices may be read by any thread. After a failed write or flush every write raises `LogReadOnlyError`, reads go on.
 """
 
 import os

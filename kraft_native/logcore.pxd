@@ -50,9 +50,10 @@ cdef class LogCore:
     cdef bint clean                    # nothing was written since a clean open: the files are as they were
     cdef int lock_fd
     cdef unsigned long thread
+    cdef int fork_generation           # of the process that opened it
     cdef bint closed
 
-    # Checks before every call: right thread, open. And before every write: no earlier failure.
+    # Checks before every call: right process and thread, open. And before every write: no earlier failure.
     cdef int enter(self) except -1
     cdef int enter_write(self) except -1
     # Makes the log read-only and raises `error`.

@@ -2,6 +2,9 @@ from typing import final
 
 from kraft_native.config import LogConfig
 
+def note_fork() -> None:
+    """In a child: logs that were open belong to the parent, and so does the thread of the shared flusher."""
+
 @final
 class LogCore:
     @property

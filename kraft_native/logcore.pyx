@@ -31,10 +31,24 @@ from kraft_native.segment cimport segment_create
 
 from kraft_native.checkpoints import LogState as LogStateFile
 from kraft_native.checkpoints import write_log_state
-from kraft_native.errors import LogClosedError, LogReadOnlyError, StorageError, WrongThreadError
+from kraft_native.errors import LogClosedError, LogReadOnlyError, OperationError, StorageError, WrongThreadError
 
 cdef Flusher shared_flusher = None
 shared_flusher_lock = threading.Lock()
+
+# How many forks lie between this process and the one that loaded the module.
+cdef int fork_generation = 0
+
+
+def note_fork() -> None:
+    """In a child: logs that were open belong to the parent, and so does the thread of the shared flusher."""
+    global fork_generation, shared_flusher, shared_flusher_lock
+    fork_generation += 1
+    shared_flusher = None
+    shared_flusher_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=note_fork)
 
 
 cdef Flusher obtain_shared_flusher():
@@ -57,6 +71,7 @@ cdef class LogCore:
     def __cinit__(self):
         self.lock_fd = -1
         self.thread = PyThread_get_thread_ident()
+        self.fork_generation = fork_generation
         self.scratch = Scratch()
         self.segments = []
         self.closing = []
@@ -65,6 +80,9 @@ cdef class LogCore:
         file_close(self.lock_fd)
 
     cdef int enter(self) except -1:
+        if self.fork_generation != fork_generation:
+            # Its threads have the same identities as the parent's, its mappings the same pages.
+            raise OperationError(f"{os.fsdecode(self.directory)}: opened by another process, of which this is a fork")
         if PyThread_get_thread_ident() != self.thread:
             raise WrongThreadError(f"{os.fsdecode(self.directory)}: used by another thread than the one that opened it")
         if self.closed:
@@ -319,6 +337,9 @@ cdef class LogCore:
     cdef int close(self) except -1:
         if self.closed:
             return 0
+        if self.fork_generation != fork_generation:
+            self.release()             # what is on disk is the parent's business
+            return 0
         self.enter()
         try:
             if self.failure is None and not self.clean:
@@ -353,7 +374,7 @@ cdef class LogCore:
             self.live.close()
         if self.flush is not None:
             self.flush.close()
-        if self.owns_flusher:
+        if self.owns_flusher and self.fork_generation == fork_generation:
             self.flusher.close()
         for segment in self.segments:
             segment.close_file()
