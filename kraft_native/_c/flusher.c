@@ -281,6 +281,11 @@ static void run_round(kf_flusher *flusher, log_state *log) {
         step current = log->round.items[log->step_index];
         error = run_step(flusher, current);
         int64_t end = log->round.items[log->step_index].end; /* read again: a reset may have clamped it */
+        if (!error && log->step_index + 1 == log->round.count) {
+            /* Before anybody is told: who sees a flush done sees it counted. */
+            flusher->statistics.flushes++;
+            flusher->statistics.bytes += bytes;
+        }
         if (error)
             fail(log, current.kind == STEP_FILE ? current.fd : -1, error);
         else if (end > log->public.durable)
@@ -297,11 +302,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
     }
     clear_steps(&log->round);
     log->running = false;
-    if (!error) {
-        flusher->statistics.flushes++;
-        flusher->statistics.bytes += bytes;
-        hold(log, busy_ns + flusher->statistics.busy_ns, bytes);
-    }
+    if (!error) hold(log, busy_ns + flusher->statistics.busy_ns, bytes);
     tell(log); /* for those who wait for the end of the round: forget, unregister */
 }
 
