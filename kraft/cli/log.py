@@ -1,4 +1,4 @@
-"""`kraft log`: looking into a partition directory. Every command here only reads, also while an owner writes."""
+"""`kraft log`: looking into a partition directory. All but `compact` only read, also while an owner writes."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kraft.cli import log_dump
+from kraft.cli import log_compact, log_dump
 from kraft.cli.command import kraft
 from kraft.cli.examine import Examination, Finding
 from kraft.cli.log_stat import statistics, statistics_text
@@ -48,7 +48,7 @@ class Output:
 
 @kraft.group("log")
 def log() -> None:
-    """Look into a partition directory, of Kafka or of kraft. Nothing is ever written to it."""
+    """Look into a partition directory, of Kafka or of kraft. Only `compact` writes to it."""
 
 
 @log.command()
@@ -163,3 +163,32 @@ def stat(directories: tuple[Path, ...], as_json: bool) -> None:
         with progress_bar(f"stat {directory.name}", partition.size_bytes) as progress:
             found = statistics(partition, progress)
         click.echo(json.dumps(found) if as_json else statistics_text(found))
+
+
+@log.command()
+@DIRECTORY
+@JSON
+@click.option("--roll", is_flag=True, help="Begin a new segment first, so that all records up to now take part.")
+@click.option("--delete-retention-ms", type=click.IntRange(0), default=86_400_000, show_default=True,
+              help="How long a deletion (a null value) stays visible.")
+@click.option("--min-lag-ms", type=click.IntRange(0), default=0, show_default=True,
+              help="Leave alone what is younger than this.")
+@click.option("--buffer-mib", type=click.IntRange(1), default=128, show_default=True,
+              help="Memory for keys, about 27 bytes each; with more keys than fit it takes several rounds.")
+def compact(directory: Path, as_json: bool, roll: bool, delete_retention_ms: int, min_lag_ms: int,
+            buffer_mib: int) -> None:
+    """Keep only the latest record of every key. WRITES to the log.
+
+    The log must not be in use: this command owns it while it works. Records without a key are removed, as Kafka's
+    cleaner removes them. It may be interrupted at any moment, and every reader sees a whole log before and after.
+    """
+    partition = Partition(directory)
+    with progress_bar(f"compact {directory.name}", partition.size_bytes) as progress:
+        stats = log_compact.compact(directory, delete_retention_ms=delete_retention_ms, min_lag_ms=min_lag_ms,
+                                    buffer_bytes=buffer_mib << 20, roll=roll, progress=progress)
+    if as_json:
+        click.echo(json.dumps({"directory": str(directory), **stats._asdict()}))
+    else:
+        click.echo(f"{directory}: {stats.records_read} records read, {stats.records_kept} kept, "
+                   f"{stats.bytes_before} bytes became {stats.bytes_after}, {stats.segments_before} segments became "
+                   f"{stats.segments_after}, {stats.rounds} rounds, {stats.seconds:.3f} s")

@@ -282,8 +282,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
         error = run_step(flusher, current);
         int64_t end = log->round.items[log->step_index].end; /* read again: a reset may have clamped it */
         if (!error && log->step_index + 1 == log->round.count) {
-            /* Before anybody is told: who sees a flush done sees it counted. */
-            flusher->statistics.flushes++;
+            flusher->statistics.flushes++; /* before anybody is told: who sees a flush done sees it counted */
             flusher->statistics.bytes += bytes;
         }
         if (error)

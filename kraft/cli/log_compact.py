@@ -1,0 +1,45 @@
+"""`kraft log compact`: the only one of the log commands that writes. It owns the log while it works.
+
+A partition inside a log directory (beside `meta.properties`) is opened through that directory, so that its lock is
+respected, Kafka's included, and its checkpoints stay true. A directory that stands alone is locked by itself.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kraft import Log, LogConfig, LogDir
+from kraft_native.cleaner import CleanerStats
+
+
+@contextmanager
+def owned(directory: Path, config: LogConfig) -> Iterator[Log]:
+    """The log in `directory`, open for writing."""
+    top = directory.resolve().parent
+    topic, _, partition = directory.resolve().name.rpartition("-")
+    if (top / "meta.properties").exists() and topic and partition.isdecimal():
+        with LogDir(top, config=config) as logs:
+            yield logs.log(topic, int(partition), create=False)
+    else:
+        with Log(directory, config) as log:
+            yield log
+
+
+def compact(directory: Path, *, delete_retention_ms: int, min_lag_ms: int, buffer_bytes: int, roll: bool,
+            progress: Callable[[int], None]) -> CleanerStats:
+    """Compacts all that may be: below the active segment, or with `roll` all that there is now."""
+    config = LogConfig(cleanup_policy="compact", delete_retention_ms=delete_retention_ms,
+                       min_compaction_lag_ms=min_lag_ms)
+    told = 0
+
+    def tell(done: int, _total: int) -> None:
+        nonlocal told
+        if done < told:         # the next round
+            told = 0
+        progress(done - told)
+        told = done
+
+    with owned(directory, config) as log:
+        if roll:
+            log.roll()
+        return log.compact(buffer_bytes=buffer_bytes, force=True, progress=tell)
