@@ -23,11 +23,12 @@ def no_threads_left():
     before = flusher.counters(), threads()
     yield
     gc.collect()  # a caught exception holds its frames in a cycle
-    # The kernel lists a thread for a moment after it was joined.
+    # The kernel lists a thread for a moment after it was joined: at this end, and at the end of the test before.
     deadline = time.monotonic() + SOON
-    while threads() != before[1] and time.monotonic() < deadline:
+    while threads() > before[1] and time.monotonic() < deadline:
         os.sched_yield()
-    assert (flusher.counters(), threads()) == before
+    assert flusher.counters() == before[0]
+    assert threads() <= before[1]
 
 
 def threads() -> int:
