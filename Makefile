@@ -50,7 +50,7 @@ sanitize: build ## tests/native under ASan and UBSan
 	@cp -Rpu README.md LICENSE setup.py pyproject.toml docs kraft kraft_native tests tools $(SANITIZED)/
 	@rm -f $(SANITIZED)/kraft_native/*.so
 	@cd $(SANITIZED) && KRAFT_SANITIZE=1 $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace
-	@cd $(SANITIZED) && LD_PRELOAD="$(ASAN_SO) $(UBSAN_SO)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+	@cd $(SANITIZED) && LD_PRELOAD="$(ASAN_SO) $(UBSAN_SO)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
 		UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 KRAFT_SHARED="$${KRAFT_SHARED:-$(CURDIR)/../shared}" \
 		PYTHONMALLOC=malloc $(CURDIR)/$(BIN)/python -m pytest -q -p no:benchmark -m "not peer and not long" tests/native
 
