@@ -7,14 +7,15 @@ many records) to the compiled ones, whose methods they inherit; nothing here run
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from kraft.reading import HIGH_WATERMARK, READ_BYTES, Reading, visible_end
+from kraft.reading import READ_BYTES, Isolation, Reading, batches_in, visible_end
 from kraft_native import log as native_log
 from kraft_native import reader as native_reader
-from kraft_native.batch import Batch, walk
+from kraft_native.batch import Batch
 from kraft_native.column_encoder import encode_columns
 from kraft_native.config import LogConfig
 from kraft_native.errors import InvalidArgumentError
@@ -24,12 +25,54 @@ if TYPE_CHECKING:
     from kraft_native.append import AppendInfo
     from kraft_native.flusher import Flusher
 
-Headers = Iterable[tuple[str, bytes | None]]
-RecordTuple = tuple[bytes | None, bytes | None, int | None, Headers]
+Headers: TypeAlias = Iterable[tuple[str, bytes | None]]
+RecordTuple: TypeAlias = tuple[bytes | None, bytes | None, int | None, Headers]
 
 BATCH_RECORDS_MAX = 10_000
-ROOM_FOR_HEADER_BYTES = 1024
+# Kept free for the batch's own header, the record's lengths and a codec that finds nothing to compress.
+ROOM_BYTES = 1024
 WAIT_SLICE_SECONDS = 0.5
+
+
+class _WakeUp:
+    """For a coroutine on the log's own thread: sleeps until the log's limits move or the log is closed."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.loop = asyncio.get_running_loop()
+        self.event = asyncio.Event()
+        self.eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        # A duplicate, because a loop takes one callback per descriptor and there may be several followers.
+        self.flushed = os.dup(log.flush_eventfd) if log.config.durability == "group-commit" else -1
+
+    def __enter__(self) -> Self:
+        self.loop.add_reader(self.eventfd, self._moved)
+        if self.flushed >= 0:
+            self.loop.add_reader(self.flushed, self._became_durable)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if not self.log.closed:
+            self.log.disarm(self.eventfd)
+        for descriptor in (self.eventfd, self.flushed):
+            if descriptor >= 0:
+                self.loop.remove_reader(descriptor)
+                os.close(descriptor)
+
+    def _moved(self) -> None:
+        os.eventfd_read(self.eventfd)
+        self.event.set()
+
+    def _became_durable(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # another follower was called first
+            os.eventfd_read(self.flushed)
+        if not self.log.closed:
+            self.log.poll()
+
+    async def wait(self) -> None:
+        self.event.clear()
+        self.log.arm(self.eventfd)
+        await self.event.wait()
 
 
 class Log(Reading, native_log.Log):
@@ -52,74 +95,65 @@ class Log(Reading, native_log.Log):
         return cls(directory, LogConfig(**settings), flusher=flusher)
 
     def append_records(self, records: Iterable[RecordTuple], *, codec: str = "none", level: int | None = None,
-                       leader_epoch: int = -1) -> Iterator[AppendInfo]:
-        """Appends (value, key, timestamp in ms or None for now, headers) tuples in batches; yields each batch's info.
+                       leader_epoch: int = -1) -> list[AppendInfo]:
+        """Appends (value, key, timestamp in ms or None for now, headers) tuples in batches; gives each batch's info.
 
         A batch ends before it would pass `max_message_bytes` (by its size before compression), or at 10,000 records.
-        Each is appended before the next is built: stop iterating and the rest is not appended.
+        `MessageTooLargeError` for a record that is too large for a batch of its own. When a record is refused, or the
+        iterable raises, the full batches before it stay appended, and what was gathered for the next one is not.
         """
-        room = self.config.max_message_bytes - ROOM_FOR_HEADER_BYTES
+        room = self.config.max_message_bytes - ROOM_BYTES
         builder = BatchBuilder(codec, level)
+        appended = []
         for value, key, timestamp_ms, headers in records:
-            size = len(value or b"") + len(key or b"")
-            if len(builder) and (builder.size_in_bytes + size > room or len(builder) >= BATCH_RECORDS_MAX):
-                yield self.append(builder.build(), leader_epoch=leader_epoch)
+            size = builder.size_in_bytes + len(value or b"") + len(key or b"")
+            if headers:
+                headers = tuple(headers)
+                size += sum(4 * len(name) + len(data or b"") + 10 for name, data in headers)
+            if len(builder) and (size > room or len(builder) >= BATCH_RECORDS_MAX):
+                appended.append(self.append(builder.build(), leader_epoch=leader_epoch))
                 builder.clear()
             builder.append(value, key, timestamp_ms, headers)
         if len(builder):
-            yield self.append(builder.build(), leader_epoch=leader_epoch)
+            appended.append(self.append(builder.build(), leader_epoch=leader_epoch))
+        return appended
 
     def append_columns(self, values: object, keys: object = None, timestamps: object = None, headers: object = None, *,
                        codec: str = "none", level: int | None = None, batch_bytes: int = 1 << 20,
                        leader_epoch: int = -1) -> list[AppendInfo]:
-        """Appends columns: Arrow arrays, numpy arrays, or (offsets, data) pairs (`kraft_native.columns.encode_columns`).
+        """Appends columns: Arrow arrays, numpy arrays, or (offsets, data) pairs; gives each batch's info.
 
-        The rows are cut into batches of about `batch_bytes`; gives the info of each. All columns have the same length.
+        `kraft_native.column_encoder` says what a column may be. The rows are cut into batches of about `batch_bytes`
+        before compression, and never more than `max_message_bytes` allows. All columns have the same length; None as
+        timestamps means now. When a batch is refused those before it stay appended.
         """
-        return [
-            self.append(batch, leader_epoch=leader_epoch)
-            for batch in encode_columns(values, keys=keys, timestamps=timestamps, headers=headers, codec=codec,
-                                        level=level, batch_bytes_max=min(batch_bytes, self.config.max_message_bytes))
-        ]
+        room = max(self.config.max_message_bytes - (0 if codec == "none" else ROOM_BYTES), 1)
+        batches = encode_columns(values, keys=keys, timestamps=timestamps, headers=headers, codec=codec, level=level,
+                                 batch_bytes_max=min(batch_bytes, room))
+        return [self.append(batch, leader_epoch=leader_epoch) for batch in batches]
 
-    async def follow(self, start: int | None = None, *, isolation: str = HIGH_WATERMARK,
+    async def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
                      read_bytes: int = READ_BYTES) -> AsyncIterator[Batch]:
-        """Batches from `start` on, for ever: waits at the end until more is visible, without polling.
+        """Batches from `start` (the log start) on, for ever: waits at the end until more is visible, without polling.
 
-        For the event loop of the log's own thread. Ends when the log is closed.
+        For the event loop of the log's own thread; up to 64 followers may wait at a time. Ends when the log is closed.
+        Raises what `read` raises: `OffsetOutOfRangeError` when retention overtook it or its offset was truncated.
         """
         offset = self.log_start_offset if start is None else start
-        loop = asyncio.get_running_loop()
-        wake = asyncio.Event()
-        eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-
-        def woken() -> None:
-            os.eventfd_read(eventfd)
-            wake.set()
-
-        loop.add_reader(eventfd, woken)
-        try:
-            while True:
-                wake.clear()
-                self.arm(eventfd)
-                if self.closed:
-                    return
-                if visible_end(self, isolation) <= offset:
-                    await wake.wait()
-                    continue
+        with _WakeUp(self) as wake_up:
+            while not self.closed:
                 piece = self.read(offset, read_bytes, isolation)
-                for batch in walk(piece, check_crc=False):
+                if piece.next_offset <= offset:
+                    await wake_up.wait()
+                    continue
+                for batch in batches_in(self, offset, piece, isolation):
                     yield batch
                 offset = piece.next_offset
                 await asyncio.sleep(0)  # others get their turn while this one catches up
-        finally:
-            loop.remove_reader(eventfd)
-            if not self.closed:
-                self.disarm(eventfd)
-            os.close(eventfd)
 
     def stats(self) -> dict[str, object]:
         """A snapshot of the log's figures: marks, sizes, counts. Plain values; ready for JSON."""
+        self.poll()  # also refuses a closed log and a wrong thread
         segments = self.segments
         return {
             "directory": self.directory,
@@ -145,7 +179,7 @@ class LogReader(Reading, native_reader.LogReader):
     on disk. One thread at a time may use it.
     """
 
-    def follow(self, start: int | None = None, *, isolation: str = HIGH_WATERMARK, timeout: float | None = None,
+    def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark", timeout: float | None = None,
                read_bytes: int = READ_BYTES) -> Iterator[Batch]:
         """Batches from `start` on; at the end waits, without polling, until the owner shows more.
 
@@ -153,21 +187,29 @@ class LogReader(Reading, native_reader.LogReader):
         """
         if timeout is not None and timeout < 0:
             raise InvalidArgumentError(f"timeout: {timeout} is below 0 seconds")
-        offset = self.log_start_offset if start is None else start
-        while self.wait(offset, timeout, isolation):
+        offset = awaited = self.log_start_offset if start is None else start
+        while self.wait(awaited, timeout, isolation):
+            limit = visible_end(self, isolation)
             piece = self.read(offset, read_bytes, isolation)
-            yield from walk(piece, check_crc=False)
+            yield from batches_in(self, offset, piece, isolation)
+            # Nothing came when the limit lies inside of a batch: then it must move first.
+            awaited = limit if piece.next_offset == offset else piece.next_offset
             offset = piece.next_offset
 
-    async def follow_async(self, start: int | None = None, *, isolation: str = HIGH_WATERMARK,
+    async def follow_async(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
                            read_bytes: int = READ_BYTES) -> AsyncIterator[Batch]:
-        """As `follow`, for an event loop: a thread of its executor does the waiting. Without an end of its own."""
-        offset = self.log_start_offset if start is None else start
+        """As `follow`, for an event loop: a thread of its executor does the waiting. It has no time limit of its own.
+
+        When it is cancelled that thread may go on waiting for up to half a second.
+        """
+        offset = awaited = self.log_start_offset if start is None else start
         loop = asyncio.get_running_loop()
         while True:
-            while not await loop.run_in_executor(None, self.wait, offset, WAIT_SLICE_SECONDS, isolation):
+            while not await loop.run_in_executor(None, self.wait, awaited, WAIT_SLICE_SECONDS, isolation):
                 pass  # a thread that waited without a limit could not be ended with the loop
+            limit = visible_end(self, isolation)
             piece = self.read(offset, read_bytes, isolation)
-            for batch in walk(piece, check_crc=False):
+            for batch in batches_in(self, offset, piece, isolation):
                 yield batch
+            awaited = limit if piece.next_offset == offset else piece.next_offset
             offset = piece.next_offset

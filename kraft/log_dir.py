@@ -19,6 +19,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -26,7 +27,7 @@ from typing import NamedTuple, Self
 from kraft.log import Log
 from kraft_native import checkpoints, fileio
 from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptFileError, InvalidArgumentError, LogLockedError
+from kraft_native.errors import CorruptFileError, InvalidArgumentError, LogClosedError, LogLockedError
 from kraft_native.flusher import Flusher
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -69,8 +70,8 @@ class LogDir:
     """The open directory. One thread opens it, uses it and its logs, and closes it; it is a context manager.
 
     `config` is the default of logs opened without one of their own. `node_id` and `cluster_id` are written to
-    `meta.properties` of a new directory (0 and a random one when not given); an existing one must agree. With a `flusher`, or when
-    logs use group commit without one, a single flusher thread serves all logs.
+    `meta.properties` of a new directory (0 and a random one when not given); an existing one must agree. Logs with
+    group commit share one flusher thread: that of `flusher`, which stays its maker's to close, or the directory's own.
 
     Raises `LogLockedError` when another process has the directory open, `InvalidArgumentError` when it belongs to
     another node or cluster, `CorruptFileError` when `meta.properties` cannot be read. Unreadable offset checkpoints do
@@ -83,6 +84,7 @@ class LogDir:
         self.config = LogConfig() if config is None else config
         self.notes: list[str] = []
         self._logs: dict[TopicPartition, Log] = {}
+        self._opened: set[TopicPartition] = set()
         self._flusher = flusher
         self._owns_flusher = False
         if not self.path.is_dir():
@@ -149,17 +151,22 @@ class LogDir:
         names = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
         for name in names:
             if found := _PARTITION_DIRECTORY.fullmatch(name):
-                yield TopicPartition(found["topic"], int(found["partition"]))
+                partition = TopicPartition(found["topic"], int(found["partition"]))
+                if partition.directory_name == name:  # not so for a number with leading zeros
+                    yield partition
 
     def log(self, topic: str, partition: int, *, config: LogConfig | None = None, topic_id: uuid.UUID | None = None,
             create: bool = True) -> Log:
-        """The partition's log, opened at the first call and shared afterwards (`config` counts at the first).
+        """The partition's log, opened at the first call and shared until it is closed (`config` counts at the opening).
 
         `FileNotFoundError` when it does not exist and `create` is false.
         """
+        self._need_open()
         name = TopicPartition.checked(topic, partition)
         if (log := self._logs.get(name)) is not None:
-            return log
+            if not log.closed:
+                return log
+            self._note(name, log)
         directory = self.path / name.directory_name
         if not directory.is_dir():
             if not create:
@@ -172,18 +179,26 @@ class LogDir:
             self._flusher = Flusher(bytes_trigger=settings.flush_bytes, linger_us=settings.flush_interval_us)
             self._owns_flusher = True
         log = Log(directory, settings, log_start_offset=self._log_starts.get(name, -1),
-                  recovery_point=self._recovery_points.get(name, -1), clean=self.was_clean, flusher=self._flusher)
+                  recovery_point=self._recovery_points.get(name, -1),
+                  clean=self.was_clean and name not in self._opened, flusher=self._flusher, log_dir_locked=True)
+        self._opened.add(name)
         if settings.high_watermark == "manual" and name in self._high_watermarks:
             log.set_high_watermark(min(max(self._high_watermarks[name], log.log_start_offset), log.log_end_offset))
         self._logs[name] = log
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        """Closes and removes a partition. Once this returns it does not come back, even after a crash."""
+        """Closes and removes a partition. Once this returns it does not come back, even after a crash.
+
+        `FileNotFoundError` when it does not exist.
+        """
+        self._need_open()
         name = TopicPartition.checked(topic, partition)
         if (log := self._logs.pop(name, None)) is not None:
             log.close()
         directory = self.path / name.directory_name
+        if not directory.is_dir():
+            raise FileNotFoundError(f"{directory}: no such log")
         suffix = f".{uuid.uuid4().hex}-delete"
         doomed = self.path / (name.directory_name[: 255 - len(suffix)] + suffix)
         fileio.rename(directory, doomed)
@@ -195,13 +210,27 @@ class LogDir:
 
     def checkpoint(self) -> None:
         """Makes each log's checkpoint and writes the directory's files, so that a restart scans less."""
+        self._need_open()
         for name, log in self._logs.items():
-            self._recovery_points[name] = log.checkpoint()
-            self._high_watermarks[name] = log.high_watermark
-            if log.log_start_offset > log.segments[0].base_offset:
-                self._log_starts[name] = log.log_start_offset
-            else:
-                self._log_starts.pop(name, None)
+            if not log.closed:
+                log.checkpoint()
+            self._note(name, log)
+        self._write()
+
+    def _need_open(self) -> None:
+        if not self._open:
+            raise LogClosedError(f"{self.path}: the log directory was closed")
+
+    def _note(self, name: TopicPartition, log: Log) -> None:
+        """Takes over the marks of a log, open or closed."""
+        self._recovery_points[name] = log.recovery_point
+        self._high_watermarks[name] = log.high_watermark
+        if log.closed or log.log_start_offset > log.segments[0].base_offset:
+            self._log_starts[name] = log.log_start_offset
+        else:
+            self._log_starts.pop(name, None)
+
+    def _write(self) -> None:
         checkpoints.write_offsets(self.path / RECOVERY_POINTS, self._recovery_points)
         checkpoints.write_offsets(self.path / LOG_STARTS, self._log_starts)
         checkpoints.write_offsets(self.path / HIGH_WATERMARKS, self._high_watermarks)
@@ -209,30 +238,22 @@ class LogDir:
     def close(self) -> None:
         """Closes all logs, checkpoints, and leaves the mark of a clean stop. Twice is harmless.
 
-        When a log cannot be closed cleanly the mark is not left, the rest is closed, and the first error is raised.
+        When something cannot be closed cleanly the rest is closed, the mark is not left, and the error is raised.
         """
         if not self._open:
             return
-        self._open = False
-        first: Exception | None = None
-        try:
-            try:
-                self.checkpoint()
-            except Exception as error:
-                first = error
-            for log in self._logs.values():
-                try:
-                    log.close()
-                except Exception as error:
-                    first = first or error
-            if first is None:
-                for name in self._logs:
-                    self._recovery_points[name] = self._logs[name].recovery_point
-                checkpoints.write_offsets(self.path / RECOVERY_POINTS, self._recovery_points)
-                checkpoints.write_clean_shutdown(self.path, -1)
-        finally:
+        with ExitStack() as last:
+            last.callback(self._lock.release)
             if self._owns_flusher and self._flusher is not None:
-                self._flusher.close()
-            self._lock.release()
-        if first is not None:
-            raise first
+                last.callback(self._flusher.close)
+            with ExitStack() as logs:
+                for log in self._logs.values():
+                    logs.callback(log.close)
+                try:
+                    self.checkpoint()
+                finally:
+                    self._open = False
+            for name, log in self._logs.items():
+                self._recovery_points[name] = log.recovery_point
+            self._write()
+            checkpoints.write_clean_shutdown(self.path, -1)

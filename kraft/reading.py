@@ -11,7 +11,7 @@ appended; only the owner's `Log` can).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from kraft_native.batch import Batch, walk
 from kraft_native.buffer import Slice
@@ -21,17 +21,15 @@ from kraft_native.records import Record
 from kraft_native.records import records as records_in
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow as pa
 
 READ_BYTES = 1 << 20
 ARROW_READ_BYTES = 4 << 20
-HIGH_WATERMARK = "high_watermark"
-READ_COMMITTED = "read_committed"
-READ_UNCOMMITTED = "read_uncommitted"
-LOG_END = "log_end"
-ISOLATIONS = (HIGH_WATERMARK, READ_UNCOMMITTED, READ_COMMITTED, LOG_END)
 
-Aborted = Sequence[tuple[int, int, int, int]]
+Isolation: TypeAlias = Literal["log_end", "high_watermark", "read_uncommitted", "read_committed"]
+ISOLATIONS: tuple[Isolation, ...] = ("log_end", "high_watermark", "read_uncommitted", "read_committed")
+
+Aborted: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 
 class Readable(Protocol):
@@ -45,23 +43,23 @@ class Readable(Protocol):
     def high_watermark(self) -> int: ...
     @property
     def last_stable_offset(self) -> int: ...
-    def read(self, offset: int, max_bytes: int = ..., isolation: str = ...) -> Slice: ...
+    def read(self, offset: int, max_bytes: int = ..., isolation: Isolation = ...) -> Slice: ...
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int, int, int]]: ...
 
 
-def visible_end(log: Readable, isolation: str) -> int:
+def visible_end(log: Readable, isolation: Isolation) -> int:
     """The offset after the last one that `isolation` may see now."""
-    if isolation in (HIGH_WATERMARK, READ_UNCOMMITTED):
+    if isolation in ("high_watermark", "read_uncommitted"):
         return log.high_watermark
-    if isolation == READ_COMMITTED:
+    if isolation == "read_committed":
         return log.last_stable_offset
-    if isolation == LOG_END:
+    if isolation == "log_end":
         return log.log_end_offset
     raise InvalidArgumentError(f"isolation: {isolation!r} is not one of {', '.join(ISOLATIONS)}")
 
 
 def is_aborted(batch: Batch, aborted: Aborted) -> bool:
-    """Whether the batch belongs to one of the aborted transactions (producer id, first offset, marker's offset, ...)."""
+    """Whether the batch is of one of the aborted transactions (producer id, first offset, marker's offset, ...)."""
     return batch.is_transactional and any(
         producer_id == batch.producer_id and first <= batch.base_offset <= last
         for producer_id, first, last, _ in aborted
@@ -69,13 +67,14 @@ def is_aborted(batch: Batch, aborted: Aborted) -> bool:
 
 
 class Reading:
-    """The iterators. Each runs from `start` (default: the log start) to `end` (default: what is visible when it begins).
+    """The iterators. Each runs from `start` (default: the log start) up to `end`, exclusive, and at most to what was
+    visible when it began.
 
-    They raise what `read` raises, at the offset where it happens: `OffsetOutOfRangeError`, `CorruptLogError` (go on with
-    its `next_offset`). An iterator may be dropped at any time; what it yielded stays valid by itself.
+    They raise what `read` raises, at the offset where it happens: `OffsetOutOfRangeError`, `CorruptLogError` (go on
+    with its `next_offset`). An iterator may be dropped at any time; what it yielded stays valid by itself.
     """
 
-    def _slices(self: Readable, start: int | None, end: int | None, isolation: str,
+    def _slices(self: Readable, start: int | None, end: int | None, isolation: Isolation,
                 read_bytes: int) -> Iterator[tuple[Slice, int, int]]:
         """(bytes of whole batches, first wanted offset, end of what is wanted)."""
         offset = self.log_start_offset if start is None else start
@@ -84,27 +83,27 @@ class Reading:
             limit = min(limit, end)
         while offset < limit:
             piece = self.read(offset, read_bytes, isolation)
-            if not len(piece):
-                return
-            yield piece, offset, limit
+            if len(piece):
+                yield piece, offset, limit
+            elif piece.next_offset <= offset:
+                return  # the limit lies inside of a batch, which is not visible then
             offset = piece.next_offset
 
-    def batches(self: Readable, start: int | None = None, end: int | None = None, *, isolation: str = HIGH_WATERMARK,
-                read_bytes: int = READ_BYTES) -> Iterator[Batch]:
+    def batches(self: Readable, start: int | None = None, end: int | None = None, *,
+                isolation: Isolation = "high_watermark", read_bytes: int = READ_BYTES) -> Iterator[Batch]:
         """Whole batches, as they are stored; the first may begin before `start`, the last end after `end`.
 
         With `isolation="read_committed"` batches of aborted transactions are left out; markers are not.
         """
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
-            aborted = _aborted_in(self, offset, piece, isolation)
-            for batch in walk(piece, check_crc=False):
+            for batch in batches_in(self, offset, piece, isolation):
                 if batch.base_offset >= limit:
                     return
-                if not is_aborted(batch, aborted):
-                    yield batch
+                yield batch
 
-    def records(self: Readable, start: int | None = None, end: int | None = None, *, isolation: str = HIGH_WATERMARK,
-                control: bool = False, read_bytes: int = READ_BYTES) -> Iterator[Record]:
+    def records(self: Readable, start: int | None = None, end: int | None = None, *,
+                isolation: Isolation = "high_watermark", control: bool = False,
+                read_bytes: int = READ_BYTES) -> Iterator[Record]:
         """Single records; those of control batches only with `control`. For bulk work `arrow` is much faster."""
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
             aborted = _aborted_in(self, offset, piece, isolation)
@@ -115,14 +114,14 @@ class Reading:
                     if record.offset >= offset:
                         yield record
 
-    def arrow(self: Readable, start: int | None = None, end: int | None = None, *, isolation: str = HIGH_WATERMARK,
-              columns: Sequence[str] = DEFAULT_COLUMNS,
-              read_bytes: int = ARROW_READ_BYTES) -> Iterator[pyarrow.RecordBatch]:
+    def arrow(self: Readable, start: int | None = None, end: int | None = None, *,
+              isolation: Isolation = "high_watermark", columns: Sequence[str] = DEFAULT_COLUMNS,
+              read_bytes: int = ARROW_READ_BYTES) -> Iterator[pa.RecordBatch]:
         """Arrow record batches of about `read_bytes` of stored bytes (compressed ones become larger). Needs pyarrow.
 
         `columns`: some of offset, timestamp, timestamp_type, leader_epoch, key, value, headers.
         """
-        import pyarrow
+        import pyarrow as pa
 
         reader = ColumnReader(columns, check_crc=False)
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
@@ -131,14 +130,20 @@ class Reading:
             while position < len(piece):
                 found = reader.read(piece, position=position, start_offset=offset, end_offset=limit, aborted=aborted)
                 if len(found):
-                    yield pyarrow.record_batch(found)
+                    yield pa.record_batch(found)
                 if found.next_position == position:
                     break
                 position = found.next_position
 
 
-def _aborted_in(log: Readable, offset: int, piece: Slice, isolation: str) -> Aborted:
-    return log.aborted_transactions(offset, piece.next_offset) if isolation == READ_COMMITTED else ()
+def _aborted_in(log: Readable, offset: int, piece: Slice, isolation: Isolation) -> Aborted:
+    return log.aborted_transactions(offset, piece.next_offset) if isolation == "read_committed" else ()
+
+
+def batches_in(log: Readable, offset: int, piece: Slice, isolation: Isolation) -> Iterator[Batch]:
+    """The batches of a piece that was read at `offset`, without those that `isolation` hides."""
+    aborted = _aborted_in(log, offset, piece, isolation)
+    return (batch for batch in walk(piece, check_crc=False) if not is_aborted(batch, aborted))
 
 
 def _without_aborted(piece: Slice, aborted: Aborted) -> Iterable[Slice | Batch]:

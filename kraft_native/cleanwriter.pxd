@@ -54,6 +54,6 @@ cdef class SegmentWriter:
     cdef void close(self) noexcept
 
 
-# Puts a finished output in place of `sources`, neighbours in the log. From the first rename on any failure makes the log
-# read-only; the next open drops the output or completes the swap.
+# Puts a finished output in place of `sources`, neighbours in the log. From the first rename on any failure makes the
+# log read-only; the next open drops the output or completes the swap.
 cdef int swap_segments(LogCore core, SegmentWriter writer, list sources) except -1

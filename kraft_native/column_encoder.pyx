@@ -515,7 +515,8 @@ def encode_columns(values, *, keys=None, timestamps=None, headers=None, codec="n
 
     A batch is closed before it would exceed `batch_bytes_max` uncompressed bytes, header included, or
     `batch_records_max` records; a larger record gets a batch of its own. Every batch counts from 0, as a producer sends
-    it; with `base_offset` they count on from there. Null values are tombstones. InvalidArgumentError: a column is of the wrong kind or length, or inconsistent.
+    it; with `base_offset` they count on from there. Null values are tombstones. InvalidArgumentError: a column is of
+    the wrong kind or length, or inconsistent.
     """
     cdef ColumnEncoder encoder = ColumnEncoder.__new__(ColumnEncoder)
     cdef EncodeState* st = &encoder.state

@@ -2,7 +2,7 @@
 
 `ProtocolError`: the bytes or arguments that somebody sent are wrong. `OperationError`: expected refusals (an offset
 that is gone, a sequence out of order, a read-only log). Anything else of ours is an assertion: a bug. After a
-`ProtocolError` or an `OperationError` other than `StorageError` nothing has changed.
+`ProtocolError` or an `OperationError` other than `StorageError` nothing has changed. All survive pickle and copy.
 """
 
 class KraftError(Exception):
@@ -96,12 +96,13 @@ class FencedLeaderEpochError(OperationError):
 class StorageError(OperationError):
     """A file operation failed. Where it was a write or a flush, the log is read-only from then on.
 
-    `path` is the file, `errno` the system's error number.
+    `path` is the file, `errno` the system's error number, `doing` what was being done.
     """
 
     code: int
     path: str
     errno: int
+    doing: str
 
     def __init__(self, path: str, errno: int, doing: str = "") -> None: ...
 

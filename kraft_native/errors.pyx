@@ -2,7 +2,7 @@
 
 `ProtocolError`: the bytes or arguments that somebody sent are wrong. `OperationError`: expected refusals (an offset
 that is gone, a sequence out of order, a read-only log). Anything else of ours is an assertion: a bug. After a
-`ProtocolError` or an `OperationError` other than `StorageError` nothing has changed.
+`ProtocolError` or an `OperationError` other than `StorageError` nothing has changed. All survive pickle and copy.
 """
 
 import os
@@ -55,6 +55,9 @@ class InvalidTimestampError(ProtocolError):
         super().__init__(message)
         self.record_errors = tuple(record_errors)
 
+    def __reduce__(self):
+        return type(self), (self.args[0], self.record_errors), self.__dict__
+
 
 class UnsupportedForMessageFormatError(ProtocolError):
     """The batch uses something its format version cannot carry."""
@@ -79,6 +82,9 @@ class InvalidRecordError(ProtocolError):
     def __init__(self, message: str, record_errors: tuple = ()):
         super().__init__(message)
         self.record_errors = tuple(record_errors)
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.record_errors), self.__dict__
 
 
 class OffsetOutOfRangeError(OperationError):
@@ -120,7 +126,7 @@ class FencedLeaderEpochError(OperationError):
 class StorageError(OperationError):
     """A file operation failed. Where it was a write or a flush, the log is read-only from then on.
 
-    `path` is the file, `errno` the system's error number.
+    `path` is the file, `errno` the system's error number, `doing` what was being done.
     """
 
     code = 56
@@ -130,6 +136,10 @@ class StorageError(OperationError):
         self.errno = errno
         text = f"{path}: {os.strerror(errno)} (errno {errno})"
         super().__init__(f"{doing}: {text}" if doing else text)
+        self.doing = doing
+
+    def __reduce__(self):
+        return type(self), (self.path, self.errno, self.doing), self.__dict__
 
 
 class LogReadOnlyError(OperationError):
@@ -140,6 +150,9 @@ class LogReadOnlyError(OperationError):
     def __init__(self, message: str, cause: BaseException | None = None):
         super().__init__(message)
         self.cause = cause
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.cause), self.__dict__
 
 
 class LogLockedError(OperationError):
@@ -179,6 +192,9 @@ class CorruptLogError(OperationError):
         self.offset = offset
         self.next_offset = next_offset
         self.what = what
+
+    def __reduce__(self):
+        return type(self), (self.path, self.position, self.offset, self.next_offset, self.what), self.__dict__
 
 
 class CorruptFileError(OperationError):

@@ -13,5 +13,5 @@ cdef class Log:
     cdef Appender appender
     cdef readonly RecoveryReport recovery          # what opening it found and did
 
-    cdef int lock(self, LogCore core) except -1
+    cdef int lock(self, LogCore core, bint log_dir_locked) except -1
     cdef int begin(self, Flusher flusher) except -1

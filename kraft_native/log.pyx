@@ -11,7 +11,6 @@ Thread affinity: the thread that opened the log calls it; any other gets `WrongT
 
 import os
 
-cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_RDWR
@@ -69,6 +68,18 @@ cdef int isolation_of(object name) except -1:
     return isolation
 
 
+cdef int hold(bytes path, bint exclusive, str refusal) except -1:
+    """A descriptor that holds the lock on a file, which is created when missing."""
+    cdef int fd = <int>check(file_open(path, O_RDWR | O_CREAT, 0o644), path)
+    cdef int result = file_lock(fd, exclusive)
+    if result < 0:
+        file_close(fd)
+    if result == EAGAIN_RESULT:
+        raise LogLockedError(refusal)
+    check(result, path)
+    return fd
+
+
 cdef class Log:
     """Opens the log in `directory`, creating both if needed.
 
@@ -76,11 +87,12 @@ cdef class Log:
     that this engine closed knows them itself. `flusher`: one to share among logs with group commit, closed by
     whoever made it; without it such a log has its own.
 
-    Raises `LogLockedError` when another process or Log has it open for writing.
+    Raises `LogLockedError` when another process or Log has it open for writing, or somebody has the log directory of
+    Kafka's layout that it lies in; `log_dir_locked` says that the caller is that somebody.
     """
 
     def __init__(self, directory, LogConfig config=None, *, int64_t log_start_offset=-1, int64_t recovery_point=-1,
-                 bint clean=False, Flusher flusher=None):
+                 bint clean=False, Flusher flusher=None, bint log_dir_locked=False):
         cdef LogCore core = LogCore.__new__(LogCore)
         cdef LoadedLog loaded
         core.directory = os.path.abspath(os.fsencode(directory))
@@ -88,7 +100,7 @@ cdef class Log:
         if not os.path.isdir(core.directory):
             make_directory(core.directory)
             sync_directory(os.path.dirname(core.directory))
-        self.lock(core)
+        self.lock(core, log_dir_locked)
         # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
         core.live = LivePage(core.directory)
         core.first_dirty = noted_first_dirty(core.directory)
@@ -109,16 +121,15 @@ cdef class Log:
         core.clean = loaded.clean
         self.begin(flusher)
 
-    cdef int lock(self, LogCore core) except -1:
+    cdef int lock(self, LogCore core, bint log_dir_locked) except -1:
+        cdef bytes log_dir = os.path.dirname(os.path.realpath(core.directory))
         cdef bytes path = core.directory + b"/.lock"
-        cdef int result
-        core.lock_fd = <int>check(file_open(path, O_RDWR | O_CREAT, 0o644), path)
-        result = file_lock(core.lock_fd, True)
-        if result == EAGAIN_RESULT:
-            file_close(core.lock_fd)
-            core.lock_fd = -1
-            raise LogLockedError(f"{os.fsdecode(core.directory)}: another writer has this log open")
-        check(result, path)
+        if not log_dir_locked and os.path.exists(log_dir + b"/meta.properties"):
+            # Kafka and LogDir lock the directory above and know nothing of the lock in here. Shared, so that several
+            # logs in it can be opened one by one.
+            core.log_dir_lock_fd = hold(log_dir + b"/.lock", False, f"{os.fsdecode(log_dir)}: somebody has the log "
+                                        f"directory around {os.fsdecode(os.path.basename(core.directory))} open")
+        core.lock_fd = hold(path, True, f"{os.fsdecode(core.directory)}: another writer has this log open")
         return 0
 
     cdef int begin(self, Flusher flusher) except -1:

@@ -49,6 +49,7 @@ cdef class LogCore:
     cdef LivePage live                 # what readers may see, here and in other processes
     cdef bint clean                    # nothing was written since a clean open: the files are as they were
     cdef int lock_fd
+    cdef int log_dir_lock_fd       # shared, of Kafka's log directory around a log opened by itself; -1: none
     cdef unsigned long thread
     cdef int fork_generation           # of the process that opened it
     cdef bint closed

@@ -69,7 +69,7 @@ cdef int64_t clock_ms() noexcept nogil:
 @cython.final
 cdef class LogCore:
     def __cinit__(self):
-        self.lock_fd = -1
+        self.lock_fd = self.log_dir_lock_fd = -1
         self.thread = PyThread_get_thread_ident()
         self.fork_generation = fork_generation
         self.scratch = Scratch()
@@ -78,6 +78,7 @@ cdef class LogCore:
 
     def __dealloc__(self):
         file_close(self.lock_fd)
+        file_close(self.log_dir_lock_fd)
 
     cdef int enter(self) except -1:
         if self.fork_generation != fork_generation:
@@ -381,5 +382,6 @@ cdef class LogCore:
         self.segments = []
         self.active = None
         file_close(self.lock_fd)
-        self.lock_fd = -1
+        file_close(self.log_dir_lock_fd)
+        self.lock_fd = self.log_dir_lock_fd = -1
         return 0

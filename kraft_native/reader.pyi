@@ -1,8 +1,6 @@
-from collections.abc import Iterator
 from os import PathLike
 from typing import Self
 
-from kraft_native.batch import Batch
 from kraft_native.buffer import Slice
 
 def log_start_on_disk(directory: bytes) -> int: ...
@@ -24,9 +22,6 @@ class LogReader:
     @property
     def last_stable_offset(self) -> int: ...
     def read(self, offset: int, max_bytes: int = 1048576, isolation: str = "high_watermark") -> Slice: ...
-    def batches(
-        self, offset: int | None = None, *, max_bytes: int = 1048576, isolation: str = "high_watermark"
-    ) -> Iterator[Batch]: ...
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int, int, int]]: ...
     def offset_for_time(
         self, timestamp_ms: int, isolation: str = "high_watermark"

@@ -1,8 +1,7 @@
 """Reading a log from another process than its owner's, while the owner appends, rolls, truncates, deletes and compacts.
 
     with LogReader(directory) as reader:
-        for batch in reader.batches(reader.log_start_offset):
-            ...
+        piece = reader.read(reader.log_start_offset)
         reader.wait(reader.log_end_offset)
 
 The reader only reads; nothing in the directory changes by it but the word in `kraft.live` that asks for a wake-up. What
@@ -15,11 +14,9 @@ the reader attaches: the last segment is checked from its front. When an owner o
 Another writer that keeps no live page, such as a running Kafka, is not noticed.
 """
 
-import functools
 import os
 from bisect import bisect_right
 
-cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -35,7 +32,6 @@ from kraft_native.producers cimport ProducerStates
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.span cimport Span
 
-from kraft_native.batch import walk
 from kraft_native.checkpoints import read_log_state, read_offsets
 from kraft_native.errors import (
     CorruptFileError, CorruptRecordError, InvalidArgumentError, KraftError, LogClosedError, OffsetOutOfRangeError,
@@ -48,7 +44,7 @@ cdef enum:
     BASE_DIGITS = 20
 
 cdef dict COMMITTED = {"high_watermark": False, "read_uncommitted": False, "read_committed": True}
-# How long a waiting coroutine may keep its helper thread after it was cancelled.
+# How long a reader sleeps at most before it looks again whether a truncation has ended.
 cdef int64_t SETTLE_NS = 50_000_000
 
 
@@ -327,19 +323,6 @@ cdef class LogReader:
                 PyErr_CheckSignals()
         finally:
             self.busy = False
-
-    def batches(self, offset=None, *, int64_t max_bytes=1 << 20, isolation="high_watermark"):
-        """Iterates over `Batch`es from the one that holds `offset` (default: the log start) to what is visible when
-        the iteration gets there. Read `max_bytes` at a time."""
-        position = self.log_start_offset if offset is None else offset
-        while True:
-            piece = self.read(position, max_bytes, isolation)
-            if not len(piece):
-                if piece.next_offset == position:
-                    return
-            else:
-                yield from walk(piece, check_crc=False)
-            position = piece.next_offset
 
     def aborted_transactions(self, int64_t start_offset, int64_t end_offset) -> list[tuple[int, int, int, int]]:
         """Those that overlap [start_offset, end_offset), as (producer id, first offset, last offset, last stable

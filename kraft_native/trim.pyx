@@ -87,7 +87,7 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
         drop_segments_from(core, 0)
         core.producers.truncate_fully(core.directory, offset)
         core.active = segment_create(core.directory, offset, core.config.index_interval_bytes,
-                                      core.config.segment_index_bytes)
+                                     core.config.segment_index_bytes)
         core.segments.append(core.active)
         check(file_sync_dir(core.directory), core.directory)
         core.epochs.truncate_from_end(0)

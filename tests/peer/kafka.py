@@ -61,10 +61,11 @@ def java(main_class: str, *arguments: str, timeout: float = 120, heap: str = "51
     """Runs one of Kafka's tools to its end and gives its standard output."""
     done = subprocess.run(
         ["java", f"-Xmx{heap}", "-cp", f"{HERE}:{classpath()}", main_class, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+        capture_output=True, text=True, timeout=timeout, check=False,
     )
     if done.returncode != 0:
-        raise AssertionError(f"{main_class} exited with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        raise AssertionError(f"{main_class} exited with {done.returncode}:\n"
+                             f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return done.stdout
 
 
@@ -159,7 +160,8 @@ class KafkaNode:
             self.process = None
 
     def create_topic(self, name: str, **configs: str) -> None:
-        options = [piece for key, value in configs.items() for piece in ("--config", f"{key.replace('_', '.')}={value}")]
+        options = [piece for key, value in configs.items()
+                   for piece in ("--config", f"{key.replace('_', '.')}={value}")]
         java("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.bootstrap, "--create", "--topic", name,
              "--partitions", "1", "--replication-factor", "1", *options)
 

@@ -26,7 +26,8 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 START_MS = 1_700_000_000_000
 SMALL = {"segment_bytes": 16_384, "index_interval_bytes": 512}
 _BATCH = re.compile(r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* size: (\d+) .* isvalid: (\w+)")
-_RECORD = re.compile(r"\| offset: (\d+) CreateTime: (-?\d+) .*?headerKeys: \[(.*?)\](?: key: (\S*))?(?: payload: (.*))?$")
+_RECORD = re.compile(r"\| offset: (\d+) CreateTime: (-?\d+) .*?headerKeys: \[(.*?)\]"
+                     r"(?: key: (\S*))?(?: payload: (.*))?$")
 
 
 class Seen(NamedTuple):
