@@ -183,17 +183,19 @@ class LogReader(Reading, native_reader.LogReader):
                read_bytes: int = READ_BYTES) -> Iterator[Batch]:
         """Batches from `start` on; at the end waits, without polling, until the owner shows more.
 
-        Ends when nothing came for `timeout` seconds; raises `LogClosedError` when the owner has gone.
+        Ends when nothing came for `timeout` seconds. Raises `LogClosedError` at the end of a log whose owner has gone,
+        and what `read` raises.
         """
         if timeout is not None and timeout < 0:
             raise InvalidArgumentError(f"timeout: {timeout} is below 0 seconds")
-        offset = awaited = self.log_start_offset if start is None else start
-        while self.wait(awaited, timeout, isolation):
+        offset = self.log_start_offset if start is None else start
+        while True:
             limit = visible_end(self, isolation)
             piece = self.read(offset, read_bytes, isolation)
             yield from batches_in(self, offset, piece, isolation)
-            # Nothing came when the limit lies inside of a batch: then it must move first.
-            awaited = limit if piece.next_offset == offset else piece.next_offset
+            # Nothing came although the limit is above: it lies inside of a batch, and must move first.
+            if piece.next_offset <= offset and not self.wait(max(offset, limit), timeout, isolation):
+                return
             offset = piece.next_offset
 
     async def follow_async(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
@@ -202,14 +204,16 @@ class LogReader(Reading, native_reader.LogReader):
 
         When it is cancelled that thread may go on waiting for up to half a second.
         """
-        offset = awaited = self.log_start_offset if start is None else start
+        offset = self.log_start_offset if start is None else start
         loop = asyncio.get_running_loop()
         while True:
-            while not await loop.run_in_executor(None, self.wait, awaited, WAIT_SLICE_SECONDS, isolation):
-                pass  # a thread that waited without a limit could not be ended with the loop
             limit = visible_end(self, isolation)
             piece = self.read(offset, read_bytes, isolation)
             for batch in batches_in(self, offset, piece, isolation):
                 yield batch
-            awaited = limit if piece.next_offset == offset else piece.next_offset
+            if piece.next_offset <= offset:
+                awaited = max(offset, limit)
+                while not await loop.run_in_executor(None, self.wait, awaited, WAIT_SLICE_SECONDS, isolation):
+                    pass  # a thread that waited without a limit could not be ended with the loop
             offset = piece.next_offset
+            await asyncio.sleep(0)  # others get their turn while this one catches up

@@ -59,8 +59,8 @@ def visible_end(log: Readable, isolation: Isolation) -> int:
 
 
 def is_aborted(batch: Batch, aborted: Aborted) -> bool:
-    """Whether the batch is of one of the aborted transactions (producer id, first offset, marker's offset, ...)."""
-    return batch.is_transactional and any(
+    """Whether the batch has records of one of the aborted transactions: (producer id, first offset, its marker's, ...)."""
+    return batch.is_transactional and not batch.is_control and any(
         producer_id == batch.producer_id and first <= batch.base_offset <= last
         for producer_id, first, last, _ in aborted
     )
@@ -127,13 +127,13 @@ class Reading:
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
             aborted = _aborted_in(self, offset, piece, isolation)
             position = 0
-            while position < len(piece):
+            while position < len(piece) and offset < limit:
                 found = reader.read(piece, position=position, start_offset=offset, end_offset=limit, aborted=aborted)
                 if len(found):
                     yield pa.record_batch(found)
-                if found.next_position == position:
-                    break
-                position = found.next_position
+                if (found.next_position, found.next_offset) == (position, offset):
+                    break  # the limit lies in a gap that compaction left
+                position, offset = found.next_position, found.next_offset
 
 
 def _aborted_in(log: Readable, offset: int, piece: Slice, isolation: Isolation) -> Aborted:
