@@ -59,7 +59,7 @@ def visible_end(log: Readable, isolation: Isolation) -> int:
 
 
 def is_aborted(batch: Batch, aborted: Aborted) -> bool:
-    """Whether the batch has records of one of the aborted transactions: (producer id, first offset, its marker's, ...)."""
+    """Whether the batch has records of an aborted transaction: (producer id, first offset, marker's offset, ...)."""
     return batch.is_transactional and not batch.is_control and any(
         producer_id == batch.producer_id and first <= batch.base_offset <= last
         for producer_id, first, last, _ in aborted

@@ -80,8 +80,8 @@ def test_another_thread_is_refused(tmp_path: Path) -> None:
         def use() -> None:
             calls: list[Callable[[], object]] = [
                 lambda: log.append_record(b"b"), lambda: log.append_records([(b"b", None, None, ())]),
-                lambda: log.append_columns(pa.array([b"b"])), lambda: list(log.records()), log.stats, log.compact, log.close,
-                lambda: log.apply_retention(0),
+                lambda: log.append_columns(pa.array([b"b"])), lambda: list(log.records()),
+                log.stats, log.compact, log.close, lambda: log.apply_retention(0),
             ]
             for call in calls:
                 try:
@@ -375,9 +375,8 @@ def test_compaction_keeps_the_latest_of_each_key(tmp_path: Path) -> None:
 
 
 def test_compaction_needs_its_policy(tmp_path: Path) -> None:
-    with Log(tmp_path / "log") as log:
-        with pytest.raises(errors.InvalidArgumentError, match="cleanup_policy"):
-            log.compact()
+    with Log(tmp_path / "log") as log, pytest.raises(errors.InvalidArgumentError, match="cleanup_policy"):
+        log.compact()
 
 
 def test_reading_goes_on_behind_damage(tmp_path: Path) -> None:

@@ -1,0 +1,269 @@
+"""A log directory of Kafka's layout: what is in it, who may have it, what its checkpoints say after a crash."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from kraft import Log, LogConfig, LogDir, TopicPartition, errors
+from kraft.log_dir import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from kraft_native import checkpoints, faults
+from kraft_native.fileio import FileLock
+from tests.native.logs import batch
+from tools.tree import ROOT
+
+CRASHING = """
+import os, signal, sys
+from kraft import LogDir
+directory = LogDir(sys.argv[1])
+log = directory.log("t", 0)
+for number in range(100):
+    log.append_record(b"%d" % number)
+    if number == 59:
+        log.roll()  # the active segment is always checked
+        log.flush()
+        directory.checkpoint()
+print(log.recovery_point, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def names(path: Path) -> set[str]:
+    return {entry.name for entry in path.iterdir()}
+
+
+def fill(log: Log, count: int) -> None:
+    for _ in range(count):
+        log.append(batch(2))
+
+
+def test_it_has_kafkas_layout(tmp_path: Path) -> None:
+    topic_id = uuid.uuid4()
+    with LogDir(tmp_path / "data", node_id=7, cluster_id="c" * 22) as directory:
+        assert not directory.was_clean
+        fill(directory.log("orders", 0, topic_id=topic_id), 3)
+        fill(directory.log("my.topic-1", 12), 1)
+        assert CLEAN_SHUTDOWN not in names(tmp_path / "data")
+        assert list(directory.partitions()) == [("my.topic-1", 12), ("orders", 0)]
+    found = names(tmp_path / "data")
+    assert found == {".lock", "meta.properties", RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEAN_SHUTDOWN,
+                     "orders-0", "my.topic-1-12"}
+    assert checkpoints.read_partition_metadata(tmp_path / "data/orders-0") == topic_id
+    meta = checkpoints.read_meta_properties(tmp_path / "data")
+    assert (meta.node_id, meta.cluster_id, meta.version) == (7, "c" * 22, 1) and meta.directory_id
+    assert checkpoints.read_offsets(tmp_path / "data" / RECOVERY_POINTS) == {("orders", 0): 6, ("my.topic-1", 12): 2}
+    assert checkpoints.read_offsets(tmp_path / "data" / HIGH_WATERMARKS) == {("orders", 0): 6, ("my.topic-1", 12): 2}
+
+
+def test_it_opens_again(tmp_path: Path) -> None:
+    with LogDir(tmp_path, config=LogConfig(segment_bytes=200)) as directory:
+        log = directory.log("t", 0)
+        fill(log, 10)
+        log.delete_records(5)
+        assert directory.log("t", 0) is log
+        cluster_id = directory.meta.cluster_id
+    with LogDir(tmp_path, node_id=0, cluster_id=cluster_id) as directory:
+        assert directory.was_clean and CLEAN_SHUTDOWN not in names(tmp_path)
+        log = directory.log("t", 0, create=False)
+        assert (log.log_start_offset, log.log_end_offset, log.config.segment_bytes) == (5, 20, 1 << 30)
+        assert [record.offset for record in log.records()] == list(range(5, 20))
+    directory.close()
+
+
+@pytest.mark.parametrize("arguments", [{"node_id": 2}, {"cluster_id": "other"}])
+def test_another_nodes_directory_is_refused_and_let_go(tmp_path: Path, arguments: dict[str, object]) -> None:
+    LogDir(tmp_path, node_id=1, cluster_id="mine").close()
+    with pytest.raises(errors.InvalidArgumentError, match=f"{next(iter(arguments))}: .*belongs to"):
+        LogDir(tmp_path, **arguments)
+    with LogDir(tmp_path) as directory:
+        assert directory.was_clean and directory.meta.node_id == 1
+
+
+def test_unreadable_meta_properties_are_an_error(tmp_path: Path) -> None:
+    LogDir(tmp_path).close()
+    (tmp_path / "meta.properties").write_text("version=nine\n")
+    for _ in range(2):
+        with pytest.raises(errors.CorruptFileError, match=r"meta\.properties"):
+            LogDir(tmp_path)
+
+
+@pytest.mark.parametrize(("topic", "partition", "text"), [
+    ("", 0, "topic: ''"), (".", 0, "topic: '.'"), ("..", 0, "topic"), ("a/b", 0, "topic: 'a/b'"), ("x" * 250, 0, "249"),
+    ("t", -1, "partition: -1"), ("t", 2**31, "partition"),
+])
+def test_names_that_kafka_forbids(tmp_path: Path, topic: str, partition: int, text: str) -> None:
+    with LogDir(tmp_path) as directory:
+        before = names(tmp_path)
+        with pytest.raises(errors.InvalidArgumentError, match=text):
+            directory.log(topic, partition)
+        assert names(tmp_path) == before
+    assert TopicPartition.checked("x" * 249, 2**31 - 1).directory_name == "x" * 249 + "-2147483647"
+
+
+def test_missing_logs(tmp_path: Path) -> None:
+    with LogDir(tmp_path) as directory:
+        for call in (lambda: directory.log("t", 0, create=False), lambda: directory.delete("t", 0)):
+            with pytest.raises(FileNotFoundError, match="no such log"):
+                call()
+        for name in ("t-0.0123-delete", "t-1.0123-future", "t-2.0123-stray", "t-03", "other"):
+            (tmp_path / name).mkdir()
+        assert list(directory.partitions()) == []
+
+
+# --- who may have it --------------------------------------------------------------------------------------------------
+
+
+def test_one_owner_at_a_time(tmp_path: Path) -> None:
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("t", 0), 1)
+        with pytest.raises(errors.LogLockedError, match="log directory open"):
+            LogDir(tmp_path)
+    LogDir(tmp_path).close()
+
+
+def test_a_log_alone_respects_the_directorys_owner(tmp_path: Path) -> None:
+    """Kafka locks the directory only; a log in it must not be opened beside it, nor Kafka beside the log."""
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("t", 0), 1)
+        fill(directory.log("t", 1), 1)
+        directory.log("t", 0).close()
+        with pytest.raises(errors.LogLockedError, match="around t-0 open"):
+            Log(tmp_path / "t-0")
+    with Log(tmp_path / "t-0") as log, Log(tmp_path / "t-1"):
+        with pytest.raises(errors.LogLockedError):
+            LogDir(tmp_path)
+        lock = FileLock(tmp_path / ".lock")
+        assert not lock.acquired
+        assert log.append_record(b"a") == 2
+    with LogDir(tmp_path) as directory:
+        assert directory.log("t", 0).log_end_offset == 3
+
+
+def test_a_log_that_is_in_no_log_directory_locks_only_itself(tmp_path: Path) -> None:
+    with Log(tmp_path / "t-0"):
+        assert names(tmp_path) == {"t-0"}
+
+
+# --- stops and crashes ------------------------------------------------------------------------------------------------
+
+
+def test_after_a_crash_the_recovery_points_are_respected(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", CRASHING, str(tmp_path)], cwd=ROOT, check=False, capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.stdout == "60\n"
+    assert checkpoints.read_offsets(tmp_path / RECOVERY_POINTS) == {("t", 0): 60}
+    with LogDir(tmp_path) as directory:
+        assert not directory.was_clean and not directory.notes
+        log = directory.log("t", 0)
+        assert [record.value for record in log.records()] == [b"%d" % number for number in range(100)]
+        assert log.append_record(b"next") == 100
+
+
+@pytest.mark.parametrize("name", [RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS])
+@pytest.mark.parametrize("content", [b"0\n2\nt 0 5\n", b"\xff" * 40])
+def test_an_unreadable_checkpoint_is_noted_and_costs_no_record(tmp_path: Path, name: str, content: bytes) -> None:
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("t", 0), 5)
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / CLEAN_SHUTDOWN).unlink()
+    with LogDir(tmp_path) as directory:
+        assert len(directory.notes) == 1 and name in directory.notes[0]
+        assert directory.log("t", 0).log_end_offset == 10
+    with LogDir(tmp_path) as directory:
+        assert not directory.notes
+
+
+def test_checkpoints_keep_what_was_not_opened(tmp_path: Path) -> None:
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("a", 0), 5)
+        fill(directory.log("b", 0), 5)
+        directory.log("a", 0).delete_records(3)
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("b", 0), 1)
+        directory.checkpoint()
+    assert checkpoints.read_offsets(tmp_path / RECOVERY_POINTS) == {("a", 0): 10, ("b", 0): 12}
+    assert checkpoints.read_offsets(tmp_path / LOG_STARTS) == {("a", 0): 3}
+
+
+def test_a_log_closed_by_its_user_opens_again(tmp_path: Path) -> None:
+    with LogDir(tmp_path) as directory:
+        log = directory.log("t", 0)
+        fill(log, 2)
+        log.close()
+        directory.checkpoint()
+        again = directory.log("t", 0)
+        assert again is not log and again.log_end_offset == 4
+        again.close()
+    assert checkpoints.read_offsets(tmp_path / RECOVERY_POINTS) == {("t", 0): 4}
+    assert CLEAN_SHUTDOWN in names(tmp_path)
+
+
+def test_the_high_watermark_of_a_replica_comes_back(tmp_path: Path) -> None:
+    config = LogConfig(high_watermark="manual")
+    with LogDir(tmp_path, config=config) as directory:
+        fill(directory.log("t", 0), 5)
+        directory.log("t", 0).set_high_watermark(4)
+    with LogDir(tmp_path, config=config) as directory:
+        assert directory.log("t", 0).high_watermark == 4
+
+
+def test_group_commit_shares_one_flusher(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/task"))
+    with LogDir(tmp_path, config=LogConfig(durability="group-commit")) as directory:
+        logs = [directory.log("t", number) for number in range(5)]
+        for log in logs:
+            log.append(batch(3))
+            assert log.flush(20.0) and log.durable_end_offset == 3
+        assert len(os.listdir("/proc/self/task")) == before + 1
+    assert len(os.listdir("/proc/self/task")) == before
+
+
+def test_a_failed_log_takes_the_clean_mark_away_and_the_rest_is_closed(tmp_path: Path) -> None:
+    directory = LogDir(tmp_path)
+    failing, sound = directory.log("a", 0), directory.log("b", 0)
+    fill(sound, 2)
+    with faults.fail_at(1, error=5, kinds=["write"]), pytest.raises(errors.StorageError):
+        failing.append(batch(3))
+    with pytest.raises(errors.LogReadOnlyError):
+        directory.close()
+    assert failing.closed and sound.closed and CLEAN_SHUTDOWN not in names(tmp_path)
+    with LogDir(tmp_path) as again:
+        assert (again.log("a", 0).log_end_offset, again.log("b", 0).log_end_offset) == (0, 4)
+
+
+# --- deleting ---------------------------------------------------------------------------------------------------------
+
+
+def test_delete_forgets_everything(tmp_path: Path) -> None:
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("t", 0), 5)
+        fill(directory.log("t", 1), 1)
+        directory.log("t", 0).delete_records(3)
+        directory.checkpoint()
+        directory.delete("t", 0)
+        assert list(directory.partitions()) == [("t", 1)]
+        assert ("t", 0) not in checkpoints.read_offsets(tmp_path / RECOVERY_POINTS)
+        new = directory.log("t", 0)
+        assert (new.log_start_offset, new.log_end_offset) == (0, 0)
+
+
+def test_a_delete_that_was_interrupted_is_finished(tmp_path: Path) -> None:
+    LogDir(tmp_path).close()
+    doomed = tmp_path / f"t-0.{uuid.uuid4().hex}-delete"
+    doomed.mkdir()
+    (doomed / "00000000000000000000.log").write_bytes(b"x")
+    LogDir(tmp_path).close()
+    assert doomed.name not in names(tmp_path)
+
+
+def test_a_closed_directory_refuses(tmp_path: Path) -> None:
+    directory = LogDir(tmp_path)
+    directory.close()
+    for call in (lambda: directory.log("t", 0), lambda: directory.delete("t", 0), directory.checkpoint):
+        with pytest.raises(errors.LogClosedError):
+            call()
