@@ -47,9 +47,12 @@ cdef class Cleaner:
     cdef int64_t done_bytes
     cdef int64_t total_bytes
     cdef dict figures
+    cdef list watched                  # sealed segments as the round knows them
 
     cdef int round(self, int64_t first_dirty, int64_t upper, int64_t now_ms, int64_t buffer_bytes) except -1
     cdef int pause(self) except -1
+    cdef int watch(self) except -1
+    cdef int require_unchanged(self) except -1
     cdef int begin_segment(self, Segment segment, int64_t position) except -1
     cdef Stop next_batch(self, bint writing) noexcept nogil
     cdef int act(self, Stop stop) except -1
@@ -61,7 +64,6 @@ cdef class Cleaner:
     cdef Stop map_records(self, Span* span, int64_t first_dirty) noexcept nogil
     # --- the rewrite
     cdef int clean_group(self, list group) except -1
-    cdef int require_unchanged(self, list group, list sizes) except -1
     cdef bint untouched(self, Segment segment) except -1
     cdef bint clean_segment(self, Segment segment, bint dry) except -1
     cdef Stop clean_plain(self, bint dry) noexcept nogil

@@ -9,8 +9,8 @@ tells the whole.
 The owner's thread. The GIL is released while plain batches (not compressed, of no transaction) are read, checked,
 filtered and written, and while files are flushed; it is held for every other batch.
 
-Memory: the map's bytes, a buffer of 256 KiB to read and one of 1 MiB to write (each as large as the largest batch if
-that is more), and one batch decompressed and rebuilt. Segments are read by pread, not through their mappings.
+Memory: the map's bytes, 256 KiB to read, 1 MiB to write (each as large as the largest batch if that is more), and one
+batch decompressed and rebuilt. Segments are read by pread, not through their mappings.
 """
 
 import os
@@ -44,9 +44,6 @@ from kraft_native.errors import CorruptFileError, CorruptRecordError, InvalidArg
 cdef enum:
     # Bytes between two looks at signals and calls of `progress`.
     PAUSE_BYTES = 16 * 1024 * 1024
-    # What one key needs in the map, generously.
-    KEY_BYTES = 32
-    MAP_BYTES_MIN = 256 * 1024
 
 STATE_KEY = "first_dirty_offset"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -223,9 +220,9 @@ cdef class Cleaner:
         cdef LogCore core = self.core
         cdef Segment segment
         cdef list segments, group
-        cdef int64_t keys = max(upper - first_dirty, 0)
+        self.watch()
         self.map = None
-        self.map = OffsetMap(min(buffer_bytes, keys * KEY_BYTES + MAP_BYTES_MIN))
+        self.map = OffsetMap(buffer_bytes)
         self.total_bytes = bytes_of(core.segments)
         self.done_bytes = 0
         try:
@@ -261,6 +258,23 @@ cdef class Cleaner:
         PyErr_CheckSignals()
         if self.progress is not None:
             self.progress(self.done_bytes, self.total_bytes)
+            self.require_unchanged()
+        return 0
+
+    cdef int watch(self) except -1:
+        """Notes the sealed segments as they are now."""
+        self.watched = self.core.segments[:len(self.core.segments) - 1]
+        return 0
+
+    cdef int require_unchanged(self) except -1:
+        """Appending and rolling do no harm; truncation and retention do."""
+        cdef Segment last
+        cdef bint changed = self.core.closed or self.core.segments[:len(self.watched)] != self.watched
+        if self.watched and not changed:
+            last = self.watched[len(self.watched) - 1]
+            changed = not last.sealed
+        if changed:
+            raise InvalidArgumentError("progress: it changed the segments that are being compacted")
         return 0
 
     cdef int begin_segment(self, Segment segment, int64_t position) except -1:
@@ -415,7 +429,6 @@ cdef class Cleaner:
     cdef int clean_group(self, list group) except -1:
         cdef LogCore core = self.core
         cdef Segment segment = group[0], last = group[len(group) - 1]
-        cdef list sizes = []
         self.transactions.kept = []
         if len(group) == 1:
             self.transactions.add(aborted_between(core, segment.base_offset, segment.next_base))
@@ -424,29 +437,17 @@ cdef class Cleaner:
         self.writer.begin(core.directory, segment.base_offset, core.config.index_interval_bytes)
         try:
             for segment in group:
-                sizes.append(segment.size)
                 if len(group) > 1:
                     self.transactions.add(aborted_between(core, segment.base_offset, segment.next_base))
                 self.clean_segment(segment, False)
             self.writer.finish(self.transactions.kept, os.stat(last.path).st_mtime_ns)
-            self.require_unchanged(group, sizes)
         except BaseException:
             self.writer.drop()
             raise
         self.figures["bytes_written"] += self.writer.size
         self.figures["segments_rewritten"] += len(group)
         swap_segments(core, self.writer, group)
-        return 0
-
-    cdef int require_unchanged(self, list group, list sizes) except -1:
-        """`progress` might have called the log."""
-        cdef Segment segment
-        cdef Py_ssize_t slot = self.core.segments.index(group[0]) if group[0] in self.core.segments else -1
-        cdef bint changed = slot < 0 or self.core.segments[slot:slot + len(group)] != group
-        for segment, size in zip(group, sizes):
-            changed = changed or segment.size != size or not segment.sealed
-        if changed:
-            raise InvalidArgumentError("progress: it changed the segments that are being compacted")
+        self.watch()
         return 0
 
     cdef bint untouched(self, Segment segment) except -1:
@@ -530,7 +531,7 @@ cdef class Cleaner:
             written = self.writer.put(self.source.batch, batch_bytes(h), batch_last_offset(h), h.max_timestamp)
         elif result != FILTER_DROP:
             h = &self.filter.new
-            written = self.writer.put(self.filter.out.data, batch_bytes(h), batch_last_offset(h), h.max_timestamp)
+            written = self.writer.put(self.filter.rebuilt, batch_bytes(h), batch_last_offset(h), h.max_timestamp)
             if written == 0:
                 written = self.writer.settle()     # the next rebuilt batch takes its memory
         if written < 0:

@@ -13,7 +13,7 @@ from kraft_native.span cimport Span
 cdef enum FilterResult:
     FILTER_DROP = 0                # nothing of the batch stays
     FILTER_KEEP = 1                # the batch stays as it is
-    FILTER_REBUILT = 2             # another batch takes its place: `out`, header `new`
+    FILTER_REBUILT = 2             # another batch takes its place: `rebuilt`, header `new`
     FILTER_MALFORMED = 3           # its records cannot be understood
 
 
@@ -37,9 +37,10 @@ cdef class RecordFilter:
     cdef int64_t horizon_ms        # the delete horizon that is set now
     cdef DecompressLimits limits
     cdef Scratch unpacked          # a compressed batch's records
-    cdef Scratch kept              # records that stay, where others do not
-    cdef Scratch body              # a compressed batch's records as they will be
-    cdef Scratch out               # the rebuilt batch
+    cdef Scratch kept              # room for a header, and records that stay where others do not
+    cdef Scratch body              # room for a header, and records with other timestamp deltas
+    cdef Scratch packed            # a compressed batch
+    cdef const uint8_t* rebuilt    # in one of these, until the next batch
     cdef BatchHeader new
     cdef Selected selected
     cdef int64_t records_read
@@ -57,5 +58,5 @@ cdef class RecordFilter:
     cdef bint select(self, const BatchHeader* h, Span* span) noexcept nogil
     cdef bint stays_if_empty(self, const BatchHeader* h) noexcept nogil
     cdef FilterResult settle(self, const BatchHeader* h, bint empty_marker) noexcept nogil
-    cdef Py_ssize_t encode(self, const BatchHeader* h, uint8_t* to) noexcept nogil
-    cdef void finish(self, Py_ssize_t size) noexcept nogil
+    cdef uint8_t* encode(self, const BatchHeader* h, Py_ssize_t* size) noexcept nogil
+    cdef void finish(self, uint8_t* batch, Py_ssize_t size) noexcept nogil

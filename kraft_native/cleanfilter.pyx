@@ -59,33 +59,37 @@ cdef class RecordFilter:
         self.unpacked = Scratch()
         self.kept = Scratch()
         self.body = Scratch()
-        self.out = Scratch()
+        self.packed = Scratch()
 
     cdef int prepare(self, Py_ssize_t batch_size) except -1:
-        self.kept.reserve(batch_size)
-        self.out.reserve(BATCH_HEADER_BYTES + batch_size + batch_size // RECORD_BYTES_MIN * RECORD_GROWTH_BYTES)
+        self.kept.reserve(BATCH_HEADER_BYTES + batch_size)
+        self.body.reserve(BATCH_HEADER_BYTES + batch_size + batch_size // RECORD_BYTES_MIN * RECORD_GROWTH_BYTES)
         return 0
 
     cdef FilterResult plain(self, const uint8_t* batch, const BatchHeader* h) noexcept nogil:
         cdef Span span = span_of(batch + BATCH_HEADER_BYTES,
                                  h.batch_length - (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES))
         cdef FilterResult result
-        cdef Py_ssize_t size = 0
+        cdef Py_ssize_t size
+        cdef uint8_t* batch_start
         self.records_read += h.record_count
         if not self.select(h, &span):
             return FILTER_MALFORMED
         result = self.settle(h, False)
         if result == FILTER_REBUILT:
-            if self.selected.count > 0:
-                size = self.encode(h, self.out.data + BATCH_HEADER_BYTES)
-            self.finish(BATCH_HEADER_BYTES + size)
+            batch_start = self.encode(h, &size)
+            if batch_start == NULL:
+                return FILTER_MALFORMED
+            self.finish(batch_start, BATCH_HEADER_BYTES + size)
         return result
 
     cdef FilterResult any(self, const uint8_t* batch, const BatchHeader* h, bint discard, bint empty_marker) except *:
         cdef Span span
         cdef FilterResult result
-        cdef Py_ssize_t size = 0
+        cdef Py_ssize_t size
+        cdef uint8_t* batch_start
         self.records_read += h.record_count
+        self.prepare(0)
         if discard or h.record_count == 0:
             span = span_of(NULL, 0)
             self.selected.count = 0
@@ -107,20 +111,16 @@ cdef class RecordFilter:
         result = self.settle(h, empty_marker)
         if result != FILTER_REBUILT:
             return result
-        self.out.size = BATCH_HEADER_BYTES
-        if self.selected.count > 0 and batch_codec(h) != CODEC_NONE:
-            self.body.reserve(self.out.capacity)
-            size = self.encode(h, self.body.data)
-            if size >= 0:
-                compress_into(batch_codec(h), CODEC_LEVEL_DEFAULT, self.body.data, size, self.out)
-        elif self.selected.count > 0:
-            size = self.encode(h, self.out.data + BATCH_HEADER_BYTES)
-            self.out.size += size
-        else:
-            self.prepare(0)
-        if size < 0:
+        batch_start = self.encode(h, &size)
+        if batch_start == NULL:
             raise CorruptRecordError("its records contradict its header")
-        self.finish(self.out.size)
+        if self.selected.count > 0 and batch_codec(h) != CODEC_NONE:
+            self.packed.reserve(BATCH_HEADER_BYTES)
+            self.packed.size = BATCH_HEADER_BYTES
+            compress_into(batch_codec(h), CODEC_LEVEL_DEFAULT, batch_start + BATCH_HEADER_BYTES, size, self.packed)
+            batch_start = self.packed.data
+            size = self.packed.size - BATCH_HEADER_BYTES
+        self.finish(batch_start, BATCH_HEADER_BYTES + size)
         return result
 
     cdef bint select(self, const BatchHeader* h, Span* span) noexcept nogil:
@@ -129,7 +129,7 @@ cdef class RecordFilter:
         cdef Seen seen[AHEAD]
         cdef RecordView r
         cdef const uint8_t* run = span.p
-        cdef uint8_t* kept = self.kept.data
+        cdef uint8_t* kept = self.kept.data + BATCH_HEADER_BYTES
         cdef uint8_t* kept_end = kept
         cdef int64_t horizon = h.base_timestamp if batch_has_delete_horizon(h) else 0x7FFFFFFFFFFFFFFF
         cdef bint tombstones_stay = self.now_ms < horizon
@@ -236,21 +236,26 @@ cdef class RecordFilter:
             self.new.base_timestamp = selected.first_timestamp
         return FILTER_REBUILT
 
-    cdef Py_ssize_t encode(self, const BatchHeader* h, uint8_t* to) noexcept nogil:
-        """Writes the selected records as they belong under the new header; gives their size, -1 when malformed."""
+    cdef uint8_t* encode(self, const BatchHeader* h, Py_ssize_t* size) noexcept nogil:
+        """The selected records as they belong under the new header, behind room for it; NULL when malformed."""
+        cdef uint8_t* to = self.body.data
         cdef Span span = span_of(self.selected.data, self.selected.size)
         cdef RecordView r
-        cdef uint8_t* p = to
+        cdef uint8_t* p = to + BATCH_HEADER_BYTES
         cdef uint64_t timestamp
         cdef int64_t delta
         cdef int found
-        if self.new.base_timestamp == h.base_timestamp and not batch_is_log_append_time(h):
-            memcpy(to, span.p, <size_t>self.selected.size)
-            return self.selected.size
+        size[0] = 0
+        if self.selected.count == 0:
+            return to
+        if self.new.base_timestamp == h.base_timestamp and not batch_is_log_append_time(h) and not self.selected.all:
+            size[0] = self.selected.size
+            return self.kept.data
         while True:
             found = record_next(&span, &r)
             if found != 1:
-                return -1 if found < 0 else p - to
+                size[0] = p - to - BATCH_HEADER_BYTES
+                return NULL if found < 0 else to
             timestamp = (<uint64_t>h.max_timestamp if batch_is_log_append_time(h)
                          else <uint64_t>h.base_timestamp + <uint64_t>r.timestamp_delta)
             delta = <int64_t>(timestamp - <uint64_t>self.new.base_timestamp)
@@ -259,9 +264,9 @@ cdef class RecordFilter:
                              r.offset_delta, delta, r.key, r.key_bytes, r.value, r.value_bytes, r.headers,
                              r.headers_bytes, r.header_count)
 
-    cdef void finish(self, Py_ssize_t size) noexcept nogil:
+    cdef void finish(self, uint8_t* batch, Py_ssize_t size) noexcept nogil:
         """Header and checksum of the rebuilt batch of `size` bytes."""
-        self.out.size = size
         self.new.batch_length = <int32_t>(size - LOG_OVERHEAD_BYTES)
-        batch_store(self.out.data, &self.new)
-        store_u32(self.out.data + BATCH_CRC, batch_crc(self.out.data, &self.new))
+        batch_store(batch, &self.new)
+        store_u32(batch + BATCH_CRC, batch_crc(batch, &self.new))
+        self.rebuilt = batch

@@ -32,7 +32,8 @@ cdef enum:
     # Runs of untouched batches from this size on are written from where they are.
     DIRECT_BYTES_MIN = 128 * 1024
 
-# The log last, so that a `.log.swap` says that all of its output is there.
+# To `.swap` in this order: a `.log.swap` says that all of its output is there. To the final names the other way
+# round: a `.log.swap` says that the files under the final names are the sources'.
 SUFFIXES: tuple[bytes, ...] = (b".index", b".timeindex", b".txnindex", b".log")
 
 
@@ -182,7 +183,7 @@ cdef Segment take_over(LogCore core, SegmentWriter writer, Segment last):
 
 
 cdef int rename_all(LogCore core, int64_t base_offset, bytes old, bytes new) except -1:
-    for suffix in SUFFIXES:
+    for suffix in SUFFIXES if new else SUFFIXES[::-1]:
         source = segment_path(core.directory, base_offset, suffix + old)
         if os.path.exists(source):
             rename(source, segment_path(core.directory, base_offset, suffix + new))

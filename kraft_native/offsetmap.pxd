@@ -24,7 +24,7 @@ cdef struct MapEntry:
 
 
 cdef enum PutResult:
-    PUT_FULL = -1                  # a new key, and no room: nothing changed
+    PUT_FULL = -1                  # a new key, and no memory for it: nothing changed
     PUT_KNOWN = 0
     PUT_NEW = 1
 
@@ -43,9 +43,11 @@ cdef struct KeyQueue:
 cdef class OffsetMap:
     cdef MapEntry* entries
     cdef size_t mapped_bytes
-    cdef readonly int64_t slots        # places where a hash may belong
+    cdef int64_t slots                 # places where a hash may belong
     cdef int64_t places                # slots, and what the last of them may spill into
-    cdef readonly int64_t capacity     # keys that it takes
+    cdef int64_t places_max
+    cdef int64_t count_max             # keys that it takes as it is now
+    cdef readonly int64_t capacity     # keys that it takes at its largest
     cdef int64_t count
     cdef uint64_t key[2]
 
@@ -70,7 +72,9 @@ cdef class OffsetMap:
     cdef int put(self, const KeyHash* hash, int64_t offset) noexcept nogil
     # The key's offset, -1 when it is not in the map.
     cdef int64_t get(self, const KeyHash* hash) noexcept nogil
-    cdef void clear(self) noexcept nogil
+    # Up to twice the places. -1, and nothing changed, when it is at its largest or the system has no memory.
+    cdef int grow(self) noexcept nogil
+    cdef bint fits(self, int64_t places) noexcept nogil
 
     # Puts what is queued, in order, and empties the queue. -1, or the offset of the first key there was no room for.
     cdef int64_t drain(self, KeyQueue* queue) noexcept nogil

@@ -5,18 +5,22 @@ would be one key and a live record would be dropped. Chance does not do that (n 
 10^-20); an adversary who knows the hash function can, whatever its width. So the hash is a keyed pseudorandom function
 (`_c/siphash.h`) with a key drawn for each map.
 
-The table is open-addressed with linear probing and kept in the order of the hashes: a hash belongs at the slot
-hash / 2^64 * slots, entries move up by one to make room, and a search ends at the first entry with a larger hash. An
-absent key thus costs no more than a present one, and a table that is nine tenths full is searched in some five steps
-within two or three cache lines. There is no wrap-around: the last slots spill into places behind them.
+The table is open-addressed with linear probing and kept in the order of the hashes: a hash belongs at the slot hash /
+2^64 * slots, entries move up by one to make room, and a search ends at the first entry with a larger hash. An absent
+key thus costs no more than a present one, and a table that is nine tenths full is searched in some five steps within
+two or three cache lines. There is no wrap-around: the last slots spill into places behind them.
+
+The table starts small and doubles in place up to the memory given, so that a log of few keys touches little memory.
+Order makes that simple: all entries are pushed to the end of the larger table, and from there placed one by one. The
+one to be placed never lies before its new place, because all that come after it have room between there and the end.
 """
 
 import os
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy, memmove, memset
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy, memmove
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
 from kraft_native.errors import InvalidArgumentError
@@ -24,6 +28,8 @@ from kraft_native.errors import InvalidArgumentError
 cdef extern from "<sys/mman.h>" nogil:
     int madvise(void* start, size_t size, int advice)
     int MADV_HUGEPAGE
+    int MREMAP_MAYMOVE
+    void* mremap(void* start, size_t old_size, size_t new_size, int flags)
 
 cdef enum:
     # A run of entries that would reach past these places behind the last slot counts as a full map. At nine tenths
@@ -31,16 +37,24 @@ cdef enum:
     SPILL_PLACES = 4096
     LOAD_NUMERATOR = 9
     LOAD_DENOMINATOR = 10
+    PLACES_FIRST = 64 * 1024
+    # Places behind the last one that stay empty, so that a search ends without a look at the table's end and a prefetch
+    # stays inside.
+    PLACES_BEHIND = 3
 
 BUFFER_BYTES_MIN = 1024
+
+
+cdef inline int64_t slots_of(int64_t places) noexcept nogil:
+    return places - min(<int64_t>SPILL_PLACES, places // 8)
 
 
 @cython.final
 cdef class OffsetMap:
     """An empty map in `buffer_bytes` of memory, 1 KiB at least, which are only taken as keys come.
 
-    It holds `capacity` keys: nine tenths of its slots. `hash_key`, 16 bytes, makes a test repeatable; without it the
-    system's random source gives one. One thread at a time.
+    It holds `capacity` keys at most, nine tenths of its slots. `hash_key`, 16 bytes, makes a test repeatable; without
+    it the system's random source gives one. One thread at a time.
     """
 
     def __cinit__(self, int64_t buffer_bytes, *, bytes hash_key=None):
@@ -51,11 +65,12 @@ cdef class OffsetMap:
         if PyBytes_GET_SIZE(key) != 16:
             raise InvalidArgumentError(f"hash_key: {len(key)} bytes, 16 are needed")
         memcpy(self.key, PyBytes_AS_STRING(key), 16)
-        self.places = buffer_bytes // <int64_t>sizeof(MapEntry)
-        self.slots = self.places - min(<int64_t>SPILL_PLACES, self.places // 8)
-        self.capacity = self.slots * LOAD_NUMERATOR // LOAD_DENOMINATOR
-        # One place more is always empty, so that a search ends without a look at the table's end.
-        self.mapped_bytes = <size_t>(self.places + 3) * sizeof(MapEntry)
+        self.places_max = buffer_bytes // <int64_t>sizeof(MapEntry) - PLACES_BEHIND
+        self.places = min(self.places_max, <int64_t>PLACES_FIRST)
+        self.slots = slots_of(self.places)
+        self.count_max = self.slots * LOAD_NUMERATOR // LOAD_DENOMINATOR
+        self.capacity = slots_of(self.places_max) * LOAD_NUMERATOR // LOAD_DENOMINATOR
+        self.mapped_bytes = <size_t>(self.places + PLACES_BEHIND) * sizeof(MapEntry)
         start = mmap(NULL, self.mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         if start == MAP_FAILED:
             raise MemoryError(f"{buffer_bytes} bytes for the offset map")
@@ -68,8 +83,9 @@ cdef class OffsetMap:
             munmap(self.entries, self.mapped_bytes)
 
     cdef int put(self, const KeyHash* hash, int64_t offset) noexcept nogil:
-        cdef MapEntry* entry = self.home_of(hash)
+        cdef MapEntry* entry
         cdef MapEntry* free
+        entry = self.home_of(hash)
         while entry.offset_after != 0:
             if hash.high <= entry.hash.high:
                 if hash.high == entry.hash.high and hash.low == entry.hash.low:
@@ -78,8 +94,10 @@ cdef class OffsetMap:
                 if hash.high < entry.hash.high or hash.low < entry.hash.low:
                     break
             entry += 1
-        if self.count >= self.capacity:
-            return PUT_FULL
+        if self.count >= self.count_max:
+            if self.grow() < 0:
+                return PUT_FULL
+            return self.put(hash, offset)
         free = entry
         while free.offset_after != 0:
             free += 1
@@ -99,10 +117,58 @@ cdef class OffsetMap:
             entry += 1
         return -1
 
-    cdef void clear(self) noexcept nogil:
-        if self.count > 0:
-            memset(self.entries, 0, self.mapped_bytes)
-        self.count = 0
+    cdef bint fits(self, int64_t places) noexcept nogil:
+        """Whether the entries have room in that many places. Only a freak of hashes could say no."""
+        cdef uint64_t slots = <uint64_t>slots_of(places)
+        cdef int64_t place, home, free = 0
+        for place in range(self.places):
+            if self.entries[place].offset_after != 0:
+                home = <int64_t>ks_scale(self.entries[place].hash.high, slots)
+                free = max(free, home) + 1
+        return free <= places
+
+    cdef int grow(self) noexcept nogil:
+        cdef int64_t places = min(2 * self.places, self.places_max)
+        cdef size_t mapped_bytes = <size_t>(places + PLACES_BEHIND) * sizeof(MapEntry)
+        cdef MapEntry* source
+        cdef MapEntry* target
+        cdef MapEntry* home
+        cdef MapEntry moved
+        cdef int64_t left = self.count
+        if places == self.places or not self.fits(places):
+            return -1
+        # The bytes behind the old end are zero: no entries.
+        source = <MapEntry*>mremap(self.entries, self.mapped_bytes, mapped_bytes, MREMAP_MAYMOVE)
+        if <void*>source == MAP_FAILED:
+            return -1
+        self.entries = source
+        self.mapped_bytes = mapped_bytes
+        source += self.places
+        target = self.entries + places
+        while left > 0:
+            source -= 1
+            if source.offset_after != 0:
+                target -= 1
+                target[0] = source[0]
+                source.offset_after = 0
+                left -= 1
+        self.places = places
+        self.slots = slots_of(places)
+        self.count_max = self.slots * LOAD_NUMERATOR // LOAD_DENOMINATOR
+        source = target
+        target = self.entries
+        left = self.count
+        while left > 0:
+            left -= 1
+            moved = source[0]
+            source.offset_after = 0
+            home = self.home_of(&moved.hash)
+            if home > target:
+                target = home
+            target[0] = moved
+            target += 1
+            source += 1
+        return 0
 
     cdef int64_t drain(self, KeyQueue* queue) noexcept nogil:
         cdef int slot

@@ -235,9 +235,6 @@ def test_progress_is_told_and_may_end_it(tmp_path):
         def stop(done, total):
             raise KeyboardInterrupt
 
-        def meddle(done, total):
-            log.truncate_to(1)
-
         told = []
         with pytest.raises(KeyboardInterrupt):
             log.compact(START_MS, progress=stop)
@@ -246,6 +243,23 @@ def test_progress_is_told_and_may_end_it(tmp_path):
         assert told
         assert all(0 <= done <= total for done, total in told)
         assert values(log) == oracle.committed_values(before)
+
+
+def test_the_log_must_not_change_meanwhile(tmp_path):
+    with Log(tmp_path, config(segment_bytes=40 << 20, max_message_bytes=9 << 20)) as log:
+        for _ in range(3):
+            log.append(batch([(b"%d" % k, bytes(1 << 20)) for k in range(8)]))
+        log.append(batch([(b"a", b"1")]))
+        log.roll()
+
+        def meddle(done, total):
+            if total > log.size_bytes:      # the second walk
+                log.truncate_to(9)
+
+        with pytest.raises(InvalidArgumentError, match="progress"):
+            log.compact(START_MS, progress=meddle)
+        assert log.log_end_offset == 8
+        assert not [name for name in os.listdir(tmp_path) if "cleaned" in name]
 
 
 def test_damage_ends_it(tmp_path):

@@ -85,11 +85,11 @@ def test_against_a_dict(puts, buffer_bytes):
             assert table[key] == model[key]
 
 
-def test_a_full_map():
-    """Every key that was taken is found, also at nine tenths full, and no other."""
-    table = OffsetMap(1 << 20, hash_key=KEY)
-    assert 24 * table.slots <= 1 << 20
-    assert table.capacity == table.slots * 9 // 10
+@pytest.mark.parametrize("buffer_bytes", [1 << 20, 5 << 20, 25 * (1 << 18)])
+def test_a_full_map(buffer_bytes):
+    """Every key that was taken is found, also at nine tenths full and after the table has grown, and no other."""
+    table = OffsetMap(buffer_bytes, hash_key=KEY)
+    assert 0.85 * buffer_bytes / 24 * 0.9 < table.capacity < buffer_bytes / 24 * 0.9
     for number in range(table.capacity):
         table[b"%d" % number] = number
     assert len(table) == table.capacity
