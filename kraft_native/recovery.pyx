@@ -120,11 +120,14 @@ cdef class LoadedLog:
         cdef Py_ssize_t i
         cdef int64_t base_offset, size, next_base
         cdef LogConfig config = self.config
+        cdef Segment segment
         for i in range(len(found)):
             base_offset, size = found[i]
             next_base = found[i + 1][0] if i + 1 < len(found) else -1
-            self.segments.append(segment_load(self.directory, base_offset, size, next_base >= 0, next_base,
-                                              config.index_interval_bytes, config.segment_index_bytes))
+            segment = segment_load(self.directory, base_offset, size, next_base >= 0, next_base,
+                                   config.index_interval_bytes, config.segment_index_bytes)
+            segment.gapless = not config.compact
+            self.segments.append(segment)
         if not self.segments:
             self.add_segment(max(self.marks.log_start, 0))
         return 0

@@ -18,6 +18,7 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
                          BatchHeader* h) noexcept nogil
 
 # The same behind the damage that starts at `position`. This is how reading goes on: no length field in damaged bytes is
-# believed unless what it leads to confirms it.
+# believed unless what it leads to confirms it. Without gaps (`gapless`) the offsets of the batch found must also lead
+# on to those of the batch behind it, or at the end of the data to `exact_end` (-1: not known).
 cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
-                         BatchHeader* h) noexcept nogil
+                         bint gapless, int64_t exact_end, BatchHeader* h) noexcept nogil

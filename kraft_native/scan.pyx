@@ -106,8 +106,25 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
 
 
 cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
-                         BatchHeader* h) noexcept nogil:
+                         bint gapless, int64_t exact_end, BatchHeader* h) noexcept nogil:
     cdef int64_t found = confirmed_length(data, position, end, offset_min, offset_end, h)
-    if found >= 0:
-        return found if found < end else -1
-    return scan_resync(data, position + 1, end, offset_min, offset_end, h)
+    if found == end:
+        return -1
+    if found < 0:
+        found = scan_resync(data, position + 1, end, offset_min, offset_end, h)
+    while (
+        found >= 0 and gapless
+        and not leads_on(data, found + batch_bytes(h), end, exact_end, batch_last_offset(h) + 1)
+    ):
+        # Its base offset was damaged too, by a run of bytes that ends there.
+        found = scan_resync(data, found + batch_bytes(h), end, offset_min, offset_end, h)
+    return found
+
+
+cdef bint leads_on(const uint8_t* data, int64_t position, int64_t end, int64_t exact_end,
+                   int64_t next_offset) noexcept nogil:
+    """Whether `next_offset` is what comes at `position`, as far as can be told."""
+    cdef BatchHeader h
+    if position == end:
+        return exact_end < 0 or next_offset == exact_end
+    return batch_look(data + position, end - position, True, &h, NULL) != LOOK_OK or h.base_offset == next_offset

@@ -38,6 +38,7 @@ cdef class Segment(SegmentFile):
     cdef readonly bint indexes_rebuilt          # from the log, since it was opened
     cdef bint txn_checked                       # the transaction index is known to be right
     cdef int64_t unstable_after                 # checked: first offset of the oldest transaction open at its end, or -1
+    cdef bint gapless                           # only damage leaves gaps between its offsets: it was never compacted
     cdef int64_t known_end                      # active: where the log was closed, -1: not known
 
     # --- writing (active segment) -----------------------------------------------------------------------------------

@@ -224,7 +224,8 @@ cdef class Segment(SegmentFile):
         cdef int64_t end
         cdef int64_t offset_end = min(self.offset_limit(), self.base_offset + INT32_MAX_VALUE + <int64_t>1)
         with nogil:
-            end = scan_behind(self.data, position, self.size, offset, offset_end, &h)
+            end = scan_behind(self.data, position, self.size, offset, offset_end, self.gapless,
+                              self.next_base if self.next_base >= 0 else self.known_end, &h)
         if end < 0:
             self.damage.append((position, self.size, offset, -1, fault_text(fault)))
         else:
