@@ -1,6 +1,6 @@
 """Memory with a visible owner: growable scratch space, mapped files, and pinned slices of them."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 
 cdef class Scratch:
@@ -24,6 +24,9 @@ cdef class Mapping:
     cdef const uint8_t* data
     cdef Py_ssize_t size
     cdef int pins                  # slices alive on this mapping
+    cdef uint64_t device           # which file it is of
+    cdef uint64_t inode
+    cdef object __weakref__
 
 
 cdef class Slice:
@@ -37,5 +40,7 @@ cdef class Slice:
 
 # Maps `size` bytes of fd (page cache, shared, read-only). `populate` faults the pages in at once.
 cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path)
+# Whether slices of this process, of whatever log, look into the file.
+cdef bint file_is_pinned(int fd) except -1
 cdef Slice slice_mapping(Mapping mapping, Py_ssize_t position, Py_ssize_t size)
 cdef Slice slice_bytes(bytes data)

@@ -1,6 +1,9 @@
 """Memory with a visible owner: growable scratch space, mapped files, and pinned slices of them."""
 
 from typing import final
+from weakref import WeakSet
+
+mappings: WeakSet[Mapping]
 
 def counters() -> dict[str, int]:
     """Live objects by kind and mapped bytes; the difference between two moments is a leak or a use."""

@@ -5,6 +5,8 @@ pin their mapping. Live objects are counted (`counters()`), and tests assert tha
 """
 
 import os
+import weakref
+
 from libc.errno cimport errno
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -34,6 +36,9 @@ cdef extern from *:
     #endif
     """
     bint kn_sanitized
+
+# Every mapping alive, so that whoever is to shrink a file finds those of other owners, of an earlier log for one.
+mappings = weakref.WeakSet()
 
 cdef int64_t live_scratches = 0
 cdef int64_t live_mappings = 0
@@ -209,7 +214,20 @@ cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path):
     mapping.size = size
     live_mappings += 1
     mapped_bytes += size
+    status = os.fstat(fd)
+    mapping.device = status.st_dev
+    mapping.inode = status.st_ino
+    mappings.add(mapping)
     return mapping
+
+
+cdef bint file_is_pinned(int fd) except -1:
+    cdef Mapping mapping
+    status = os.fstat(fd)
+    for mapping in mappings:
+        if mapping.pins > 0 and mapping.inode == <uint64_t>status.st_ino and mapping.device == <uint64_t>status.st_dev:
+            return True
+    return False
 
 
 # no_gc_clear: the collector empties whatever hangs on a dead cycle before it frees it, and a slice without its owner

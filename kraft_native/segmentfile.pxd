@@ -14,7 +14,6 @@ cdef class SegmentFile:
     cdef kf_window window                       # small appends go through it; the file is then longer than `size`
     cdef int64_t reserved_to                    # end of what windows made the file long; 0: nothing to cut
     cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment
-    cdef list old_mappings                      # replaced by larger ones, kept while slices pin them
     cdef const uint8_t* data                    # of `mapping`
     cdef bint complete                          # nothing will be appended any longer
 
@@ -28,5 +27,4 @@ cdef class SegmentFile:
     cdef void close_file(self) noexcept
     # Makes [0, end) of the file, end <= size, readable through `data`.
     cdef int map_to(self, int64_t end) except -1
-    cdef int prune_mappings(self) except -1
     cdef int replace_file(self, int64_t size) except -1

@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CREAT, O_RDONLY, O_RDWR, O_TRUNC
 
-from kraft_native.buffer cimport Mapping, map_file
+from kraft_native.buffer cimport file_is_pinned, map_file
 from kraft_native.fileio cimport (
     check, file_close, file_datasync, file_open, file_rename, file_size, file_sync, file_sync_dir, file_truncate,
     file_window_close, file_window_write, file_write, file_writev, iovec,
@@ -84,11 +84,9 @@ cdef class SegmentFile:
 
     cdef int cut_file(self, int64_t size) except -1:
         """Keeps the first `size` bytes."""
-        cdef bint pinned = self.mapping is not None and self.mapping.pins > 0
-        self.prune_mappings()
         file_window_close(&self.window)
         self.open_file(True)
-        if pinned or self.old_mappings is not None:
+        if file_is_pinned(self.fd):
             self.replace_file(size)
         else:
             check(file_truncate(self.fd, size), self.path)
@@ -120,7 +118,6 @@ cdef class SegmentFile:
         self.fd = fd
         # The slices hold the old mapping; nothing else needs it.
         self.mapping = None
-        self.old_mappings = None
         self.data = NULL
         return 0
 
@@ -135,12 +132,6 @@ cdef class SegmentFile:
         file_close(self.fd)
         self.fd = -1
 
-    cdef int prune_mappings(self) except -1:
-        """Forgets replaced mappings that nobody pins any longer."""
-        if self.old_mappings is not None:
-            self.old_mappings = [mapping for mapping in self.old_mappings if (<Mapping>mapping).pins > 0] or None
-        return 0
-
     cdef int map_to(self, int64_t end) except -1:
         """Makes [0, end) of the file, end <= size, readable through `data`."""
         cdef int64_t size = end
@@ -152,13 +143,8 @@ cdef class SegmentFile:
             raise StorageError(os.fsdecode(self.path), errno.ENODATA, f"the file became shorter than {end} bytes")
         if not self.complete:
             size = max(MAPPING_BYTES_MIN, min(2 * end, <int64_t>SEGMENT_BYTES_MAX))
-        if self.mapping is not None and self.mapping.pins > 0:
-            if self.old_mappings is None:
-                self.old_mappings = []
-            self.old_mappings.append(self.mapping)
         self.mapping = map_file(self.fd, size, False, self.path)
         self.data = self.mapping.data
-        self.prune_mappings()
         if self.complete and not keep_open:
             self.close_file()
         return 0
