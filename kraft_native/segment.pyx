@@ -268,6 +268,7 @@ cdef class Segment(SegmentFile):
             damaged = self.damage_at(position)
             if <int64_t>damaged[3] < 0 or offset < <int64_t>damaged[3]:
                 if stop_at_damage:
+                    h.base_offset = damaged[2]
                     return position
                 self.raise_damage(damaged, max(offset, <int64_t>damaged[2]))
             position = damaged[1]

@@ -25,6 +25,7 @@ from kraft_native.producer_snapshots import remove_snapshots_before
 cdef bint truncate_to(LogCore core, int64_t offset) except -1:
     cdef BatchHeader h
     cdef int64_t position
+    cdef Py_ssize_t slot
     cdef Segment segment
     if offset < 0:
         raise InvalidArgumentError(f"offset: {offset} is below 0")
@@ -37,14 +38,14 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         return True
     try:
         core.first_dirty = min(core.first_dirty, offset)
-        segment = core.segments[core.slot_of(offset)]
-        core.write_marks(min(core.recovery_point, segment.base_offset), min(core.log_start, offset), False)
-        core.live.truncation_begins()
-        drop_segments_from(core, core.slot_of(offset) + 1)
-        segment = core.active
+        slot = core.slot_of(offset)
+        segment = core.segments[slot]
         position = segment.locate(offset, &h, True)
         if position >= 0 and h.base_offset < offset:
-            offset = h.base_offset
+            offset = h.base_offset     # whole batches go; or what is left of damage
+        core.write_marks(min(core.recovery_point, segment.base_offset), min(core.log_start, offset), False)
+        core.live.truncation_begins()
+        drop_segments_from(core, slot + 1)
         core.log_end = offset
         core.log_start = min(core.log_start, offset)
         core.forget_segment(segment)
@@ -57,11 +58,18 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         replay_tail(core)
         core.mark = min(core.mark, offset)
         core.begin_active()
-        core.publish()
-        core.live.truncation_ends()
     except BaseException as error:
         core.fail(error)
+    finally:
+        let_readers_in(core)
     return True
+
+
+cdef int let_readers_in(LogCore core) except -1:
+    """The end of a truncation, or of its failure: below the log end as it is now all is whole."""
+    core.publish()
+    core.live.truncation_ends()
+    return 0
 
 
 cdef int replay_tail(LogCore core) except -1:
@@ -95,10 +103,10 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
         if core.flush is not None:
             core.flush.raise_result(core.flush.reset_to(offset))
         core.begin_active()
-        core.publish()
-        core.live.truncation_ends()
     except BaseException as error:
         core.fail(error)
+    finally:
+        let_readers_in(core)
     return 0
 
 
@@ -109,6 +117,7 @@ cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1:
         segment = core.segments[len(core.segments) - 1]
         # First, so that a failure leaves a log whose offsets are all in its segments.
         core.log_end = min(core.log_end, max(segment.base_offset, core.log_start))
+        core.mark = min(core.mark, core.log_end)
         core.forget_segment(segment)
         segment.delete()
         check(file_sync_dir(core.directory), core.directory)
@@ -177,6 +186,7 @@ cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms) except -1:
     below the high watermark go, from the front, and an empty active one never."""
     cdef Py_ssize_t dropped = 0
     try:
+        core.producers.remove_expired(now_ms)
         dropped = below_log_start(core)
         drop_segments_before(core, dropped)
         if core.config.delete:

@@ -100,3 +100,62 @@ def test_a_slice_outlives_its_log_and_what_the_next_one_cuts(tmp_path, closed):
         return 0
 
     assert in_a_fork(child) == 0
+
+
+# --- truncation -------------------------------------------------------------------------------------------------------
+
+def spoil(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("first_read", [0, 5])
+def test_a_truncation_into_damage_ends_where_the_damage_starts(tmp_path, first_read):
+    with Log(tmp_path / "log") as log:
+        for _ in range(4):
+            log.append(batch(3, value=bytes(100)))
+        log.roll()
+        log.append(batch())
+        size = log.segments[0].size // 4
+    spoil(tmp_path / "log" / f"{0:020d}.log", 2 * size + 80)
+    with Log(tmp_path / "log") as log:
+        log.read(first_read, 1)
+        assert log.truncate_to(7)
+        assert log.log_end_offset == 6
+        assert log.append(batch()).first_offset == 6
+        assert [seen.base_offset for seen in walk(read_all(log))] == [0, 3, 6]
+
+
+def test_a_truncation_below_the_log_start_is_durable_before_the_next_append(tmp_path):
+    with Log(tmp_path / "log", LogConfig(durability="per-append")) as log:
+        log.append(batch(10))
+        log.delete_records(5)
+        log.truncate_to(7)
+        end = log.append(batch(3)).last_offset + 1
+        assert log.log_start_offset < end == log.durable_end_offset
+        shutil.copytree(tmp_path / "log", tmp_path / "crashed")
+    with Log(tmp_path / "crashed") as log:
+        assert log.log_end_offset == end
+        assert len(list(records(read_all(log)))) == 3
+
+
+@pytest.mark.parametrize("fault", range(1, 14))
+def test_a_truncation_that_fails_leaves_a_log_that_can_be_read(tmp_path, fault):
+    def child() -> int:
+        log = Log(tmp_path / "log", small(high_watermark="manual"))
+        for _ in range(30):
+            log.append(batch(value=bytes(200)))
+        log.set_high_watermark(30)
+        with fail_at(fault, error=errno.EIO, under=tmp_path, kinds=MUTATIONS), contextlib.suppress(KraftError):
+            log.truncate_fully_and_start_at(0)
+        assert log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset
+        assert len(list(records(read_all(log, isolation="high_watermark")))) == log.high_watermark
+        with LogReader(tmp_path / "log") as reader:
+            # Before, it waited here for the end of the truncation.
+            assert reader.log_end_offset == log.log_end_offset
+            assert len(list(reader.batches())) == log.log_end_offset
+        log.close()
+        return 0
+
+    assert in_a_fork(child) == 0
