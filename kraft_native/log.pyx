@@ -237,7 +237,7 @@ cdef class Log:
     @property
     def failure(self) -> BaseException | None:
         """The failed write or flush that made the log read-only."""
-        return self.core.failure
+        return self.core.first_failure()
 
     # --- appending --------------------------------------------------------------------------------------------------
 
@@ -373,7 +373,8 @@ cdef class Log:
         return delete_records(self.core, before_offset)
 
     def apply_retention(self, int64_t now_ms) -> int:
-        """Deletes whole segments by retention.bytes and retention.ms. Gives their count."""
+        """Deletes whole segments by retention.bytes and retention.ms, and forgets producers that were silent for
+        producer.id.expiration.ms. Gives the count of segments."""
         self.core.enter_write()
         return apply_retention(self.core, now_ms)
 

@@ -57,6 +57,8 @@ cdef class LogCore:
     # Checks before every call: right process and thread, open. And before every write: no earlier failure.
     cdef int enter(self) except -1
     cdef int enter_write(self) except -1
+    # The failed write or flush that made the log read-only, the flusher's too; None.
+    cdef object first_failure(self)
     # Makes the log read-only and raises `error`.
     cdef int fail(self, object error) except -1
 

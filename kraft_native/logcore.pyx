@@ -92,9 +92,7 @@ cdef class LogCore:
 
     cdef int enter_write(self) except -1:
         self.enter()
-        if self.failure is None and self.flush is not None and self.flush.failure() != 0:
-            self.failure = StorageError(os.fsdecode(self.directory), self.flush.failure(), "flushing the log")
-        if self.failure is not None:
+        if self.first_failure() is not None:
             raise LogReadOnlyError(f"{os.fsdecode(self.directory)}: read-only after a failure: {self.failure}",
                                    self.failure)
         if self.clean:
@@ -105,6 +103,11 @@ cdef class LogCore:
             except StorageError as error:
                 self.fail(error)
         return 0
+
+    cdef object first_failure(self):
+        if self.failure is None and self.flush is not None and self.flush.failure() != 0:
+            self.failure = StorageError(os.fsdecode(self.directory), self.flush.failure(), "flushing the log")
+        return self.failure
 
     cdef int fail(self, object error) except -1:
         if self.failure is None:
@@ -194,7 +197,7 @@ cdef class LogCore:
                 old.close_file()
             else:
                 self.hand_over(old)
-        except StorageError as error:
+        except BaseException as error:
             self.fail(error)
         self.segments.append(created)
         self.active = created
@@ -237,7 +240,7 @@ cdef class LogCore:
             if result < 0:
                 try:
                     self.flush.raise_result(result)
-                except StorageError as error:
+                except Exception as error:     # a flusher that was closed too: nothing would become durable any more
                     self.fail(error)
         elif self.config.durability_kind == DURABILITY_PER_APPEND:
             try:

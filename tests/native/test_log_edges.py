@@ -154,8 +154,50 @@ def test_a_truncation_that_fails_leaves_a_log_that_can_be_read(tmp_path, fault):
         with LogReader(tmp_path / "log") as reader:
             # Before, it waited here for the end of the truncation.
             assert reader.log_end_offset == log.log_end_offset
-            assert len(list(reader.batches())) == log.log_end_offset
+            for offset in range(log.log_end_offset):
+                assert reader.read(offset, 1).first_offset == offset
         log.close()
         return 0
 
     assert in_a_fork(child) == 0
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+def test_a_log_whose_flusher_was_closed_takes_nothing_more(tmp_path):
+    flusher = Flusher()
+    log = Log(tmp_path / "log", small(durability="group-commit"), flusher=flusher)
+    log.append(batch())
+    log.flush()
+    flusher.close()
+    with pytest.raises(LogClosedError):
+        log.append(batch())
+    end = log.log_end_offset
+    for _ in range(50):
+        with pytest.raises(LogReadOnlyError):
+            log.append(batch())
+    assert log.log_end_offset == end
+    assert isinstance(log.failure, LogClosedError)
+    log.close()
+    with Log(tmp_path / "log", small()) as log:
+        assert log.log_end_offset == end
+
+
+def test_a_failed_flush_is_seen_by_who_only_polls(tmp_path):
+    log = Log(tmp_path / "log", small(durability="group-commit"))
+    ready = log.flush_eventfd
+    with fail_at(1, error=errno.EIO, kinds=frozenset({"datasync"}), under=tmp_path):
+        log.append(batch())
+        assert select.select([ready], [], [], 20)[0]
+    assert log.poll() == 0
+    assert isinstance(log.failure, StorageError)
+    log.close()
+
+
+def test_silent_producers_are_forgotten_with_retention(tmp_path):
+    with Log(tmp_path / "log", small(producer_id_expiration_ms=1000)) as log:
+        log.append(batch(producer_id=7, producer_epoch=0, base_sequence=0))
+        log.apply_retention(START_MS + 999)
+        assert len(log.producers) == 1
+        log.apply_retention(START_MS + 1000)
+        assert len(log.producers) == 0
