@@ -17,12 +17,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench import rows_codec, rows_log, rows_lookup, rows_machine, rows_read
+from bench import rows_codec, rows_compact, rows_log, rows_lookup, rows_machine, rows_read
 from bench.machine import OUT, describe, touch_memory
 from bench.table import Bench, Row, save, show
 from kraft.cli.command import version_text
 
-GROUPS = (rows_machine.rows, rows_log.rows, rows_read.rows, rows_lookup.rows, rows_codec.rows)
+GROUPS = (rows_machine.rows, rows_log.rows, rows_read.rows, rows_lookup.rows, rows_codec.rows, rows_compact.rows)
 
 
 @click.command()

@@ -31,6 +31,13 @@ class Row:
     better: str = "more"
     runs: list[tuple[float, float]] = field(default_factory=list)
 
+    @classmethod
+    def of_runs(cls, name: str, unit: str, runs: list[tuple[float, float]], *, limit_name: str,
+                target: float | None = None, better: str = "more") -> Row:
+        """From pairs of (ours, limit)."""
+        return cls(name, unit, statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs),
+                   limit_name, target, True, better, runs)
+
     @property
     def ratio(self) -> float | None:
         """The median of the ratios pair by pair, which holds when the machine's speed drifts."""
@@ -84,8 +91,7 @@ def paired(name: str, unit: str, ours: Callable[[], float], limit: Callable[[], 
     for _ in range(repeats):
         bound = limit()
         runs.append((ours(), bound))
-    return Row(name, unit, statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs),
-               limit_name, target, True, better, runs)
+    return Row.of_runs(name, unit, runs, limit_name=limit_name, target=target, better=better)
 
 
 def absolute(name: str, unit: str, ours: Callable[[], float], *, target: float | None = None, repeats: int = 5,
