@@ -72,8 +72,8 @@ def write_transactions(log: Log, source: random.Random) -> None:
 def write_compacted(log: Log, source: random.Random) -> None:
     for i in range(200):
         log.append(batch(source, CODECS[i % 5], 10, START_MS + i * 1000), leader_epoch=1)
-    if hasattr(log, "compact"):
-        log.compact(force=True)
+    stats = log.compact(force=True)
+    assert stats.records_kept < stats.records_read
     for i in range(20):
         log.append(batch(source, "none", 3, START_MS + 300_000 + i), leader_epoch=1)
 
@@ -166,4 +166,8 @@ def test_a_kafka_node_serves_the_same_records(world: World) -> None:
         assert served(world.node, "transactions", len(world.committed), "read_committed") == world.committed
     finally:
         world.node.stop()
-    assert not [line for line in world.node.output if "ERROR" in line or "rebuil" in line or "orrupt" in line]
+    complaints = ("ERROR", "orrupt", "rebuilding index", "Recovering unflushed")
+    # Kafka always checks its own metadata log as after a crash.
+    found = [line for line in world.node.output
+             if any(words in line for words in complaints) and "__cluster_metadata" not in line]
+    assert not found, "".join(found)[:3000]
