@@ -10,6 +10,7 @@ __all__ = [
     "Batch",
     "BatchBuilder",
     "CorruptLogError",
+    "Flusher",
     "KraftError",
     "Log",
     "LogConfig",
@@ -38,4 +39,5 @@ from kraft_native import errors
 from kraft_native.batch import Batch
 from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptLogError, KraftError
+from kraft_native.flusher import Flusher
 from kraft_native.records import BatchBuilder, Record

@@ -1,0 +1,72 @@
+"""The examples of the documents run, and the table of settings is the one that the engine has.
+
+`python -m tests.kraft.test_examples` writes the table anew.
+"""
+
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from kraft_native.config import FIELDS
+from tools.tree import ROOT
+
+PAGE = ROOT / "docs" / "engine.md"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- settings: made from kraft_native\.config\.FIELDS -->\n).*(?=<!-- end of settings -->)",
+                   re.DOTALL)
+LARGEST = 2**63 - 1
+
+
+def number(value: object) -> str:
+    """Round powers of two as such; Kafka's largest number as a word."""
+    if value == LARGEST:
+        return "no limit"
+    if isinstance(value, int) and value >= 1 << 20 and not value % (1 << 20):
+        return f"{value >> 20:,} Mi"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def settings_table() -> str:
+    lines = ["| setting | unit | default | allowed | what it does |", "|---|---|---|---|---|"]
+    for field in FIELDS:
+        if isinstance(field.default, str):
+            allowed = ", ".join(f"`{word}`" for word in field.allowed)
+            default = f"`{field.default}`"
+        else:
+            allowed = f"{number(field.allowed[0])} to {number(field.allowed[1])}"
+            default = number(field.default)
+        own = "" if field.kafka_name else " (own)"
+        lines.append(f"| `{field.name}`{own} | {field.unit} | {default} | {allowed} | {field.doc} |")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"], ids=lambda page: page.name)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the page, in one namespace; a failure shows the page's own line."""
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text()
+    names: dict[str, object] = {"__name__": "example", "top": tmp_path}
+    blocks = list(BLOCK.finditer(text))
+    assert blocks, f"{page}: no examples"
+    with redirect_stdout(io.StringIO()):
+        for block in blocks:
+            line = text[:block.start(1)].count("\n")
+            exec(compile("\n" * line + block[1], str(page), "exec"), names)
+    names.clear()
+
+
+def test_every_task_has_an_example() -> None:
+    """Each section of the page but the last shows code."""
+    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    assert [section.split("\n")[0] for section in sections if not BLOCK.search(section)] == ["Settings"]
+
+
+def test_the_settings_table_is_current() -> None:
+    assert TABLE.search(PAGE.read_text())[0] == settings_table()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(TABLE.sub(lambda _: settings_table(), PAGE.read_text()))
