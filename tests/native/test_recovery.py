@@ -210,7 +210,8 @@ def test_marks_that_cannot_be_read_are_reported_and_replaced_by_a_scan(directory
 
 # --- torn ends and losses ---------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("tail", [b"\0" * 700, b"\x5a" * 90, batch(2)[:-1], b"\x01"], ids=["zeros", "garbage", "cut", "1"])
+@pytest.mark.parametrize("tail", [b"\0" * 700, b"\x5a" * 90, batch(2)[:-1], b"\x01"],
+                         ids=["zeros", "garbage", "cut", "one byte"])
 def test_a_torn_end_is_cut_before_anything_is_appended(tmp_path, tail):
     directory = killed(tmp_path)
     path = segments(directory)[-1]
