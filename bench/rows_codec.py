@@ -22,7 +22,7 @@ Call = Callable[[bytes], object]
 # codec -> (encode, decode) by its library alone, with the settings that Kafka's format asks for
 LIBRARY: dict[str, tuple[Call, Call]] = {
     "gzip": (lambda data: zlib.compress(data, -1, 31), lambda data: zlib.decompress(data, 31)),
-    "snappy": (lambda data: cramjam.snappy.compress_raw(data), lambda data: cramjam.snappy.decompress_raw(data)),
+    "snappy": (cramjam.snappy.compress_raw, cramjam.snappy.decompress_raw),
     "lz4": (lambda data: lz4.frame.compress(data, block_linked=False, block_size=lz4.frame.BLOCKSIZE_MAX64KB,
                                             store_size=False), lz4.frame.decompress),
     "zstd": (_zstd_in.compress, lambda data: _zstd_out.decompress(data, max_output_size=SIZE)),

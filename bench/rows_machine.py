@@ -1,4 +1,4 @@
-"""The machine itself: memory copy, checksum kernel, page cache, direct I/O, flush. Nothing of the engine but its CRC."""
+"""The machine itself: memory copy, CRC kernel, page cache, direct I/O, flush."""
 
 from __future__ import annotations
 

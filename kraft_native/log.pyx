@@ -6,7 +6,8 @@
     log.close()
 
 Thread affinity: the thread that opened the log calls it; any other gets `WrongThreadError`, and a fork of the process
-`OperationError` (there `close` only lets go). Slices may be read by any thread. After a failed write or flush every write raises `LogReadOnlyError`, reads go on.
+`OperationError` (there `close` only lets go). Slices may be read by any thread. After a failed write or flush every
+write raises `LogReadOnlyError`, reads go on.
 """
 
 import os

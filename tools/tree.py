@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Directories that hold made things, by name, at any depth.
 MADE_DIRECTORIES = frozenset({
-    ".benchmarks", ".git", ".hypothesis", ".idea", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv",
+    ".benchmarks", ".cache", ".git", ".hypothesis", ".idea", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv",
     "__pycache__", "build", "dist", "htmlcov", "out", "target",
 })
 MADE_SUFFIXES = frozenset({".so", ".pyc", ".html", ".egg-info"})
