@@ -43,6 +43,7 @@ cdef class Cleaner:
     cdef SourceResult found
     cdef int error
     cdef int64_t map_end
+    cdef int64_t aborted_end           # where to look for aborted transactions once there is one; -1: done
     cdef int64_t since_pause_bytes
     cdef int64_t done_bytes
     cdef int64_t total_bytes
@@ -53,6 +54,7 @@ cdef class Cleaner:
     cdef int pause(self) except -1
     cdef int watch(self) except -1
     cdef int require_unchanged(self) except -1
+    cdef int load_aborted(self, int64_t offset) except -1
     cdef int begin_segment(self, Segment segment, int64_t position) except -1
     cdef Stop next_batch(self, bint writing) noexcept nogil
     cdef int act(self, Stop stop) except -1

@@ -328,6 +328,13 @@ cdef class Cleaner:
             check(-self.error, self.writer.path)
         return 0
 
+    cdef int load_aborted(self, int64_t offset) except -1:
+        """Before the first batch of a transaction in what is walked: logs without any never ask."""
+        if self.aborted_end >= 0:
+            self.transactions.add(aborted_between(self.core, offset, self.aborted_end))
+            self.aborted_end = -1
+        return 0
+
     # --- the map ----------------------------------------------------------------------------------------------------
 
     cdef int build_map(self, int64_t first_dirty, int64_t upper) except -1:
@@ -339,7 +346,7 @@ cdef class Cleaner:
         if first_dirty >= upper:
             self.map_end = upper
             return 0
-        self.transactions.add(aborted_between(self.core, first_dirty, upper))
+        self.aborted_end = upper
         for segment in self.core.segments[self.core.slot_of(first_dirty):]:
             if segment.base_offset >= upper or self.map_segment(segment, first_dirty):
                 break
@@ -395,9 +402,14 @@ cdef class Cleaner:
         if batch_is_control(h):
             if control_parse(self.source.batch, h, &type, &epoch) < 0:
                 return STOP_MALFORMED
+            self.load_aborted(h.base_offset)
             self.transactions.take_control(h, type)
             return STOP_PAUSE
-        if (batch_is_transactional(h) and self.transactions.take_data(h)) or h.record_count == 0:
+        if batch_is_transactional(h):
+            self.load_aborted(h.base_offset)
+            if self.transactions.take_data(h):
+                return STOP_PAUSE
+        if h.record_count == 0:
             return STOP_PAUSE
         try:
             span = records_of(self.source.batch, h, &self.core.config.validation.limits, self.unpacked)
@@ -431,14 +443,11 @@ cdef class Cleaner:
         cdef Segment segment = group[0], last = group[len(group) - 1]
         self.transactions.kept = []
         if len(group) == 1:
-            self.transactions.add(aborted_between(core, segment.base_offset, segment.next_base))
             if self.untouched(segment):
                 return 0
         self.writer.begin(core.directory, segment.base_offset, core.config.index_interval_bytes)
         try:
             for segment in group:
-                if len(group) > 1:
-                    self.transactions.add(aborted_between(core, segment.base_offset, segment.next_base))
                 self.clean_segment(segment, False)
             self.writer.finish(self.transactions.kept, os.stat(last.path).st_mtime_ns)
         except BaseException:
@@ -468,6 +477,7 @@ cdef class Cleaner:
     cdef bint clean_segment(self, Segment segment, bint dry) except -1:
         """Gives what stays to the writer. `dry`: only looks, and gives False at the first batch that would change."""
         cdef Stop stop
+        self.aborted_end = segment.next_base
         self.begin_segment(segment, 0)
         while True:
             with nogil:
@@ -508,14 +518,16 @@ cdef class Cleaner:
         cdef BatchHeader* h = &self.source.h
         cdef FilterResult result = FILTER_MALFORMED
         cdef int32_t type = -1, epoch
-        cdef bint discard, empty_marker = False
+        cdef bint discard = False, empty_marker = False
         if batch_is_control(h):
             if control_parse(self.source.batch, h, &type, &epoch) < 0:
                 return STOP_MALFORMED
+            self.load_aborted(h.base_offset)
             empty_marker = self.transactions.take_control(h, type)
             discard = empty_marker and batch_has_delete_horizon(h) and h.base_timestamp <= self.filter.now_ms
-        else:
-            discard = batch_is_transactional(h) and self.transactions.take_data(h)
+        elif batch_is_transactional(h):
+            self.load_aborted(h.base_offset)
+            discard = self.transactions.take_data(h)
         try:
             result = self.filter.any(self.source.batch, h, discard, empty_marker)
         except CorruptRecordError as error:

@@ -169,12 +169,18 @@ cdef class SegmentWriter:
         self.time_index = None
 
 
-cdef Segment take_over(LogCore core, SegmentWriter writer, Segment last):
+cdef Segment take_over(LogCore core, SegmentWriter writer, list sources):
     """The output as a segment that can be read, whatever names its files have next."""
+    cdef Segment source, last = sources[len(sources) - 1]
     cdef Segment segment = segment_load(core.directory, writer.base_offset, writer.size, True, last.next_base,
                                         core.config.index_interval_bytes, core.config.segment_index_bytes)
     # Each batch was checked as it was read, and written from there.
     segment.checked.add(0, writer.size)
+    # Its transaction index is as right as those that it was made from.
+    segment.txn_checked = True
+    for source in sources:
+        segment.txn_checked = segment.txn_checked and source.txn_checked
+    segment.unstable_after = last.unstable_after
     segment.fd = writer.fd
     writer.fd = -1
     if segment.size > 0:
@@ -196,7 +202,7 @@ cdef int swap_segments(LogCore core, SegmentWriter writer, list sources) except 
     cdef Segment segment, output
     try:
         rename_all(core, writer.base_offset, b".cleaned", b".swap")
-        output = take_over(core, writer, sources[len(sources) - 1])
+        output = take_over(core, writer, sources)
         core.live.segments_change()
         core.segments[slot:slot + len(sources)] = [output]
         for segment in sources:
