@@ -285,6 +285,7 @@ cdef class Appender:
         cdef Py_ssize_t count = 0
         cdef int64_t next_offset = self.core.log_end
         cdef int32_t epoch = self.core.epochs.epoch_at(next_offset - 1)
+        cdef bint gapped = False
         if size <= 0:
             raise InvalidRecordError("no batch: the input is empty")
         while size > 0:
@@ -303,11 +304,14 @@ cdef class Appender:
             pending.mark.kind = pending.mark.coordinator_epoch = -1
             if batch_is_control(h) and h.producer_id >= 0:
                 read_control(data, h, &pending.mark)
+            gapped = gapped or h.base_offset > next_offset
             epoch = h.leader_epoch
             next_offset = batch_last_offset(h) + 1
             data += batch_bytes(h)
             size -= batch_bytes(h)
             count += 1
+        if gapped and not self.core.gapped:
+            self.core.note_gaps()
         return count
 
     # --- one record -------------------------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ cdef class Log:
         # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
         core.live = LivePage(core.directory)
         core.first_dirty = noted_first_dirty(core.directory)
-        loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean)
+        loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean,
+                          core.first_dirty >= 0)
         core.segments = loaded.segments
         core.active = loaded.segments[len(loaded.segments) - 1]
         core.epochs = loaded.epochs
@@ -114,6 +115,7 @@ cdef class Log:
         core.log_start = loaded.log_start
         core.log_end = loaded.log_end
         core.recovery_point = core.flushed_end = loaded.recovery_point
+        core.gapped = loaded.gapped
         core.mark = max(loaded.high_watermark, loaded.log_start)
         if core.config.high_watermark_auto:
             core.mark = core.log_end
@@ -411,6 +413,7 @@ cdef class Log:
                 raise InvalidArgumentError(f"{name}: cannot change from {getattr(self.core.config, name)!r} to "
                                            f"{getattr(config, name)!r} while the log is open")
         self.core.config = config
+        self.core.gapped = self.core.gapped or config.compact
         self.core.active.index_interval_bytes = config.index_interval_bytes
 
     # --- durability -------------------------------------------------------------------------------------------------

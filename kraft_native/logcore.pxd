@@ -39,6 +39,7 @@ cdef class LogCore:
     cdef int64_t flushed_end           # durable before this process, or flushed by the owner's own thread
     cdef int64_t recovery_point        # as in the state file
     cdef int64_t first_dirty           # all below it was compacted; anything outside the log counts as its start
+    cdef bint gapped                   # compaction was in force at some time, here or at a leader: offsets may be missing
     cdef int64_t active_since_ms       # when the active segment became so
     cdef int64_t jitter_ms             # of the active segment
     cdef FlushHandle flush             # None until first needed
@@ -79,6 +80,7 @@ cdef class LogCore:
     cdef int release_flushed(self) except -1
     # Writes the state file, durably.
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1
+    cdef int note_gaps(self) except -1         # durably, before the first gap is written
     cdef int64_t checkpoint(self) except -1
     cdef int close(self) except -1
     cdef int finish(self) except -1

@@ -2,6 +2,8 @@ from typing import final
 
 from kraft_native.config import LogConfig
 
+GAPPED_KEY: str
+
 def note_fork() -> None:
     """In a child: logs that were open belong to the parent, and so does the thread of the shared flusher."""
 

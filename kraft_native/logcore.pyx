@@ -33,6 +33,9 @@ from kraft_native.checkpoints import LogState as LogStateFile
 from kraft_native.checkpoints import write_log_state
 from kraft_native.errors import LogClosedError, LogReadOnlyError, OperationError, StorageError, WrongThreadError
 
+# In the state file: offsets may be missing though the policy is no longer (or never was, here) to compact.
+GAPPED_KEY = "gapped"
+
 cdef Flusher shared_flusher = None
 shared_flusher_lock = threading.Lock()
 
@@ -312,15 +315,24 @@ cdef class LogCore:
         # What is durable is noted as `durable_end`. The recovery point stays below the active segment, which is always
         # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable.
         cdef int64_t durable_end = recovery_point
+        cdef dict gapped = {GAPPED_KEY: "1"} if self.gapped else {}
         if not clean:
             recovery_point = min(recovery_point, self.active.base_offset)
         write_log_state(self.directory, LogStateFile(
             log_start, recovery_point, self.log_end if clean else -1, clean,
             {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty),
              "durable_end": str(durable_end), "active_base": str(self.active.base_offset),
-             "active_size": str(self.active.size)}))
+             "active_size": str(self.active.size)} | gapped))
         self.recovery_point = recovery_point
         self.clean = clean
+        return 0
+
+    cdef int note_gaps(self) except -1:
+        self.gapped = True
+        try:
+            self.write_marks(self.recovery_point, self.log_start, False)
+        except StorageError as error:
+            self.fail(error)
         return 0
 
     cdef int64_t checkpoint(self) except -1:

@@ -24,7 +24,7 @@ from kraft_native.errors import CorruptFileError, CorruptLogError, CorruptRecord
 cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation):
     cdef int64_t limit = core.visible_limit(isolation)
     cdef Py_ssize_t slot
-    cdef bint strict = not core.config.compact
+    cdef bint strict = not core.gapped
     cdef Segment segment
     cdef Slice piece
     if offset < core.log_start or offset > core.log_end:

@@ -43,6 +43,7 @@ cdef class LoadedLog:
     cdef int64_t recovery_point        # all below it is known to be durable
     cdef int64_t high_watermark        # as last recorded, -1: not known
     cdef bint clean                    # the log was closed cleanly, and nothing was changed by opening it
+    cdef bint gapped                   # the log is or was compacted: offsets may be missing
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
     cdef readonly RecoveryReport report
 
@@ -65,4 +66,6 @@ cdef class LoadedLog:
 
 # Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as
 # for `read_marks`.
-cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean)
+# `compacted`: Kafka's cleaner was at work here; our own note, where there is one, comes before that.
+cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
+                        bint compacted)

@@ -33,6 +33,7 @@ from kraft_native.txncheck cimport TxnChecker
 from kraft_native.checkpoints import LogState, write_log_state
 from kraft_native.errors import CorruptFileError, StorageError
 from kraft_native.fileio import read_file, unlink, write_atomic
+from kraft_native.logcore import GAPPED_KEY
 from kraft_native.producer_snapshots import read_snapshot, snapshot_path
 
 
@@ -126,7 +127,7 @@ cdef class LoadedLog:
             next_base = found[i + 1][0] if i + 1 < len(found) else -1
             segment = segment_load(self.directory, base_offset, size, next_base >= 0, next_base,
                                    config.index_interval_bytes, config.segment_index_bytes)
-            segment.gapless = not config.compact
+            segment.gapless = not self.gapped
             self.segments.append(segment)
         if not self.segments:
             self.add_segment(max(self.marks.log_start, 0))
@@ -222,7 +223,7 @@ cdef class LoadedLog:
                 if found == STEP_END:
                     break
                 if found == STEP_BATCH:
-                    if not self.config.compact:
+                    if not self.gapped:
                         self.lose(expected, h.base_offset)
                     expected = batch_last_offset(&h) + 1
                     position += batch_bytes(&h)
@@ -230,7 +231,7 @@ cdef class LoadedLog:
                 damaged = segment.damage_at(position)
                 position = damaged[1]
                 expected = self.note_damage(segment, damaged)
-            if segment.next_base >= 0 and not self.config.compact:
+            if segment.next_base >= 0 and not self.gapped:
                 self.lose(expected, segment.next_base)
         self.lose(valid_end, self.log_end)
         return 0
@@ -428,7 +429,8 @@ cdef int32_t first_epoch(Segment segment) except? -2:
     return h.leader_epoch if segment.step(0, segment.base_offset, &h) == STEP_BATCH else -1
 
 
-cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean):
+cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
+                        bint compacted):
     cdef LoadedLog loaded = LoadedLog()
     cdef RecoveryReport report = loaded.report
     cdef Segment segment
@@ -437,6 +439,7 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
     loaded.directory = directory
     loaded.config = config
     loaded.marks = marks
+    loaded.gapped = config.compact or GAPPED_KEY in marks.extra or (marks.source != "state" and compacted)
     report.ignored += [Ignored(path, what) for path, what in marks.notes]
     loaded.load_segments()
     loaded.scanned_from = len(loaded.segments)

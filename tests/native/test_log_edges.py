@@ -12,7 +12,14 @@ import pytest
 
 from kraft_native.batch import walk
 from kraft_native.config import LogConfig
-from kraft_native.errors import KraftError, LogClosedError, LogReadOnlyError, OperationError, StorageError
+from kraft_native.errors import (
+    CorruptLogError,
+    KraftError,
+    LogClosedError,
+    LogReadOnlyError,
+    OperationError,
+    StorageError,
+)
 from kraft_native.faults import MUTATIONS, fail_at
 from kraft_native.flusher import Flusher
 from kraft_native.log import Log
@@ -201,3 +208,54 @@ def test_silent_producers_are_forgotten_with_retention(tmp_path):
         assert len(log.producers) == 1
         log.apply_retention(START_MS + 1000)
         assert len(log.producers) == 0
+
+
+# --- gaps -------------------------------------------------------------------------------------------------------------
+
+def with_gaps() -> list[bytes]:
+    return [batch(2, base_offset=offset, leader_epoch=0) for offset in (0, 5, 20)]
+
+
+def offsets(log: Log) -> list[int]:
+    return [record.offset for record in records(read_all(log))]
+
+
+@pytest.mark.parametrize("stop", ["clean", "killed"])
+def test_gaps_that_compaction_left_are_none_after_a_change_of_policy(tmp_path, stop):
+    log = Log(tmp_path / "log", LogConfig(cleanup_policy="compact"))
+    for data in with_gaps():
+        log.append_as_follower(data)
+    log.reconfigure(LogConfig())
+    assert offsets(log) == [0, 1, 5, 6, 20, 21]
+    if stop == "clean":
+        log.close()
+    else:
+        log.checkpoint()
+        del log
+    for _ in range(2):
+        with Log(tmp_path / "log") as log:
+            assert log.recovery.intact
+            assert offsets(log)[:6] == [0, 1, 5, 6, 20, 21]
+            log.append(batch())
+
+
+def test_gaps_that_a_leader_sent_are_none_of_ours(tmp_path):
+    log = Log(tmp_path / "log")
+    for data in with_gaps():
+        log.append_as_follower(data)
+    assert offsets(log) == [0, 1, 5, 6, 20, 21]
+    del log
+    with Log(tmp_path / "log") as log:
+        assert log.recovery.intact
+        assert offsets(log) == [0, 1, 5, 6, 20, 21]
+
+
+def test_a_gap_in_a_log_that_never_had_any_is_damage(tmp_path):
+    with Log(tmp_path / "log") as log:
+        for _ in range(3):
+            log.append(batch(2))
+            log.roll()
+        log.append(batch())
+    (tmp_path / "log" / f"{2:020d}.log").unlink()
+    with Log(tmp_path / "log") as log, pytest.raises(CorruptLogError, match="no batch has these offsets"):
+        log.read(2)
