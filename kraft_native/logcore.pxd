@@ -39,7 +39,7 @@ cdef class LogCore:
     cdef int64_t flushed_end           # durable before this process, or flushed by the owner's own thread
     cdef int64_t recovery_point        # as in the state file
     cdef int64_t first_dirty           # all below it was compacted; anything outside the log counts as its start
-    cdef bint gapped                   # compaction was in force at some time, here or at a leader: offsets may be missing
+    cdef bint gapped                   # compacted at some time, here or at a leader: offsets may be missing
     cdef int64_t active_since_ms       # when the active segment became so
     cdef int64_t jitter_ms             # of the active segment
     cdef FlushHandle flush             # None until first needed

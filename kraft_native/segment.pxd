@@ -53,8 +53,8 @@ cdef class Segment(SegmentFile):
     # --- reading ----------------------------------------------------------------------------------------------------
     cdef StepResult step(self, int64_t position, int64_t expected_offset, BatchHeader* h) except? STEP_END
     # Position of the first batch whose last offset is >= offset, with its header; -1: the segment ends before.
-    # CorruptLogError when `offset` is in damage, unless `stop_at_damage`: then where the damage starts, and of the header
-    # only base_offset is set, to the first offset that is missing.
+    # CorruptLogError when `offset` is in damage, unless `stop_at_damage`: then where the damage starts, and of the
+    # header only base_offset is set, to the first offset that is missing.
     cdef int64_t locate(self, int64_t offset, BatchHeader* h, bint stop_at_damage) except? -2
     # Whole batches from the one that contains `offset`, none reaching `limit_offset`; the first whatever `max_bytes`.
     # None: the segment ends before `offset`. An empty slice: the limit is reached. `strict`: a gap is damage.
