@@ -1,7 +1,7 @@
 """Files: the one door through which the engine reaches the file system. Any thread may call these functions."""
 
 from os import PathLike
-from typing import TypeAlias, final
+from typing import Self, TypeAlias, final
 
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 
@@ -30,7 +30,7 @@ def make_directory(path: _Path) -> None:
 class FileLock:
     """An exclusive lock on a file, created when missing, held until `release` or the end of the process."""
 
-    def __init__(self, path: _Path) -> None: ...
+    def __new__(cls, path: _Path) -> Self: ...
     @property
     def acquired(self) -> bool: ...
     def release(self) -> None: ...

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Literal, Self
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from kraft_native.append import AppendInfo
 from kraft_native.buffer import Slice
@@ -14,6 +14,7 @@ from kraft_native.producers import ProducerStates
 from kraft_native.recovery import RecoveryReport
 from kraft_native.segment import Segment
 
+@disjoint_base
 class Log:
     def __init__(
         self,

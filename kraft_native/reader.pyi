@@ -1,10 +1,13 @@
 from os import PathLike
 from typing import Self
 
+from typing_extensions import disjoint_base
+
 from kraft_native.buffer import Slice
 
 def log_start_on_disk(directory: bytes) -> int: ...
 
+@disjoint_base
 class LogReader:
     def __new__(cls, directory: str | bytes | PathLike[str]) -> Self: ...
     @property

@@ -121,7 +121,7 @@ def damage_text(case: Case) -> str:
         return f"{len(names)} {names[0]} removed" if Path(damage["removed_files"][0]).suffix else f"{names[0]} removed"
     name = Path(damage["file"]).suffix
     old = " of the oldest segment" if damage["file"].startswith("0" * 20) else ""
-    match [(key, value) for key, value in damage.items() if key != "file"][0]:
+    match next((key, value) for key, value in damage.items() if key != "file"):
         case "cut_at", value:
             return f"{name}{old} cut to {value} bytes"
         case "truncated_to", value:
