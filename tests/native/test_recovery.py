@@ -397,7 +397,7 @@ def raised(entry_bytes: int, at: int):
     return change
 
 
-@pytest.mark.parametrize("suffix, change", [
+@pytest.mark.parametrize(("suffix", "change"), [
     *[(suffix, change) for suffix in (".index", ".timeindex", ".txnindex")
       for change in (None, zeroed, longer, lambda data: data[:-1], lambda data: b"", lambda data: data[::-1],
                      lambda data: os.urandom(len(data) or 24))],
