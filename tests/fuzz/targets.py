@@ -1,6 +1,8 @@
 """What is fuzzed: for each target good inputs to start from, and a call that must answer or refuse, nothing else."""
 
+import atexit
 import random
+import shutil
 import struct
 import tempfile
 import uuid
@@ -37,9 +39,10 @@ class Target:
 
 
 def scratch_file(name: str) -> Path:
-    """The same file again and again, in memory where the machine has such a place."""
+    """The same file again and again, in memory where the machine has such a place; gone when the process ends."""
     memory = Path("/dev/shm")
     top = Path(tempfile.mkdtemp(prefix="kraft-fuzz-", dir=memory if memory.is_dir() else None))
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
     return top / name
 
 
