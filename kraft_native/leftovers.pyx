@@ -20,7 +20,7 @@ from posix.fcntl cimport O_RDONLY
 from kraft_native.buffer cimport Mapping, map_file
 from kraft_native.errors cimport Fault
 from kraft_native.fileio cimport check, file_close, file_open, file_size, file_sync_dir
-from kraft_native.scan cimport scan_sound
+from kraft_native.scan cimport ScanBounds, scan_sound
 from kraft_native.segment cimport segment_path
 
 from kraft_native.fileio import rename, unlink
@@ -113,6 +113,10 @@ cdef int64_t sound_end(bytes path, int64_t base_offset) except? -2:
     cdef const uint8_t* data
     cdef Mapping mapping
     cdef Fault fault
+    cdef ScanBounds bounds
+    bounds.offset_end = INT64_MAX
+    bounds.exact_end = -1
+    bounds.gapless = False
     try:
         size = check(file_size(fd), path)
         mapping = map_file(fd, size, False, path)
@@ -120,5 +124,5 @@ cdef int64_t sound_end(bytes path, int64_t base_offset) except? -2:
         file_close(fd)
     data = mapping.data
     with nogil:
-        reached = scan_sound(data, 0, size, size, INT64_MAX, &next_offset, &fault)
+        reached = scan_sound(data, 0, size, size, &bounds, &next_offset, &fault)
     return next_offset if reached == size else -1

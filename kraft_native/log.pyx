@@ -116,6 +116,7 @@ cdef class Log:
         core.log_end = loaded.log_end
         core.recovery_point = core.flushed_end = loaded.recovery_point
         core.gapped = loaded.gapped
+        core.lost = [(lost.offset, lost.next_offset) for lost in loaded.report.lost_ranges]
         core.mark = max(loaded.high_watermark, loaded.log_start)
         if core.config.high_watermark_auto:
             core.mark = core.log_end

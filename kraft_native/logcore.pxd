@@ -39,6 +39,7 @@ cdef class LogCore:
     cdef int64_t flushed_end           # durable before this process, or flushed by the owner's own thread
     cdef int64_t recovery_point        # as in the state file
     cdef int64_t first_dirty           # all below it was compacted; anything outside the log counts as its start
+    cdef list lost                     # of (offset, next offset): known to be gone for good
     cdef bint gapped                   # compacted at some time, here or at a leader: offsets may be missing
     cdef int64_t active_since_ms       # when the active segment became so
     cdef int64_t jitter_ms             # of the active segment
@@ -78,6 +79,7 @@ cdef class LogCore:
     cdef FlushHandle handle(self)
     cdef int flush_to(self, int64_t end_offset, int64_t timeout_ns) except -1
     cdef int release_flushed(self) except -1
+    cdef int limit_losses(self, int64_t log_end) except -1
     # Writes the state file, durably.
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1
     cdef int note_gaps(self) except -1         # durably, before the first gap is written

@@ -77,6 +77,7 @@ cdef class LogCore:
         self.fork_generation = fork_generation
         self.scratch = Scratch()
         self.segments = []
+        self.lost = []
         self.closing = []
 
     def __dealloc__(self):
@@ -311,18 +312,27 @@ cdef class LogCore:
 
     # --- the state file, and the end --------------------------------------------------------------------------------
 
+    cdef int limit_losses(self, int64_t log_end) except -1:
+        """Offsets from `log_end` on are about to be cut; they will be given to other records."""
+        self.lost = [(offset, min(<int64_t>next_offset, log_end)) for offset, next_offset in self.lost
+                     if <int64_t>offset < log_end]
+        return 0
+
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
         # What is durable is noted as `durable_end`. The recovery point stays below the active segment, which is always
         # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable.
         cdef int64_t durable_end = recovery_point
-        cdef dict gapped = {GAPPED_KEY: "1"} if self.gapped else {}
+        cdef dict further = {GAPPED_KEY: "1"} if self.gapped else {}
+        self.lost = [lost for lost in self.lost if <int64_t>lost[1] > log_start]
+        if self.lost:
+            further["lost_offsets"] = " ".join([f"{offset}-{next_offset}" for offset, next_offset in self.lost])
         if not clean:
             recovery_point = min(recovery_point, self.active.base_offset)
         write_log_state(self.directory, LogStateFile(
             log_start, recovery_point, self.log_end if clean else -1, clean,
             {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty),
              "durable_end": str(durable_end), "active_base": str(self.active.base_offset),
-             "active_size": str(self.active.size)} | gapped))
+             "active_size": str(self.active.size)} | further))
         self.recovery_point = recovery_point
         self.clean = clean
         return 0
@@ -395,6 +405,7 @@ cdef class LogCore:
         for segment in self.segments:
             segment.close_file()
         self.segments = []
+        self.lost = []
         self.active = None
         file_close(self.lock_fd)
         file_close(self.log_dir_lock_fd)

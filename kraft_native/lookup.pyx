@@ -42,7 +42,7 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
                 break
             segment = core.segments[slot]
         # The offsets up to the next segment are in no file. Compaction does that; elsewhere a part of the log is lost.
-        if strict:
+        if strict or known_lost(core, offset):
             segment = core.segments[max(slot - 1, 0)]
             raise CorruptLogError(os.fsdecode(segment.path), segment.size, offset,
                                   (<Segment>core.segments[slot]).base_offset, "no batch has these offsets")
@@ -50,6 +50,14 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
     piece = slice_bytes(b"")
     piece.next_offset = offset
     return piece
+
+
+cdef bint known_lost(LogCore core, int64_t offset) except -1:
+    cdef int64_t first, end
+    for first, end in core.lost:
+        if first <= offset < end:
+            return True
+    return False
 
 
 cdef list aborted_between(LogCore core, int64_t start_offset, int64_t end_offset):

@@ -13,6 +13,7 @@ cdef class LogMarks:
     cdef readonly bint clean                    # the last owner says that it closed the log in order
     cdef readonly int64_t active_base           # of the active segment at our own clean stop; -1: not known
     cdef readonly int64_t active_size
+    cdef readonly list lost                     # (offset, next offset) pairs that are known to be gone
     cdef readonly dict extra                    # what else our state file says, for other users of it
     cdef readonly list notes                    # (path, what was wrong with it)
 

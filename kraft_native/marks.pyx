@@ -33,6 +33,7 @@ cdef class LogMarks:
         self.source = "none"
         self.log_start = self.log_end = self.high_watermark = self.active_base = self.active_size = -1
         self.extra = {}
+        self.lost = []
         self.notes = []
 
     cdef int take_state(self, object state) except -1:
@@ -46,6 +47,7 @@ cdef class LogMarks:
             self.high_watermark = int(state.extra.get("high_watermark", -1))
             self.active_base = int(state.extra.get("active_base", -1))
             self.active_size = int(state.extra.get("active_size", -1))
+            self.lost = [tuple(map(int, pair.split("-"))) for pair in state.extra.get("lost_offsets", "").split()]
         except ValueError as error:
             self.notes.append((STATE_FILE, f"{error}; not used"))
         return 0

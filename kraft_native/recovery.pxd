@@ -54,6 +54,7 @@ cdef class LoadedLog:
     cdef int settle_end(self, int64_t valid_end) except -1
     cdef int note_losses(self, int64_t valid_end) except -1
     cdef int64_t note_damage(self, Segment segment, tuple damaged) except -1
+    cdef int join_losses(self) except -1
     cdef int lose(self, int64_t offset, int64_t next_offset) except -1
     cdef int load_epochs(self) except -1
     cdef str epochs_path(self)

@@ -177,8 +177,6 @@ cdef class LoadedLog:
             self.report.bytes_scanned += segment.size
         valid_end = segment.end_offset()
         self.settle_end(valid_end)
-        segment = self.segments[0]
-        self.lose(self.log_start, segment.base_offset)
         self.note_losses(valid_end)
         return 0
 
@@ -245,6 +243,16 @@ cdef class LoadedLog:
                                          damaged[4]))
         self.lose(damaged[2], next_offset)
         return next_offset
+
+    cdef int join_losses(self) except -1:
+        """Adds what lies between the log start and the first segment, and losses that were noted at earlier opens."""
+        cdef list found = self.report.lost_ranges + self.marks.lost
+        found.append((self.log_start, (<Segment>self.segments[0]).base_offset))
+        found.sort()
+        self.report.lost_ranges = []
+        for offset, next_offset in found:
+            self.lose(offset, min(<int64_t>next_offset, self.log_end))
+        return 0
 
     cdef int lose(self, int64_t offset, int64_t next_offset) except -1:
         """Notes that offsets are lost, unless they lie below the log start. Calls come in ascending order."""
@@ -368,7 +376,9 @@ cdef class LoadedLog:
         drop_kafka_mark(self.directory)
         write_log_state(self.directory, LogState(
             self.log_start, min(self.log_end, segment.base_offset), -1, False,
-            self.marks.extra | {"high_watermark": str(self.high_watermark), "durable_end": str(self.log_end)}))
+            self.marks.extra | {"high_watermark": str(self.high_watermark), "durable_end": str(self.log_end),
+                                "lost_offsets": " ".join([f"{lost.offset}-{lost.next_offset}"
+                                                          for lost in self.report.lost_ranges])}))
         self.recovery_point = self.log_end
         return 0
 
@@ -452,6 +462,7 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
     loaded.clean = loaded.tail_fits()
     if not loaded.clean:
         loaded.scan()
+    loaded.join_losses()
     loaded.high_watermark = min(marks.high_watermark, loaded.log_end)
     loaded.load_epochs()
     loaded.load_producers()

@@ -3,7 +3,8 @@
 A batch is sound when its structure holds (`batch_look`), its CRC is right and its offsets fit those around it. The last
 rule is for what the CRC does not cover: a base offset that changed, and a sound batch that the disk wrote to the wrong
 place. Offsets rise. Where a batch leaves a gap before it, which compaction may have made, it is wrong if the sound
-batch behind it begins before this one ends, or if it reaches past the end of the segment.
+batch behind it begins before this one ends, or if it reaches past the end of the segment. In a log without gaps it is
+right only if what comes behind it says so.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -17,7 +18,7 @@ from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
 from kraft_native.limits cimport BATCH_HEADER_BYTES, BATCH_LENGTH, BATCH_MAGIC, LOG_OVERHEAD_BYTES, MAGIC_CURRENT
 
 
-cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, int64_t offset_end,
+cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, const ScanBounds* bounds,
                         int64_t* next_offset, Fault* fault) noexcept nogil:
     cdef BatchHeader h
     fault.code = 0
@@ -26,7 +27,7 @@ cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int
             return position
         if h.base_offset != next_offset[0] and (
             h.base_offset < next_offset[0]
-            or misplaced(data, position + batch_bytes(&h), end, next_offset[0], offset_end, batch_last_offset(&h))
+            or misplaced(data, position + batch_bytes(&h), end, next_offset[0], bounds, batch_last_offset(&h))
         ):
             fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld where %lld was due", h.base_offset,
                       next_offset[0])
@@ -37,12 +38,17 @@ cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int
     return position
 
 
-cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t expected, int64_t offset_end,
+cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t expected, const ScanBounds* bounds,
                     int64_t last_offset) noexcept nogil:
     """Whether a batch that leaves a gap before it and ends with `last_offset` contradicts what comes after it."""
     cdef BatchHeader h
-    if last_offset >= offset_end:
+    if last_offset >= bounds.offset_end:
         return True
+    if bounds.gapless:
+        if following == end:
+            return last_offset + 1 != bounds.exact_end
+        return (batch_look(data + following, end - following, True, &h, NULL) != LOOK_OK
+                or h.base_offset != last_offset + 1)
     return (
         batch_look(data + following, end - following, False, &h, NULL) == LOOK_OK
         and expected <= h.base_offset <= last_offset
@@ -105,19 +111,19 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
     return -1
 
 
-cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
-                         bint gapless, int64_t exact_end, BatchHeader* h) noexcept nogil:
-    cdef int64_t found = confirmed_length(data, position, end, offset_min, offset_end, h)
+cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min,
+                         const ScanBounds* bounds, BatchHeader* h) noexcept nogil:
+    cdef int64_t found = confirmed_length(data, position, end, offset_min, bounds.offset_end, h)
     if found == end:
         return -1
     if found < 0:
-        found = scan_resync(data, position + 1, end, offset_min, offset_end, h)
+        found = scan_resync(data, position + 1, end, offset_min, bounds.offset_end, h)
     while (
-        found >= 0 and gapless
-        and not leads_on(data, found + batch_bytes(h), end, exact_end, batch_last_offset(h) + 1)
+        found >= 0 and bounds.gapless
+        and not leads_on(data, found + batch_bytes(h), end, bounds.exact_end, batch_last_offset(h) + 1)
     ):
         # Its base offset was damaged too, by a run of bytes that ends there.
-        found = scan_resync(data, found + batch_bytes(h), end, offset_min, offset_end, h)
+        found = scan_resync(data, found + batch_bytes(h), end, offset_min, bounds.offset_end, h)
     return found
 
 

@@ -7,6 +7,7 @@ from kraft_native.buffer cimport Slice
 from kraft_native.errors cimport Fault
 from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.ranges cimport RangeSet
+from kraft_native.scan cimport ScanBounds
 from kraft_native.segmentfile cimport SegmentFile
 from kraft_native.txnindex cimport TransactionIndex
 
@@ -69,7 +70,7 @@ cdef class Segment(SegmentFile):
     cdef int64_t modified_ms(self) except? -2
     # --- plumbing ---------------------------------------------------------------------------------------------------
     cdef int check_from(self, int64_t position, int64_t expected_offset) except -1
-    cdef int64_t offset_limit(self) noexcept nogil
+    cdef void bounds(self, ScanBounds* bounds) noexcept nogil
     cdef int forget_checks(self, int64_t known_end) except -1
     cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1
     cdef tuple damage_at(self, int64_t position)

@@ -25,7 +25,7 @@ from kraft_native.limits cimport (
     BATCH_LAST_OFFSET_DELTA, BATCH_LENGTH, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
 )
 from kraft_native.ranges cimport RangeSet
-from kraft_native.scan cimport scan_behind, scan_sound
+from kraft_native.scan cimport ScanBounds, scan_behind, scan_sound
 from kraft_native.txnindex cimport TransactionIndex
 
 from kraft_native.errors import CorruptFileError, CorruptLogError, StorageError
@@ -196,19 +196,23 @@ cdef class Segment(SegmentFile):
         cdef int64_t next_offset = max(expected_offset, self.base_offset)
         cdef int64_t reached
         cdef Fault fault
+        cdef ScanBounds bounds
+        self.bounds(&bounds)
         stop = min(stop, position + CHECK_STEP_BYTES)
         with nogil:
-            reached = scan_sound(self.data, position, stop, self.size, self.offset_limit(), &next_offset, &fault)
+            reached = scan_sound(self.data, position, stop, self.size, &bounds, &next_offset, &fault)
         self.checked.add(position, reached)
         if fault.code != 0:
             self.note_damage(reached, next_offset, &fault)
         return 0
 
-    cdef int64_t offset_limit(self) noexcept nogil:
-        """No batch of this segment reaches this offset."""
-        if self.next_base >= 0:
-            return self.next_base
-        return self.known_end if self.known_end >= 0 else INT64_MAX
+    cdef void bounds(self, ScanBounds* bounds) noexcept nogil:
+        """What is known of this segment's offsets."""
+        bounds.exact_end = self.next_base if self.next_base >= 0 else self.known_end
+        bounds.offset_end = self.base_offset + INT32_MAX_VALUE + <int64_t>1
+        if 0 <= bounds.exact_end < bounds.offset_end:
+            bounds.offset_end = bounds.exact_end
+        bounds.gapless = self.gapless
 
     cdef int forget_checks(self, int64_t known_end) except -1:
         """Checks everything anew when it is next asked for. `known_end`: where the log ended when it was last
@@ -221,11 +225,11 @@ cdef class Segment(SegmentFile):
 
     cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1:
         cdef BatchHeader h
+        cdef ScanBounds bounds
         cdef int64_t end
-        cdef int64_t offset_end = min(self.offset_limit(), self.base_offset + INT32_MAX_VALUE + <int64_t>1)
+        self.bounds(&bounds)
         with nogil:
-            end = scan_behind(self.data, position, self.size, offset, offset_end, self.gapless,
-                              self.next_base if self.next_base >= 0 else self.known_end, &h)
+            end = scan_behind(self.data, position, self.size, offset, &bounds, &h)
         if end < 0:
             self.damage.append((position, self.size, offset, -1, fault_text(fault)))
         else:

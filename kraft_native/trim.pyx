@@ -43,6 +43,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         position = segment.locate(offset, &h, True)
         if position >= 0 and h.base_offset < offset:
             offset = h.base_offset     # whole batches go; or what is left of damage
+        core.limit_losses(offset)
         core.write_marks(min(core.recovery_point, segment.base_offset), min(core.log_start, offset), False)
         core.live.truncation_begins()
         drop_segments_from(core, slot + 1)
@@ -90,6 +91,7 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
         raise InvalidArgumentError(f"offset: {offset} is below 0")
     try:
         core.first_dirty = offset
+        core.lost = []
         core.write_marks(offset, offset, False)
         core.live.truncation_begins()
         drop_segments_from(core, 0)

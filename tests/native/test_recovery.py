@@ -286,7 +286,27 @@ def test_a_gap_is_a_loss_in_a_log_that_deletes_and_legal_in_one_that_compacts(di
     with Log(compacting, config(cleanup_policy="compact")) as log:
         served = serve(log)
         assert as_served(served.batches) == as_served(left)
-        assert served.refused == []
+        # Compaction leaves the base offset of the first segment alone: what lies before it is lost there, too.
+        assert [(error.offset, error.next_offset) for error in served.refused] == ([(0, end)] if number == 0 else [])
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_losses_are_remembered(directory, policy):
+    """Where gaps are legal nothing else would tell of them at the next open."""
+    path, end = segments(directory)[-1], original()[-1].last_offset + 1
+    path.unlink()
+    lost = (int(path.stem), end)
+    for turn in range(3):
+        with Log(directory, config(cleanup_policy=policy)) as log:
+            assert [tuple(found) for found in log.recovery.lost_ranges] == [lost]
+            assert [(error.offset, error.next_offset) for error in serve(log).refused] == [lost]
+            assert log.append(batch()).first_offset == end + turn
+    with Log(directory, config(cleanup_policy=policy)) as log:
+        log.truncate_to(lost[0])       # as one does to fetch it again from elsewhere
+        log.append(batch(2))
+    with Log(directory, config(cleanup_policy=policy)) as log:
+        assert log.recovery.intact
+        assert serve(log).refused == []
 
 
 def test_a_log_start_past_the_log_end(directory):
@@ -331,6 +351,17 @@ def test_a_base_offset_that_changed_is_never_believed(directory, policy, mask):
             assert served == as_served(before[:number] + before[number + 1:]), number
         shutil.rmtree(copied)
         flip(path, found.position + 7, mask)
+
+
+@pytest.mark.parametrize("position, mask", [(0, 1), (1, 0x40), (3, 0xFF), (6, 8), (7, 1), (7, 0x80)])
+def test_the_last_base_offset_that_changed_when_nobody_knows_the_end(tmp_path, position, mask):
+    directory = killed(tmp_path)
+    (directory / "kraft-log-state").unlink()
+    before = read_log(directory)
+    flip(segments(directory)[-1], before[-1].position + position, mask)
+    with Log(directory, config()) as log:
+        assert as_served(serve(log).batches) == as_served(before[:-1])
+        assert log.log_end_offset == before[-1].base_offset
 
 
 def test_a_leader_epoch_that_changed_does_not_become_an_epoch(directory):
