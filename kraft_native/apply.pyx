@@ -13,7 +13,7 @@ from kraft_native.producers cimport TXN_ABORTED, ProducerStates
 from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
 from kraft_native.producer_entry cimport AbortedTxn
 
-from kraft_native.errors import CorruptRecordError
+from kraft_native.errors import CorruptFileError, CorruptRecordError
 
 
 cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* mark) except -1:
@@ -24,12 +24,23 @@ cdef int read_control(const uint8_t* batch, const BatchHeader* h, ControlMark* m
     return 0
 
 
+cdef int append_aborted(Segment segment, const AbortedTxn* aborted) except -1:
+    """An index of an earlier owner that cannot be read is begun anew, and made right when it is next checked."""
+    try:
+        segment.txn_index.append(aborted)
+    except CorruptFileError:
+        segment.txn_index.reset()
+        segment.txn_checked = False
+        segment.txn_index.append(aborted)
+    return 0
+
+
 cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeader* h,
                      const ControlMark* mark) except -1:
     cdef AbortedTxn aborted
     if h.producer_id >= 0 and producers.update(h, mark.kind, mark.coordinator_epoch, &aborted) == TXN_ABORTED:
         if segment is not None:
-            segment.txn_index.append(&aborted)
+            append_aborted(segment, &aborted)
     producers.advance(batch_last_offset(h) + 1)
     return 0
 

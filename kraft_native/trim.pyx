@@ -140,8 +140,10 @@ cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1:
     dropped = core.segments[:slot]
     segment = core.segments[slot]
     move_log_start(core, max(core.log_start, segment.base_offset))
-    core.live.segments_change()
     del core.segments[:slot]
+    # Before a file goes, readers in other processes can see the new log start, and that what they listed is old.
+    core.publish()
+    core.live.segments_change()
     for segment in dropped:
         core.forget_segment(segment)
         segment.delete()

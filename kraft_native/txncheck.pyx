@@ -71,14 +71,15 @@ cdef class TxnChecker:
     cdef int check_segment(self, Segment segment, int64_t end) except -1:
         """Replays the segment, which ends at offset `end`; makes its index right."""
         cdef list markers = self.replay(segment)
-        cdef list kept = [], stored
+        cdef list kept = [], stored = []
+        cdef bint unreadable = False
         self.producers.advance(end)
         if segment.txn_checked:
             return 0
         try:
             stored = list(segment.txn_index)
         except CorruptFileError:
-            stored = []
+            unreadable = True
         for marker in markers:
             if marker[1] >= 0:
                 kept.append(marker)
@@ -86,7 +87,7 @@ cdef class TxnChecker:
                 kept += [entry for entry in stored if entry[0] == marker[0] and entry[2] == marker[2]]
         kept += [entry for entry in stored if in_damage(segment, entry[2])]
         kept.sort(key=last_offset_of)
-        if kept != stored:
+        if unreadable or kept != stored:
             segment.txn_index.reset()
             for entry in kept:
                 segment.txn_index.add(*entry)
