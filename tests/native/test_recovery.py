@@ -1,96 +1,38 @@
 """Opening a log after anything happened to it: who is believed, what is cut, kept, rebuilt, finished and reported."""
 
-import functools
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kraft_native.batch import walk
 from kraft_native.checkpoints import read_leader_epochs, read_log_state, write_log_state, write_offsets
-from kraft_native.config import LogConfig
-from kraft_native.control import marker
 from kraft_native.errors import CorruptLogError
 from kraft_native.log import Log
 from kraft_native.producer_snapshots import list_snapshots
-from tests.native.logs import START_MS, batch, small
-from tests.native.unclean_cases import FOREVER_MS, serve
-from tests.oracle.damage import Found, markers, read_log
-
-ROUNDS = 24
-
-
-def config(**settings) -> LogConfig:
-    return small(producer_id_expiration_ms=FOREVER_MS, **settings)
-
-
-def bases(log: Log) -> list[int]:
-    return [segment.base_offset for segment in log.segments]
-
-
-def fill(log: Log, first: int = 0, end: int = ROUNDS) -> None:
-    """Some segments: plain, idempotent and transactional batches, aborted and committed ones, two leader epochs."""
-    for turn in range(first, end):
-        now = START_MS + turn * 100
-        log.append(batch(3, timestamp_ms=now, value=b"plain%d" % turn), leader_epoch=turn * 2 // ROUNDS)
-        log.append(batch(2, timestamp_ms=now + 10, producer_id=7, producer_epoch=0, base_sequence=2 * turn,
-                         transactional=True, value=b"x" * 40))
-        if turn % 2:
-            log.append(marker(commit=turn % 4 == 1, producer_id=7, producer_epoch=0, coordinator_epoch=0,
-                              timestamp_ms=now + 20), origin="coordinator")
-            log.append(batch(1, timestamp_ms=now + 30, value=b"y" * 100))
-
-
-@functools.cache
-def template() -> Path:
-    """A cleanly closed log of several segments; to be copied."""
-    directory = Path(tempfile.mkdtemp(prefix="kraft-recovery-")) / "log"
-    with Log(directory, config()) as log:
-        fill(log)
-        assert len(log.segments) > 3
-    return directory
+from tests.native.logs import batch
+from tests.native.recovery_logs import (
+    ROUNDS,
+    answers,
+    as_served,
+    bases,
+    config,
+    flip,
+    killed,
+    original,
+    rewrite,
+    right_answers,
+    segments,
+    template,
+)
+from tests.native.unclean_cases import serve
+from tests.oracle.damage import Found, read_log
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A copy of it, in a directory above that holds nothing else."""
     return Path(shutil.copytree(template(), tmp_path / "above" / "log-0"))
-
-
-def killed(tmp_path: Path, **settings) -> Path:
-    """A log as a killed process leaves it: a copy of the files of an open one."""
-    with Log(tmp_path / "open", config(**settings)) as log:
-        fill(log)
-        log.flush()
-        log.checkpoint()
-        fill(log, ROUNDS, ROUNDS + 4)
-        return Path(shutil.copytree(tmp_path / "open", tmp_path / "log-0"))
-
-
-def segments(directory: Path) -> list[Path]:
-    return sorted(directory.glob("*.log"))
-
-
-def rewrite(path: Path, change) -> None:
-    path.write_bytes(bytes(change(bytearray(path.read_bytes()))))
-
-
-def flip(path: Path, position: int, mask: int = 0xFF) -> None:
-    data = bytearray(path.read_bytes())
-    data[position] ^= mask
-    path.write_bytes(data)
-
-
-def original() -> list[Found]:
-    return read_log(template())
-
-
-def as_served(batches: list[Found]) -> list[tuple[int, int, bytes]]:
-    return [(found.base_offset, found.last_offset, found.data) for found in batches]
 
 
 # --- who is believed --------------------------------------------------------------------------------------------------
@@ -353,7 +295,7 @@ def test_a_base_offset_that_changed_is_never_believed(directory, policy, mask):
         flip(path, found.position + 7, mask)
 
 
-@pytest.mark.parametrize("position, mask", [(0, 1), (1, 0x40), (3, 0xFF), (6, 8), (7, 1), (7, 0x80)])
+@pytest.mark.parametrize(("position", "mask"), [(0, 1), (1, 0x40), (3, 0xFF), (6, 8), (7, 1), (7, 0x80)])
 def test_the_last_base_offset_that_changed_when_nobody_knows_the_end(tmp_path, position, mask):
     directory = killed(tmp_path)
     (directory / "kraft-log-state").unlink()
@@ -386,26 +328,6 @@ def test_a_payload_that_holds_batches_is_not_taken_for_the_log(tmp_path):
 
 
 # --- indexes ----------------------------------------------------------------------------------------------------------
-
-def answers(log: Log) -> list[object]:
-    """Everything that goes through an index."""
-    end = log.log_end_offset
-    return [
-        [bytes(log.read(offset, 1, "log_end")) for offset in range(0, end, 3)],
-        [log.offset_for_time(START_MS + delta, "log_end") for delta in range(-10, 100 * ROUNDS + 50, 7)],
-        log.max_timestamp(),
-        [log.aborted_transactions(first, first + 9) for first in range(0, end, 4)],
-        log.aborted_transactions(0, end),
-    ]
-
-
-@functools.cache
-def right_answers() -> list[object]:
-    with Log(shutil.copytree(template(), template().parent / "answers"), config()) as log:
-        found = answers(log)
-    assert [entry[:3] for entry in found[-1]] == markers(original())
-    return found
-
 
 def zeroed(data: bytearray) -> bytes:
     return bytes(len(data))
@@ -547,77 +469,3 @@ def test_a_damaged_swap_does_not_replace_its_sources(directory):
     flip(directory / f"{base:020d}.log.swap", 80)
     with Log(directory, config(cleanup_policy="compact")) as log:
         assert as_served(serve(log).batches) == as_served(original())
-
-
-# --- anything ---------------------------------------------------------------------------------------------------------
-
-NAMES = st.deferred(lambda: st.sampled_from(sorted(
-    path.name for path in template().iterdir() if path.name not in (".lock", "kraft.live"))))
-
-
-@st.composite
-def damages(draw):
-    """(file name, content or None): one file damaged in one way."""
-    name = draw(NAMES)
-    data = bytearray((template() / name).read_bytes())
-    kind = draw(st.sampled_from(["flip", "cut", "zero", "garbage", "remove", "longer"]))
-    if kind == "remove":
-        return name, None
-    if kind == "longer" or not data:
-        return name, bytes(data) + draw(st.binary(min_size=1, max_size=80))
-    start = draw(st.integers(0, len(data) - 1))
-    if kind == "flip":
-        data[start] ^= draw(st.integers(1, 255))
-    elif kind == "cut":
-        del data[start:]
-    else:
-        size = min(draw(st.integers(1, 300)), len(data) - start)
-        data[start:start + size] = bytes(size) if kind == "zero" else draw(st.binary(min_size=size, max_size=size))
-    return name, bytes(data)
-
-
-def without_epoch(data: bytes) -> bytes:
-    """The leader epoch of a batch lies outside its CRC and is not needed to serve it."""
-    return data[:12] + data[16:]
-
-
-def survivors(directory: Path) -> list[Found]:
-    """Batches of the original whose bytes are still where they were."""
-    left = []
-    starts = [int(path.stem) for path in segments(template())]
-    for found in original():
-        path = directory / f"{max(start for start in starts if start <= found.base_offset):020d}.log"
-        content = path.read_bytes()[found.position:found.end] if path.exists() else b""
-        if without_epoch(content) == without_epoch(found.data):
-            left.append(found)
-    return left
-
-
-@given(st.lists(damages(), min_size=1, max_size=2))
-def test_whatever_happens_to_files_no_sound_batch_is_lost_and_no_other_is_served(changes):
-    logs = [name for name, _ in changes if name.endswith(".log")]
-    if logs and "kraft-log-state" in dict(changes):
-        return                         # where the log ended is then known to nobody
-    with tempfile.TemporaryDirectory() as top:
-        directory = Path(shutil.copytree(template(), Path(top) / "log-0"))
-        for name, content in changes:
-            if content is None:
-                (directory / name).unlink(missing_ok=True)
-            else:
-                (directory / name).write_bytes(content)
-        left = [(found.base_offset, without_epoch(found.data)) for found in survivors(directory)]
-        with Log(directory, config()) as log:
-            served = serve(log)
-            assert [(found.base_offset, without_epoch(found.data)) for found in served.batches] == left
-            if "kraft-log-state" not in dict(changes):
-                assert log.log_end_offset == original()[-1].last_offset + 1
-            if not logs:
-                assert answers(log) == right_answers()
-            end = log.log_end_offset
-            assert log.append(batch()).first_offset == end
-        with Log(directory, config()) as log:
-            again = serve(log).batches
-            assert as_served(again)[:-1] == as_served(served.batches)
-            assert again[-1].base_offset == end
-            assert {error.offset for error in serve(log).refused} == {error.offset for error in served.refused}
-            assert sum(1 for _ in walk(b"".join(found.data for found in again))) == len(again)
