@@ -4,8 +4,6 @@ from typing import Literal, NamedTuple, final
 
 from kraft_native.logcore import GAPPED_KEY as GAPPED_KEY
 
-from kraft_native.logcore import GAPPED_KEY as GAPPED_KEY
-
 class CutTail(NamedTuple):
     """A torn end that was cut off."""
 
