@@ -46,7 +46,7 @@ cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t
         return True
     if bounds.gapless:
         if following == end:
-            return last_offset + 1 != bounds.exact_end
+            return bounds.exact_end >= 0 and last_offset + 1 != bounds.exact_end
         return (batch_look(data + following, end - following, True, &h, NULL) != LOOK_OK
                 or h.base_offset != last_offset + 1)
     return (
