@@ -68,7 +68,6 @@ MODULES: dict[str, list[str]] = {
     "foreign": [],
     "reader": [],
 }
-MODULES = {name: sources for name, sources in MODULES.items() if os.path.exists(f"kraft_native/{name}.pyx")}
 
 
 FLAGS_STAMP = Path("build/flags.txt")
