@@ -67,6 +67,7 @@ MODULES: dict[str, list[str]] = {
     "log": [],
     "foreign": [],
     "reader": [],
+    "reply": [],
 }
 
 

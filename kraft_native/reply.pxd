@@ -1,0 +1,73 @@
+"""One request's answer on its way: what handlers get, and what a connection gives them."""
+
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+from kraft_native.bytes_be cimport store_i32
+
+
+cdef enum ReplyState:
+    REPLY_OPEN                     # nobody has answered yet
+    REPLY_ANSWERED                 # `parts` go out when their turn comes
+    REPLY_SKIPPED                  # nothing goes out, the next reply follows at once
+    REPLY_REFUSED                  # the connection is to be closed
+
+
+cdef class ReplySink:
+    """Where finished replies go: a connection, or a test's list. Python classes may extend it.
+
+    `reply_finished` is called once per reply, on the loop's thread, from inside whatever answered. It must not call
+    back into the one who answered. It returns 0.
+    """
+    cpdef int reply_finished(self, Reply reply) except -1
+
+
+cdef class Reply:
+    """One request's place in its connection's row. Replies may be finished in any order; they leave in the order of
+    the requests. Loop thread only. Exactly one of `finish`, `answer`, `skip` and `refuse`, exactly once."""
+    cdef ReplySink sink            # None once the connection is gone; then finishing drops the parts
+    cdef Reply after               # the connection's row: the request that came next
+    cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
+    cdef int state
+    cdef readonly int16_t api_key
+    cdef readonly int16_t api_version
+    cdef readonly int32_t correlation_id
+    cdef readonly bytes client_id  # None when the client gave none
+    cdef readonly list parts       # what leaves after the 4-byte length; None unless answered
+    cdef readonly str reason       # why it was refused; None otherwise
+
+    # `parts`: buffers (bytes, Slice, memoryview) that follow the 4-byte length, response header included. They must not
+    # change until they are gone: bytes and slices cannot, and both stay pinned until the socket has taken them.
+    cpdef int finish(self, list parts) except -1
+    # The same for one body; the response header (version 0 or 1) is put before it.
+    cpdef int answer(self, object body, int header_version) except -1
+    # No reply, and the connection goes on: a Produce with acks=0 that succeeded.
+    cpdef int skip(self) except -1
+    # No reply, and the connection is closed: a body that cannot be parsed, a version out of range, acks=0 that failed.
+    # `reason` is counted: one word of a fixed set, never text that a peer chose.
+    cpdef int refuse(self, str reason=*) except -1
+
+
+cdef class RequestHandler:
+    """Serves one api key. What it raises: `ProtocolError` counts as a malformed request and closes the connection;
+    everything else is our own fault, is reported, and stops the node."""
+
+    # Answers `reply` before it returns, or keeps it and answers later. `body` is what follows the request header; it is
+    # valid only during the call, so what is kept must be copied.
+    cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
+
+
+cdef enum:
+    REPLY_HEADER_BYTES_MAX = 5
+
+
+cdef inline Py_ssize_t put_reply_header(uint8_t* to, int32_t correlation_id, int header_version) noexcept nogil:
+    """Writes a response header: correlation id, and from version 1 an empty set of tagged fields. Returns its size."""
+    store_i32(to, correlation_id)
+    if header_version == 0:
+        return 4
+    to[4] = 0
+    return 5
+
+
+# The same as bytes.
+cdef bytes make_reply_header(int32_t correlation_id, int header_version)

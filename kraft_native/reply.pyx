@@ -1,0 +1,109 @@
+"""One request's answer on its way: what handlers get, and what a connection gives them.
+
+A handler gets a `Reply` and the request's body. It answers at once or later, and need not know what stands before it in
+the connection's row, whether the connection still exists, or how bytes leave. A response on the wire is int32 length,
+response header (int32 correlation id; from version 1 tagged fields), body; the connection puts the length.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+cimport cython
+
+from kraft_native.errors import InvalidArgumentError
+
+
+cdef class ReplySink:
+    """Where finished replies go. Extend it and override `reply_finished`, which must return 0."""
+
+    cpdef int reply_finished(self, Reply reply) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say what happens to replies")
+
+
+@cython.final
+@cython.freelist(1024)
+cdef class Reply:
+    """One request's place in its connection's row. Connections make them; tests may."""
+
+    def __init__(self, ReplySink sink not None, int api_key, int api_version, int correlation_id,
+                 bytes client_id=None):
+        self.sink = sink
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the connection is gone: finishing is still allowed, and does nothing."""
+        return self.sink is None
+
+    @property
+    def answered(self) -> bool:
+        """Whether parts were given."""
+        return self.state == REPLY_ANSWERED
+
+    @property
+    def skipped(self) -> bool:
+        """Whether there will be no reply, by agreement."""
+        return self.state == REPLY_SKIPPED
+
+    @property
+    def refused(self) -> bool:
+        """Whether the connection is to be closed instead."""
+        return self.state == REPLY_REFUSED
+
+    cpdef int finish(self, list parts) except -1:
+        if parts is None:
+            raise TypeError("parts must be a list of buffers, not None")
+        return settle(self, REPLY_ANSWERED, parts, None)
+
+    cpdef int answer(self, object body, int header_version) except -1:
+        check_header_version(header_version)
+        return settle(self, REPLY_ANSWERED, [make_reply_header(self.correlation_id, header_version), body], None)
+
+    cpdef int skip(self) except -1:
+        return settle(self, REPLY_SKIPPED, None, None)
+
+    cpdef int refuse(self, str reason="malformed") except -1:
+        return settle(self, REPLY_REFUSED, None, reason)
+
+
+cdef int settle(Reply reply, int state, list parts, str reason) except -1:
+    """Sets the one and only outcome of `reply` and tells its sink."""
+    cdef ReplySink sink = reply.sink
+    if reply.state != REPLY_OPEN:
+        raise AssertionError(f"a request of api key {reply.api_key} was answered twice")
+    reply.state = state
+    if sink is None:
+        return 0
+    reply.parts = parts
+    reply.reason = reason
+    return sink.reply_finished(reply)
+
+
+cdef class RequestHandler:
+    """Serves one api key, in compiled code. `handle_bytes` is the same for callers that have the body as an object."""
+
+    cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say how requests are served")
+
+    def handle_bytes(self, Reply reply not None, bytes body not None) -> None:
+        self.handle(reply, <const uint8_t*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+
+
+cdef bytes make_reply_header(int32_t correlation_id, int header_version):
+    cdef uint8_t header[REPLY_HEADER_BYTES_MAX]
+    cdef Py_ssize_t size = put_reply_header(header, correlation_id, header_version)
+    return PyBytes_FromStringAndSize(<char*>header, size)
+
+
+def reply_header(int correlation_id, int header_version) -> bytes:
+    """The response header of version 0 or 1, as bytes."""
+    check_header_version(header_version)
+    return make_reply_header(correlation_id, header_version)
+
+
+cdef int check_header_version(int header_version) except -1:
+    if header_version not in (0, 1):
+        raise InvalidArgumentError(f"header_version must be 0 or 1, not {header_version}")
+    return 0
