@@ -47,6 +47,7 @@ PACKAGES: dict[str, Rule] = {
     "log": Rule(("reading", "native"), ("asyncio", "os")),
     "log_dir": Rule(("log", "reading", "native"), ("os",)),
     "": Rule(("_version", "log", "log_dir", "reading", "native")),
+    "config": Rule(("native",)),
     "cli": Rule(("", "_version", "log", "log_dir", "reading", "native"), ("os", "signal")),
     "__main__": Rule(("cli",)),
 }

@@ -1,0 +1,1 @@
+"""Settings: Kafka's tables of them, what may be set, and which value counts."""

@@ -1,0 +1,114 @@
+"""Which value counts: a topic's own, the broker's dynamic ones, those of the node's file, or the default.
+
+The order is Kafka's: the resource's own override, the dynamic setting of one broker, the dynamic default of all, the
+node's file, the default in the table. A topic's setting has other names on the broker (`synonyms`), some in another
+unit. Everything here is a pure function of the layers given.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from kraft.config import tables
+from kraft.config.setting import Setting, Value
+
+
+class Source(IntEnum):
+    """Where a value comes from: the codes of DescribeConfigs."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Synonym(NamedTuple):
+    """One place that a value could come from; `text` as it was given there."""
+
+    name: str
+    text: str
+    source: Source
+
+
+class Effective(NamedTuple):
+    """A setting with the value that counts, its source, and all places from the one that counts down to the default."""
+
+    setting: Setting
+    value: Value
+    source: Source
+    synonyms: tuple[Synonym, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLayers:
+    """What a broker's settings are made of, as texts: dynamic ones of this broker and of all, and the node's file."""
+
+    dynamic: Mapping[str, str] = field(default_factory=dict)
+    dynamic_default: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[tuple[Source, Mapping[str, str]]]:
+        yield Source.DYNAMIC_BROKER, self.dynamic
+        yield Source.DYNAMIC_DEFAULT_BROKER, self.dynamic_default
+        yield Source.STATIC_BROKER, self.static
+
+
+def broker_value(name: str, layers: BrokerLayers) -> Effective:
+    """A broker's own setting."""
+    settings = tables.broker_settings()
+    return _resolve(settings[name], tables.BROKER_SYNONYMS.get(name, ((name, 1),)), {}, Source.DEFAULT, layers)
+
+
+def topic_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -> Effective:
+    """A topic's setting; `overrides` are the topic's own."""
+    setting = tables.section("topic")[name]
+    return _resolve(setting, setting.synonyms, overrides, Source.TOPIC, layers)
+
+
+def group_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -> Effective:
+    """A group's setting; `overrides` are the group's own."""
+    setting = tables.section("group")[name]
+    return _resolve(setting, setting.synonyms, overrides, Source.GROUP, layers)
+
+
+def client_metrics_value(name: str, overrides: Mapping[str, str]) -> Effective:
+    """A setting of a client-metrics subscription."""
+    return _resolve(tables.section("client_metrics")[name], (), overrides, Source.CLIENT_METRICS, BrokerLayers())
+
+
+def _resolve(setting: Setting, names: tuple[tuple[str, int], ...], overrides: Mapping[str, str], own: Source,
+             layers: BrokerLayers) -> Effective:
+    found: list[tuple[Value, Synonym]] = []
+    if (text := overrides.get(setting.name)) is not None:
+        found.append((setting.parse(text), Synonym(setting.name, text, own)))
+    for source, layer in layers:
+        for name, factor in names:
+            if (text := layer.get(name)) is not None:
+                found.append((_scaled(setting, text, factor), Synonym(name, text, source)))
+    if (default := _default(names)) is not None:
+        found.append((setting.default, default))
+    if not found or found[0][1].source == Source.DEFAULT:
+        return Effective(setting, setting.default, Source.DEFAULT, tuple(synonym for _value, synonym in found))
+    value, first = found[0]
+    return Effective(setting, value, first.source, tuple(synonym for _value, synonym in found))
+
+
+def _scaled(setting: Setting, text: str, factor: int) -> Value:
+    """A value given in a broker setting's unit, in this setting's; negative ones (no limit) are not scaled."""
+    if factor == 1:
+        return setting.parse(text)
+    number = int(text)
+    return number if number < 0 else number * factor
+
+
+def _default(names: tuple[tuple[str, int], ...]) -> Synonym | None:
+    """The table's default as Kafka lists it: under the first broker name, when that one has a default of its own."""
+    if not names:
+        return None
+    first = tables.broker_settings()[names[0][0]]
+    text = first.format(first.default)
+    return None if text is None else Synonym(first.name, text, Source.DEFAULT)

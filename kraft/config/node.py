@@ -1,0 +1,214 @@
+"""The configuration of one node, checked as a whole when it is made.
+
+`NodeConfig` is what the node's file, the command line and the defaults say together. It does not change while the node
+runs; settings that may be changed are read through `effective`, with this as the lowest layer.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kraft.config import effective, tables
+from kraft.config.errors import InvalidConfigError
+from kraft.config.properties import parse_properties
+from kraft.config.setting import Value
+
+ROLES: Final = ("broker", "controller")
+PROTOCOLS: Final = ("PLAINTEXT",)
+NODE_ID_DEFAULT: Final = 1
+LISTENERS_DEFAULT: Final = {
+    ("broker",): "PLAINTEXT://:9092",
+    ("controller",): "CONTROLLER://:9093",
+    ("broker", "controller"): "PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9093",
+}
+_ENDPOINT = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>\d{1,5})")
+_SOCKET = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>\d{1,5})")
+
+
+class Endpoint(NamedTuple):
+    """One address of a listener. An empty host is every address; port 0 is chosen by the system."""
+
+    listener: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class NodeConfig:
+    """One node's settings. `texts` are the keys as given (Kafka's names); defaults fill the rest.
+
+    Raises `InvalidConfigError` when a key is unknown, a value is out of range, or values contradict each other.
+    """
+
+    texts: Mapping[str, str]
+    values: dict[str, Value] = field(init=False)
+    node_id: int = field(init=False)
+    roles: tuple[str, ...] = field(init=False)
+    listeners: tuple[Endpoint, ...] = field(init=False)
+    advertised_listeners: tuple[Endpoint, ...] = field(init=False)
+    controller_listener_names: tuple[str, ...] = field(init=False)
+    log_dirs: tuple[Path, ...] = field(init=False)
+    metadata_log_dir: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "values", parse_properties(self.texts))
+        put(self, "node_id", self._node_id())
+        put(self, "roles", self._roles())
+        put(self, "controller_listener_names", self._controller_listener_names())
+        put(self, "listeners", self._listeners())
+        put(self, "advertised_listeners", self._advertised_listeners())
+        put(self, "log_dirs", self._log_dirs())
+        metadata = self.values.get("metadata.log.dir")
+        put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
+        self._check_protocols()
+
+    def __getitem__(self, name: str) -> Value:
+        """The value of a broker setting: as given, else its default. `KeyError` for a name that there is not."""
+        return effective.broker_value(name, self.layers()).value
+
+    def integer(self, name: str) -> int:
+        """The value of a setting that is a whole number and is set or has a default."""
+        value = self[name]
+        assert isinstance(value, int), f"{name} is not a whole number"
+        return value
+
+    def layers(self, dynamic: Mapping[str, str] | None = None,
+               dynamic_default: Mapping[str, str] | None = None) -> effective.BrokerLayers:
+        """This configuration under dynamic settings."""
+        return effective.BrokerLayers(dynamic or {}, dynamic_default or {}, self.texts)
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def broker_listeners(self) -> tuple[Endpoint, ...]:
+        return tuple(each for each in self.listeners if each.listener not in self.controller_listener_names)
+
+    @property
+    def controller_listeners(self) -> tuple[Endpoint, ...]:
+        return tuple(each for each in self.listeners if each.listener in self.controller_listener_names)
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The listener that brokers use among themselves."""
+        if name := self.values.get("inter.broker.listener.name"):
+            return str(name)
+        return self.broker_listeners[0].listener if self.broker_listeners else "PLAINTEXT"
+
+    def protocol(self, listener: str) -> str:
+        """The security protocol of a listener, by the map or by its own name."""
+        if text := self.values.get("listener.security.protocol.map"):
+            assert isinstance(text, str)
+            pairs = dict(pair.strip().split(":", 1) for pair in text.split(",") if ":" in pair)
+            return pairs.get(listener, listener)
+        return "PLAINTEXT" if listener in self.controller_listener_names else listener
+
+    def _node_id(self) -> int:
+        node_id, broker_id = self.values.get("node.id"), self.values.get("broker.id")
+        if broker_id in (None, -1):
+            return NODE_ID_DEFAULT if node_id is None else self._number(node_id)
+        if node_id not in (None, broker_id):
+            raise InvalidConfigError(f"broker.id: {broker_id} is not node.id, {node_id}; give one of them")
+        return self._number(broker_id)
+
+    @staticmethod
+    def _number(value: Value) -> int:
+        assert isinstance(value, int)
+        return value
+
+    def _list(self, name: str) -> list[str]:
+        value = self.values.get(name) or []
+        assert isinstance(value, list)
+        return value
+
+    def _roles(self) -> tuple[str, ...]:
+        roles = self._list("process.roles") or list(ROLES)
+        return tuple(role for role in ROLES if role in roles)
+
+    def _controller_listener_names(self) -> tuple[str, ...]:
+        names = tuple(self._list("controller.listener.names"))
+        if not names and self.values.get("listeners") is not None and "controller" in self.roles:
+            raise InvalidConfigError("controller.listener.names: is needed beside listeners when process.roles has "
+                                     "controller: it says which of the listeners are the controllers' own")
+        return names or ("CONTROLLER",)
+
+    def _listeners(self) -> tuple[Endpoint, ...]:
+        texts = self._list("listeners") or LISTENERS_DEFAULT[self.roles].split(",")
+        endpoints = tuple(parse_endpoint("listeners", text) for text in texts)
+        names = [each.listener for each in endpoints]
+        if len(set(names)) != len(names):
+            raise InvalidConfigError(f"listeners: {','.join(texts)} names a listener twice")
+        controllers = [each for each in endpoints if each.listener in self.controller_listener_names]
+        if self.is_controller and not controllers:
+            raise InvalidConfigError(f"listeners: none is one of controller.listener.names, "
+                                     f"{','.join(self.controller_listener_names)}")
+        if not self.is_controller and controllers:
+            raise InvalidConfigError(f"listeners: {controllers[0]} is a controller's, but process.roles has none")
+        if self.is_broker and len(controllers) == len(endpoints):
+            raise InvalidConfigError("listeners: a broker needs one that is not in controller.listener.names")
+        return endpoints
+
+    def _advertised_listeners(self) -> tuple[Endpoint, ...]:
+        texts = self._list("advertised.listeners")
+        if not texts:
+            return self.listeners
+        endpoints = tuple(parse_endpoint("advertised.listeners", text) for text in texts)
+        known = {each.listener for each in self.listeners}
+        for each in endpoints:
+            if each.listener not in known:
+                raise InvalidConfigError(f"advertised.listeners: {each} is none of listeners")
+            if each.host in ("0.0.0.0", "::", ""):  # noqa: S104 - refused, not bound
+                raise InvalidConfigError(f"advertised.listeners: {each} is no address that a client can connect to")
+        return endpoints
+
+    def _log_dirs(self) -> tuple[Path, ...]:
+        names = self._list("log.dirs") or self._list("log.dir") or ["/tmp/kafka-logs"]  # noqa: S108 - Kafka's default
+        paths = tuple(Path(name) for name in names if name)
+        if not paths or len(set(paths)) != len(paths):
+            raise InvalidConfigError(f"log.dirs: {','.join(names)!r} is empty or names a directory twice")
+        return paths
+
+    def _check_protocols(self) -> None:
+        for each in self.listeners:
+            if (protocol := self.protocol(each.listener)) not in PROTOCOLS:
+                raise InvalidConfigError(f"listener.security.protocol.map: listener {each.listener} has the protocol "
+                                         f"{protocol}; this version offers {', '.join(PROTOCOLS)}")
+
+
+def parse_endpoint(setting: str, text: str) -> Endpoint:
+    """`NAME://host:port`, or `InvalidConfigError` naming the setting it is for."""
+    found = _ENDPOINT.fullmatch(text.strip())
+    if found is None or int(found["port"]) > 65_535:
+        raise InvalidConfigError(f"{setting}: {text!r} is not NAME://host:port with a port of 0 to 65535")
+    return Endpoint(found["name"].upper(), found["host"].strip("[]"), int(found["port"]))
+
+
+def parse_socket(setting: str, text: str) -> tuple[str, int]:
+    """`host:port`, or `InvalidConfigError` naming the setting it is for."""
+    found = _SOCKET.fullmatch(text.strip())
+    if found is None or int(found["port"]) > 65_535:
+        raise InvalidConfigError(f"{setting}: {text!r} is not host:port with a port of 0 to 65535")
+    return found["host"].strip("[]"), int(found["port"])
+
+
+# Kept beside the node's own settings because the same check is made before a change is accepted at run time.
+def check_broker_override(name: str, text: str) -> None:
+    """Raises `InvalidConfigError` when `name` may not be changed while the node runs, or `text` is not allowed."""
+    setting = tables.broker_settings().get(name)
+    if setting is None:
+        raise InvalidConfigError(f"unknown setting {name}")
+    if not setting.update:
+        raise InvalidConfigError(f"{name}: is read at the start only and cannot be changed while the node runs")
+    setting.parse(text)

@@ -1,0 +1,65 @@
+"""Which value counts, checked against what a Kafka broker answered."""
+
+import json
+
+import pytest
+
+from kraft.config.effective import BrokerLayers, Source, broker_value, client_metrics_value, group_value, topic_value
+from tests.golden import golden, needs_golden
+
+LAYERS = BrokerLayers(
+    dynamic_default={"message.max.bytes": "1048000", "min.insync.replicas": "2"},
+    static={"log.index.size.max.bytes": "8192", "min.insync.replicas": "2"},
+)
+OVERRIDES = {"cleanup.policy": "delete", "max.message.bytes": "500000"}
+
+
+@needs_golden
+def test_topic_settings_are_told_as_kafka_tells_them():
+    checked = 0
+    for line in golden("wire", "DescribeConfigs.jsonl").read_text().splitlines():
+        frame = json.loads(line)
+        if frame["library"] != "own-raw-client" or frame["version"] != 4:
+            continue
+        for config in frame["response"]["results"][0]["configs"]:
+            ours = topic_value(config["name"], OVERRIDES, LAYERS)
+            assert ours.setting.format(ours.value) == config["value"]
+            assert ours.source == config["configSource"]
+            assert [synonym._asdict() for synonym in ours.synonyms] == [
+                {"name": each["name"], "text": each["value"], "source": each["source"]} for each in config["synonyms"]]
+            checked += 1
+    assert checked == 33
+
+
+@pytest.mark.parametrize(("layer", "expected"), [
+    ({}, (604_800_000, Source.DEFAULT)),
+    ({"log.retention.hours": "1"}, (3_600_000, Source.STATIC_BROKER)),
+    ({"log.retention.hours": "1", "log.retention.minutes": "2"}, (120_000, Source.STATIC_BROKER)),
+    ({"log.retention.hours": "1", "log.retention.ms": "5"}, (5, Source.STATIC_BROKER)),
+    ({"log.retention.hours": "-1"}, (-1, Source.STATIC_BROKER)),
+])
+def test_the_finest_unit_that_is_set_counts(layer, expected):
+    found = topic_value("retention.ms", {}, BrokerLayers(static=layer))
+    assert (found.value, found.source) == expected
+
+
+def test_layers_count_in_kafkas_order():
+    name = "log.cleaner.threads"
+    layers = BrokerLayers({name: "4"}, {name: "3"}, {name: "2"})
+    found = broker_value(name, layers)
+    assert found.value == 4
+    assert [(synonym.text, synonym.source) for synonym in found.synonyms] == [
+        ("4", Source.DYNAMIC_BROKER), ("3", Source.DYNAMIC_DEFAULT_BROKER), ("2", Source.STATIC_BROKER),
+        ("1", Source.DEFAULT)]
+
+
+def test_a_group_falls_back_to_the_brokers_setting():
+    layers = BrokerLayers(static={"group.consumer.session.timeout.ms": "50000"})
+    assert group_value("consumer.session.timeout.ms", {}, layers).value == 50_000
+    own = group_value("consumer.session.timeout.ms", {"consumer.session.timeout.ms": "46000"}, layers)
+    assert (own.value, own.source) == (46_000, Source.GROUP)
+
+
+def test_a_client_metrics_subscription_has_no_broker_behind_it():
+    found = client_metrics_value("interval.ms", {"interval.ms": "1000"})
+    assert (found.value, found.source) == (1000, Source.CLIENT_METRICS)
