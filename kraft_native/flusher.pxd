@@ -19,7 +19,7 @@ cdef class Flusher:
     """One flusher thread, shared by any number of logs."""
     cdef kf_flusher* flusher
     cdef readonly int64_t bytes_trigger
-    cdef readonly int64_t linger_us
+    cdef readonly object linger_us  # int, or None
 
     cpdef FlushHandle register(self, object directory, int64_t durable=*)
 

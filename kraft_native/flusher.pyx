@@ -3,7 +3,8 @@
 An owner writes, then submits (descriptor, end offset, byte count) and goes on. The thread flushes one log at a time;
 what is submitted for a log meanwhile goes with its next flush. With `linger_us` 0 an idle thread flushes at once. With
 more it lets a log gather until `bytes_trigger` bytes are pending, the oldest pending byte is `linger_us` old, or
-somebody asks or waits. `_c/flusher.h` has the rules, `docs/internals/engine-modules.md` the place in the engine.
+somebody asks or waits; with None age does not count. `_c/flusher.h` has the rules, `docs/internals/engine-modules.md`
+the place in the engine.
 """
 
 import os
@@ -77,19 +78,22 @@ cdef class Flusher:
     """The thread. Any thread may call it. `close` flushes what is pending and ends the thread; dropping the last
     reference (each handle holds one) does the same.
 
-    `bytes_trigger` (>= 1) counts per log; it and `linger_us` (0 to 60 s) say when a log's gathering ends.
+    `bytes_trigger` (>= 1) counts per log; it and `linger_us` (0 to 60 s) say when a log's gathering ends. With
+    `linger_us` None only bytes end it, or somebody who asks or waits; a wait then returns when the thread rests again,
+    so that what happens, and in which order, follows from the calls alone.
     """
 
-    def __cinit__(self, *, int64_t bytes_trigger=1 << 20, int64_t linger_us=0):
+    def __cinit__(self, *, int64_t bytes_trigger=1 << 20, linger_us=0):
         global live_flushers
         cdef int error = 0
         if bytes_trigger < 1:
             raise InvalidArgumentError(f"bytes_trigger is {bytes_trigger}; at least 1 is needed")
-        if linger_us < 0 or linger_us > LINGER_US_MAX:
-            raise InvalidArgumentError(f"linger_us is {linger_us}; 0 to {LINGER_US_MAX} are allowed")
+        if linger_us is not None and not 0 <= linger_us <= LINGER_US_MAX:
+            raise InvalidArgumentError(f"linger_us is {linger_us}; None and 0 to {LINGER_US_MAX} are allowed")
         self.bytes_trigger = bytes_trigger
         self.linger_us = linger_us
-        self.flusher = kf_flusher_start(file_datasync, file_sync_dir, bytes_trigger, linger_us * 1000, &error)
+        self.flusher = kf_flusher_start(file_datasync, file_sync_dir, bytes_trigger,
+                                        -1 if linger_us is None else <int64_t>linger_us * 1000, &error)
         if self.flusher == NULL:
             raise OSError(error, f"starting the flusher thread: {os.strerror(error)}")
         live_flushers += 1

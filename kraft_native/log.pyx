@@ -22,7 +22,7 @@ from kraft_native.buffer cimport Scratch, Slice
 from kraft_native.cleaner cimport COMPACT_BUFFER_BYTES_DEFAULT, compact_log, noted_first_dirty
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, LogConfig
 from kraft_native.fileio cimport check, file_close, file_lock, file_open
-from kraft_native.flusher cimport Flusher
+from kraft_native.flusher cimport Flusher, timeout_to_ns
 from kraft_native.logcore cimport (
     ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END, LogCore,
 )
@@ -85,8 +85,8 @@ cdef class Log:
     """Opens the log in `directory`, creating both if needed.
 
     `log_start_offset`, `recovery_point` and `clean` are what Kafka keeps in checkpoints beside its partitions; a log
-    that this engine closed knows them itself. `flusher`: one to share among logs with group commit, closed by
-    whoever made it; without it such a log has its own.
+    that this engine closed knows them itself. `flusher`: one to share among logs, closed by whoever made it; without it
+    a log with group commit has its own, the others share one of the process.
 
     Raises `LogLockedError` when another process or Log has it open for writing, or somebody has the log directory of
     Kafka's layout that it lies in; `log_dir_locked` says that the caller is that somebody.
@@ -143,9 +143,9 @@ cdef class Log:
         if core.config.durability_kind != DURABILITY_PAGE_CACHE and core.flushed_end < core.log_end:
             core.active.sync()
             core.flushed_end = core.log_end
+        core.flusher = flusher
         if core.config.durability_kind == DURABILITY_GROUP_COMMIT:
             core.owns_flusher = flusher is None
-            core.flusher = flusher
             if flusher is None:
                 core.flusher = Flusher(bytes_trigger=core.config.flush_bytes,
                                        linger_us=core.config.flush_interval_us)
@@ -421,14 +421,15 @@ cdef class Log:
 
     def flush(self, timeout: float | None = None) -> bool:
         """Returns True when all that was appended is durable, False when `timeout` seconds passed first."""
+        cdef int64_t timeout_ns = timeout_to_ns(timeout)
         self.core.enter_write()
-        return self.core.flush_to(self.core.log_end, -1 if timeout is None else <int64_t>(timeout * 1e9)) == 0
+        return self.core.flush_to(self.core.log_end, timeout_ns) == 0
 
     def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
         """As `flush`, for what lies below `end_offset`."""
+        cdef int64_t timeout_ns = timeout_to_ns(timeout)
         self.core.enter_write()
-        return self.core.flush_to(min(end_offset, self.core.log_end),
-                                  -1 if timeout is None else <int64_t>(timeout * 1e9)) == 0
+        return self.core.flush_to(min(end_offset, self.core.log_end), timeout_ns) == 0
 
     @property
     def flush_eventfd(self) -> int:

@@ -382,6 +382,11 @@ cdef class LogCore:
             self.active.seal(-1)
             self.flush_to(self.log_end, -1)
             self.active.sync()
+            if self.flush is not None:
+                # A step behind the last bytes, such as the directory's, may still run: its failure counts, too.
+                self.flush.close()
+                if self.first_failure() is not None:
+                    raise self.failure
             for segment in self.segments:
                 segment.flush_indexes(True)
             self.producers.write_snapshot(self.directory, self.log_end, True)

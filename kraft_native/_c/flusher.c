@@ -159,7 +159,7 @@ static void gather_until(log_state *log, int64_t deadline_ns) {
 static void place_log(log_state *log) {
     kf_flusher *flusher = log->flusher;
     if (log->place == PLACE_READY || log->queued.count == 0) return;
-    if (log->hold_until_ns) {
+    if (log->hold_until_ns && flusher->linger_ns >= 0) {
         if (log->queued_bytes < log->hold_bytes && now_ns() < log->hold_until_ns) {
             if (log->place == PLACE_NOWHERE) gather_until(log, log->hold_until_ns);
             return;
@@ -170,7 +170,7 @@ static void place_log(log_state *log) {
         enter_queue(log, PLACE_READY);
         wake_thread(flusher);
     } else if (log->place == PLACE_NOWHERE) {
-        gather_until(log, now_ns() + flusher->linger_ns);
+        gather_until(log, flusher->linger_ns < 0 ? INT64_MAX : now_ns() + flusher->linger_ns);
     }
 }
 
@@ -255,7 +255,7 @@ static int run_step(kf_flusher *flusher, step s) {
  * as went, but for a quarter of the last round's time at most. The quarter of a fast disk is too short for that. */
 static void hold(log_state *log, int64_t round_ns, int64_t round_bytes) {
     int64_t pause_ns = round_ns / 4;
-    if (pause_ns < HOLD_NS_MIN) return;
+    if (pause_ns < HOLD_NS_MIN || log->flusher->linger_ns < 0) return;
     log->hold_until_ns = now_ns() + (pause_ns > HOLD_NS_MAX ? HOLD_NS_MAX : pause_ns);
     log->hold_bytes = log->queued_bytes + round_bytes;
     if (log->hold_bytes > log->flusher->bytes_trigger) log->hold_bytes = log->flusher->bytes_trigger;
@@ -324,7 +324,7 @@ static void *run_thread(void *argument) {
         }
         if (flusher->stopping) break;
         flusher->sleeping = true;
-        if (flusher->gathering.head) {
+        if (flusher->gathering.head && flusher->linger_ns >= 0) {
             wait_until(&flusher->work, &flusher->lock, flusher->gathering.head->deadline_ns);
         } else {
             pthread_cond_wait(&flusher->work, &flusher->lock);
@@ -534,7 +534,7 @@ int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_n
     log->waiters++;
     for (;;) {
         bool idle = !log->running && log->queued.count == 0;
-        if (log->public.durable >= end_offset) break;
+        if (log->public.durable >= end_offset && !(log->running && flusher->linger_ns < 0)) break; /* see the header */
         if (log->public.error) result = -log->public.error;
         else if (log->closed || (flusher->stopping && idle)) result = -ESHUTDOWN;
         else if (resets != log->resets && end_offset > log->submitted_end) result = -ECANCELED;

@@ -51,7 +51,9 @@ static inline int kf_flush_error(const kf_flush_handle *handle) {
     return __atomic_load_n(&handle->error, __ATOMIC_ACQUIRE);
 }
 
-/* NULL with *error set when memory or the thread cannot be had. linger_ns 0: flush at once when no flush runs. */
+/* NULL with *error set when memory or the thread cannot be had. linger_ns 0: flush at once when no flush runs.
+ * Negative: age starts no flush, only bytes, an ask or a wait do, and a wait returns when the whole round is done. With
+ * one owner that always waits the order of all system calls follows from its calls alone. */
 kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_directory, int64_t bytes_trigger,
                              int64_t linger_ns, int *error);
 /* Flushes what is pending and ends the thread. Every later submission is refused. May be called twice. */

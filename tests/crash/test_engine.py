@@ -22,6 +22,19 @@ def test_crash_states(durability, seed):
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
+def test_the_same_seed_makes_the_same_system_calls(durability):
+    """Bytes included: else a run that found something cannot be run again."""
+    calls = []
+    for _ in range(2):
+        with scratch_directory() as top:
+            recording = record(EngineLog(), Path(top), durability, 3, 60)
+            calls.append([(event.kind, event.path.removeprefix(top), event.offset, event.begun, event.error, event.data)
+                          for event in recording.events])
+    assert calls[0] == calls[1]
+    assert len(calls[0]) > 300
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
 def test_failing_calls(durability):
     report = run_failing(EngineLog(), durability, 2, 25, every=17)
     assert not report.broken, report.broken[0]

@@ -106,6 +106,28 @@ def test_after_a_slow_flush_the_next_one_is_held_for_a_moment_only(files, gate):
         assert handle.wait(4, SOON)
 
 
+def test_without_a_linger_time_nothing_is_flushed_until_somebody_waits(files, gate):
+    with Flusher(linger_us=None) as thread:
+        assert thread.linger_us is None
+        handle = thread.register("/logs/t-0")
+        waiter = threading.Thread(target=handle.wait, args=(1, SOON))
+        handle.submit(files[0], 1, 1000)
+        handle.submit_directory("/tmp")
+        assert not gate.calls.qsize()
+        waiter.start()
+        assert gate.arrived() == files[0]
+        gate.let_go()
+        assert gate.arrived() == b"/tmp"
+        assert handle.durable == 1
+        assert waiter.is_alive()  # not before the whole round is done
+        gate.let_go()
+        waiter.join(SOON)
+        assert not waiter.is_alive()
+        handle.submit(files[1], 2, 1000)
+        gate.let_go()
+    assert handle.durable == 2  # the end flushes what is left
+
+
 def test_after_a_roll_everything_is_flushed_in_order_and_the_mark_follows(files, gate):
     with Flusher(linger_us=60_000_000) as thread:
         handle = thread.register("/logs/t-0")

@@ -14,6 +14,7 @@ from kraft_native.batch import walk
 from kraft_native.config import LogConfig
 from kraft_native.errors import (
     CorruptLogError,
+    InvalidArgumentError,
     KraftError,
     LogClosedError,
     LogReadOnlyError,
@@ -170,6 +171,17 @@ def test_a_truncation_that_fails_leaves_a_log_that_can_be_read(tmp_path, fault):
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("timeout", [-1, -1e-9, float("nan"), float("inf"), 1e10])
+def test_a_timeout_that_is_no_time_is_refused(tmp_path, timeout):
+    with Log(tmp_path / "log") as log:
+        log.append(batch())
+        for call in (lambda: log.flush(timeout), lambda: log.wait_durable(1, timeout)):
+            with pytest.raises(InvalidArgumentError, match="timeout"):
+                call()
+        assert log.durable_end_offset == 0
+        assert log.flush()
+
 
 def test_a_log_whose_flusher_was_closed_takes_nothing_more(tmp_path):
     flusher = Flusher()
