@@ -25,6 +25,7 @@ MODULES: dict[str, list[str]] = {
     "fileio": ["_c/fileio.c", "_c/window.c"],
     "faults": ["_c/faults.c"],
     "buffer": [],
+    "wire": [],
     "batch": [],
     "codecs": [],
     "records": [],

@@ -42,6 +42,16 @@ class InvalidTimestampError(ProtocolError):
     record_errors: tuple[tuple[int, str], ...]
     def __init__(self, message: str, record_errors: tuple[tuple[int, str], ...] = ()) -> None: ...
 
+class UnsupportedVersionError(ProtocolError):
+    """A version of a message that is not served, or a field that this version of the message cannot carry."""
+
+    code: int
+
+class MalformedMessageError(ProtocolError):
+    """The bytes are not what the message's schema says: cut off, a wrong length, null where it must not be."""
+
+    code: int
+
 class UnsupportedForMessageFormatError(ProtocolError):
     """The batch uses something its format version cannot carry."""
 

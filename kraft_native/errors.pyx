@@ -59,6 +59,18 @@ class InvalidTimestampError(ProtocolError):
         return type(self), (self.args[0], self.record_errors), self.__dict__
 
 
+class UnsupportedVersionError(ProtocolError):
+    """A version of a message that is not served, or a field that this version of the message cannot carry."""
+
+    code = 35
+
+
+class MalformedMessageError(ProtocolError):
+    """The bytes are not what the message's schema says: cut off, a wrong length, null where it must not be."""
+
+    code = 42
+
+
 class UnsupportedForMessageFormatError(ProtocolError):
     """The batch uses something its format version cannot carry."""
 

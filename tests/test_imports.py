@@ -34,8 +34,14 @@ def import_alone(names: list[str]) -> tuple[list[str], str]:
     return json.loads(done.stdout), done.stderr
 
 
+def distinct(names: list[str]) -> list[str]:
+    """Without all generated messages but one: they import the same (`tests/protocol/test_generated.py` checks it)."""
+    messages = [name for name in names if name.startswith("kraft.protocol.messages.")]
+    return [name for name in names if name not in messages[1:]]
+
+
 def test_every_module_imports_alone() -> None:
-    failed, tracebacks = import_alone(module_names())
+    failed, tracebacks = import_alone(distinct(module_names()))
     assert not failed, tracebacks
 
 

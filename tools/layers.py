@@ -43,6 +43,7 @@ SYSTEM = frozenset({
 # `kraft_native`. A part that exists and is not listed is a breach: list it with the least it needs.
 PACKAGES: dict[str, Rule] = {
     "_version": Rule(),
+    "protocol": Rule(("native",)),
     "reading": Rule(("native",)),
     "log": Rule(("reading", "native"), ("asyncio", "os")),
     "log_dir": Rule(("log", "reading", "native"), ("os",)),

@@ -1,0 +1,91 @@
+"""DeleteShareGroupStateRequest, version 0, flexible from 0.
+
+Made by tools/protocol.py from schemas/messages/DeleteShareGroupStateRequest.json: change that.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+from uuid import UUID
+
+from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition", "unknown_tags")
+
+    def __init__(
+        self, *,
+        partition: int = 0,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.partition = partition
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            partition=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int32(self.partition)
+        w.tags(self.unknown_tags)
+
+
+class DeleteStateData(Struct):
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+
+    def __init__(
+        self, *,
+        topic_id: UUID = ZERO_UUID,
+        partitions: Iterable[PartitionData] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = list(partitions)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.uuid(self.topic_id)
+        w.structs(self.partitions, version)
+        w.tags(self.unknown_tags)
+
+
+class DeleteShareGroupStateRequest(Message):
+    __slots__ = ("group_id", "topics", "unknown_tags")
+    API_KEY = 86
+    VERSIONS = range(1)
+    FLEXIBLE_FROM = 0
+
+    def __init__(
+        self, *,
+        group_id: str = "",
+        topics: Iterable[DeleteStateData] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.group_id = group_id
+        self.topics = list(topics)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            group_id=r.string(),
+            topics=r.structs(DeleteStateData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.string(self.group_id)
+        w.structs(self.topics, version)
+        w.tags(self.unknown_tags)

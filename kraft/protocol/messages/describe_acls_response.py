@@ -1,0 +1,118 @@
+"""DescribeAclsResponse, versions 1 to 3, flexible from 2.
+
+Made by tools/protocol.py from schemas/messages/DescribeAclsResponse.json: change that.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+
+from kraft.protocol.message import Message, Struct, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class AclDescription(Struct):
+    __slots__ = ("principal", "host", "operation", "permission_type", "unknown_tags")
+
+    def __init__(
+        self, *,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            principal=r.string(),
+            host=r.string(),
+            operation=r.int8(),
+            permission_type=r.int8(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.string(self.principal)
+        w.string(self.host)
+        w.int8(self.operation)
+        w.int8(self.permission_type)
+        w.tags(self.unknown_tags)
+
+
+class DescribeAclsResource(Struct):
+    __slots__ = ("resource_type", "resource_name", "pattern_type", "acls", "unknown_tags")
+
+    def __init__(
+        self, *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        pattern_type: int = 3,
+        acls: Iterable[AclDescription] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.pattern_type = pattern_type
+        self.acls = list(acls)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            resource_type=r.int8(),
+            resource_name=r.string(),
+            pattern_type=r.int8(),
+            acls=r.structs(AclDescription.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int8(self.resource_type)
+        w.string(self.resource_name)
+        w.int8(self.pattern_type)
+        w.structs(self.acls, version)
+        w.tags(self.unknown_tags)
+
+
+class DescribeAclsResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources", "unknown_tags")
+    API_KEY = 29
+    VERSIONS = range(1, 4)
+    FLEXIBLE_FROM = 2
+
+    def __init__(
+        self, *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resources: Iterable[DescribeAclsResource] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resources = list(resources)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            resources=r.structs(DescribeAclsResource.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int32(self.throttle_time_ms)
+        w.int16(self.error_code)
+        w.nullable_string(self.error_message)
+        w.structs(self.resources, version)
+        w.tags(self.unknown_tags)

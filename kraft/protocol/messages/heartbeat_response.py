@@ -1,0 +1,40 @@
+"""HeartbeatResponse, versions 0 to 4, flexible from 4.
+
+Made by tools/protocol.py from schemas/messages/HeartbeatResponse.json: change that.
+"""
+
+from typing import Self
+
+from kraft.protocol.message import Message, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class HeartbeatResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
+    API_KEY = 12
+    VERSIONS = range(5)
+    FLEXIBLE_FROM = 4
+
+    def __init__(
+        self, *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 1 else 0,
+            error_code=r.int16(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        if version >= 1:
+            w.int32(self.throttle_time_ms)
+        w.int16(self.error_code)
+        w.tags(self.unknown_tags)

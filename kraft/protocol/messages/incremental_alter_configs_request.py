@@ -1,0 +1,102 @@
+"""IncrementalAlterConfigsRequest, versions 0 to 1, flexible from 1.
+
+Made by tools/protocol.py from schemas/messages/IncrementalAlterConfigsRequest.json: change that.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+
+from kraft.protocol.message import Message, Struct, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class AlterableConfig(Struct):
+    __slots__ = ("name", "config_operation", "value", "unknown_tags")
+
+    def __init__(
+        self, *,
+        name: str = "",
+        config_operation: int = 0,
+        value: str | None = "",
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.name = name
+        self.config_operation = config_operation
+        self.value = value
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            name=r.string(),
+            config_operation=r.int8(),
+            value=r.nullable_string(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.string(self.name)
+        w.int8(self.config_operation)
+        w.nullable_string(self.value)
+        w.tags(self.unknown_tags)
+
+
+class AlterConfigsResource(Struct):
+    __slots__ = ("resource_type", "resource_name", "configs", "unknown_tags")
+
+    def __init__(
+        self, *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: Iterable[AlterableConfig] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = list(configs)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            resource_type=r.int8(),
+            resource_name=r.string(),
+            configs=r.structs(AlterableConfig.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int8(self.resource_type)
+        w.string(self.resource_name)
+        w.structs(self.configs, version)
+        w.tags(self.unknown_tags)
+
+
+class IncrementalAlterConfigsRequest(Message):
+    __slots__ = ("resources", "validate_only", "unknown_tags")
+    API_KEY = 44
+    VERSIONS = range(2)
+    FLEXIBLE_FROM = 1
+
+    def __init__(
+        self, *,
+        resources: Iterable[AlterConfigsResource] = (),
+        validate_only: bool = False,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.resources = list(resources)
+        self.validate_only = validate_only
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            resources=r.structs(AlterConfigsResource.read, version),
+            validate_only=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.structs(self.resources, version)
+        w.boolean(self.validate_only)
+        w.tags(self.unknown_tags)

@@ -1,0 +1,77 @@
+"""OffsetDeleteRequest, version 0, never flexible.
+
+Made by tools/protocol.py from schemas/messages/OffsetDeleteRequest.json: change that.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+
+from kraft.protocol.message import Message, Struct
+from kraft_native.wire import WireReader, WireWriter
+
+
+class OffsetDeleteRequestPartition(Struct):
+    __slots__ = ("partition_index",)
+
+    def __init__(
+        self, *,
+        partition_index: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            partition_index=r.int32(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int32(self.partition_index)
+
+
+class OffsetDeleteRequestTopic(Struct):
+    __slots__ = ("name", "partitions")
+
+    def __init__(
+        self, *,
+        name: str = "",
+        partitions: Iterable[OffsetDeleteRequestPartition] = (),
+    ) -> None:
+        self.name = name
+        self.partitions = list(partitions)
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            name=r.string(),
+            partitions=r.structs(OffsetDeleteRequestPartition.read, version),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.string(self.name)
+        w.structs(self.partitions, version)
+
+
+class OffsetDeleteRequest(Message):
+    __slots__ = ("group_id", "topics")
+    API_KEY = 47
+    VERSIONS = range(1)
+
+    def __init__(
+        self, *,
+        group_id: str = "",
+        topics: Iterable[OffsetDeleteRequestTopic] = (),
+    ) -> None:
+        self.group_id = group_id
+        self.topics = list(topics)
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            group_id=r.string(),
+            topics=r.structs(OffsetDeleteRequestTopic.read, version),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.string(self.group_id)
+        w.structs(self.topics, version)

@@ -1,0 +1,115 @@
+"""ReadShareGroupStateSummaryResponse, versions 0 to 1, flexible from 0.
+
+Made by tools/protocol.py from schemas/messages/ReadShareGroupStateSummaryResponse.json: change that.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+from uuid import UUID
+
+from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class PartitionResult(Struct):
+    __slots__ = (
+        "partition", "error_code", "error_message", "state_epoch", "leader_epoch", "start_offset",
+        "delivery_complete_count", "unknown_tags",
+    )
+
+    def __init__(
+        self, *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        delivery_complete_count: int = -1,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.delivery_complete_count = delivery_complete_count
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            partition=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            state_epoch=r.int32(),
+            leader_epoch=r.int32(),
+            start_offset=r.int64(),
+            delivery_complete_count=r.int32() if version >= 1 else -1,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int32(self.partition)
+        w.int16(self.error_code)
+        w.nullable_string(self.error_message)
+        w.int32(self.state_epoch)
+        w.int32(self.leader_epoch)
+        w.int64(self.start_offset)
+        if version >= 1:
+            w.int32(self.delivery_complete_count)
+        w.tags(self.unknown_tags)
+
+
+class ReadStateSummaryResult(Struct):
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+
+    def __init__(
+        self, *,
+        topic_id: UUID = ZERO_UUID,
+        partitions: Iterable[PartitionResult] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = list(partitions)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=r.structs(PartitionResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.uuid(self.topic_id)
+        w.structs(self.partitions, version)
+        w.tags(self.unknown_tags)
+
+
+class ReadShareGroupStateSummaryResponse(Message):
+    __slots__ = ("results", "unknown_tags")
+    API_KEY = 87
+    VERSIONS = range(2)
+    FLEXIBLE_FROM = 0
+
+    def __init__(
+        self, *,
+        results: Iterable[ReadStateSummaryResult] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.results = list(results)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            results=r.structs(ReadStateSummaryResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.structs(self.results, version)
+        w.tags(self.unknown_tags)

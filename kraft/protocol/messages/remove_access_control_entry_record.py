@@ -1,0 +1,36 @@
+"""RemoveAccessControlEntryRecord, version 0, flexible from 0.
+
+Made by tools/protocol.py from schemas/messages/RemoveAccessControlEntryRecord.json: change that.
+"""
+
+from typing import Self
+from uuid import UUID
+
+from kraft.protocol.message import ZERO_UUID, Message, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class RemoveAccessControlEntryRecord(Message):
+    __slots__ = ("id", "unknown_tags")
+    API_KEY = 19
+    VERSIONS = range(1)
+    FLEXIBLE_FROM = 0
+
+    def __init__(
+        self, *,
+        id: UUID = ZERO_UUID,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.id = id
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            id=r.uuid(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.uuid(self.id)
+        w.tags(self.unknown_tags)

@@ -1,0 +1,94 @@
+"""TxnOffsetCommitResponse, versions 0 to 5, flexible from 3.
+
+Made by tools/protocol.py from schemas/messages/TxnOffsetCommitResponse.json: change that.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+
+from kraft.protocol.message import Message, Struct, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class TxnOffsetCommitResponsePartition(Struct):
+    __slots__ = ("partition_index", "error_code", "unknown_tags")
+
+    def __init__(
+        self, *,
+        partition_index: int = 0,
+        error_code: int = 0,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            partition_index=r.int32(),
+            error_code=r.int16(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int32(self.partition_index)
+        w.int16(self.error_code)
+        w.tags(self.unknown_tags)
+
+
+class TxnOffsetCommitResponseTopic(Struct):
+    __slots__ = ("name", "partitions", "unknown_tags")
+
+    def __init__(
+        self, *,
+        name: str = "",
+        partitions: Iterable[TxnOffsetCommitResponsePartition] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.name = name
+        self.partitions = list(partitions)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            name=r.string(),
+            partitions=r.structs(TxnOffsetCommitResponsePartition.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.string(self.name)
+        w.structs(self.partitions, version)
+        w.tags(self.unknown_tags)
+
+
+class TxnOffsetCommitResponse(Message):
+    __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    API_KEY = 28
+    VERSIONS = range(6)
+    FLEXIBLE_FROM = 3
+
+    def __init__(
+        self, *,
+        throttle_time_ms: int = 0,
+        topics: Iterable[TxnOffsetCommitResponseTopic] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = list(topics)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            throttle_time_ms=r.int32(),
+            topics=r.structs(TxnOffsetCommitResponseTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int32(self.throttle_time_ms)
+        w.structs(self.topics, version)
+        w.tags(self.unknown_tags)

@@ -1,0 +1,95 @@
+"""WriteShareGroupStateResponse, versions 0 to 1, flexible from 0.
+
+Made by tools/protocol.py from schemas/messages/WriteShareGroupStateResponse.json: change that.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+from uuid import UUID
+
+from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
+from kraft_native.wire import WireReader, WireWriter
+
+
+class PartitionResult(Struct):
+    __slots__ = ("partition", "error_code", "error_message", "unknown_tags")
+
+    def __init__(
+        self, *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            partition=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.int32(self.partition)
+        w.int16(self.error_code)
+        w.nullable_string(self.error_message)
+        w.tags(self.unknown_tags)
+
+
+class WriteStateResult(Struct):
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+
+    def __init__(
+        self, *,
+        topic_id: UUID = ZERO_UUID,
+        partitions: Iterable[PartitionResult] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = list(partitions)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=r.structs(PartitionResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.uuid(self.topic_id)
+        w.structs(self.partitions, version)
+        w.tags(self.unknown_tags)
+
+
+class WriteShareGroupStateResponse(Message):
+    __slots__ = ("results", "unknown_tags")
+    API_KEY = 85
+    VERSIONS = range(2)
+    FLEXIBLE_FROM = 0
+
+    def __init__(
+        self, *,
+        results: Iterable[WriteStateResult] = (),
+        unknown_tags: Tags = (),
+    ) -> None:
+        self.results = list(results)
+        self.unknown_tags = unknown_tags
+
+    @classmethod
+    def read(cls, r: WireReader, version: int) -> Self:
+        return cls(
+            results=r.structs(WriteStateResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    def write(self, w: WireWriter, version: int) -> None:
+        w.structs(self.results, version)
+        w.tags(self.unknown_tags)
