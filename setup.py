@@ -69,6 +69,7 @@ MODULES: dict[str, list[str]] = {
     "foreign": [],
     "reader": [],
     "reply": [],
+    "loadgen": ["_c/loadgen.c"],
 }
 
 

@@ -28,8 +28,7 @@ def batch_of(size):
 
 
 def rate(benchmark, unit, amount, scale):
-    if benchmark.stats:             # not with --benchmark-disable
-        benchmark.extra_info[unit] = round(amount / statistics.median(benchmark.stats.stats.data) / scale, 2)
+    benchmark.extra_info[unit] = round(amount / statistics.median(benchmark.stats.stats.data) / scale, 2)
 
 
 @pytest.fixture
