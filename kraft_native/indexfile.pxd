@@ -37,8 +37,9 @@ cdef class IndexFile:
     cdef Py_ssize_t entry_bytes
     cdef Py_ssize_t count              # 0 while a sealed index is not loaded
     cdef Py_ssize_t written            # entries already in the file (growing)
-    cdef Scratch samples               # int64: key of every 128th entry, in the machine's byte order
+    cdef Scratch samples               # int64: key of every 64th entry, in the machine's byte order
     cdef double samples_per_key
+    cdef Py_ssize_t window_samples     # how far from the interpolated sample the search begins
     cdef int64_t file_bytes            # size of a sealed file when it was mapped, any useless tail included
     cdef bint loaded
     cdef bint unsynced                 # written since the last durable flush
@@ -63,6 +64,8 @@ cdef class IndexFile:
     # What the entry in `slot` is found by: relative offset, or timestamp.
     cdef int64_t key_of(self, Py_ssize_t slot) noexcept nogil
     cdef int sample(self) except -1
+    cdef Py_ssize_t interpolated(self, int64_t wanted) noexcept nogil
+    cdef Py_ssize_t interpolation_error(self) noexcept nogil
     # Where to search for the last entry whose key is <= `wanted`: first slot and number of slots of one block, whose
     # bytes are already asked for. 0: there is no such entry.
     cdef Py_ssize_t block_for(self, int64_t wanted, Py_ssize_t* first_slot) noexcept nogil

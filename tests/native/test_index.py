@@ -243,7 +243,7 @@ def spacing(kind: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @pytest.mark.parametrize("kind", ["even", "random", "skewed"])
-@pytest.mark.parametrize("count", [1, 127, 128, 129, 256, 8192, 8193, 100_000])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 127, 128, 129, 256, 8192, 8193, 100_000])
 def test_many_look_ups_agree_with_a_sorted_search(kind: str, count: int, tmp_path: Path) -> None:
     offsets = spacing(kind, count)
     positions = np.arange(1, count + 1, dtype=np.int64) * 4100
