@@ -54,6 +54,7 @@ MODULES: dict[str, list[str]] = {
     "live": [],
     "txncheck": [],
     "marks": [],
+    "cleanclose": [],
     "logcore": [],
     "append": [],
     "lookup": [],
