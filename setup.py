@@ -54,7 +54,6 @@ MODULES: dict[str, list[str]] = {
     "live": [],
     "txncheck": [],
     "marks": [],
-    "cleanclose": [],
     "logcore": [],
     "append": [],
     "lookup": [],

@@ -79,7 +79,6 @@ cdef class LogCore:
         self.segments = []
         self.lost = []
         self.closing = []
-        self.replaced = ReplacedFiles()
 
     def __dealloc__(self):
         file_close(self.lock_fd)
@@ -416,5 +415,4 @@ cdef class LogCore:
         file_close(self.lock_fd)
         file_close(self.log_dir_lock_fd)
         self.lock_fd = self.log_dir_lock_fd = -1
-        self.replaced.wait()
         return 0
