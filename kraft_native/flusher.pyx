@@ -38,6 +38,7 @@ cdef extern from "flusher.h" nogil:
                                  int64_t linger_ns, int* error)
     int kf_flusher_stop(kf_flusher* flusher)
     void kf_flusher_free(kf_flusher* flusher)
+    int kf_flusher_eventfd(kf_flusher* flusher)
     int kf_flusher_statistics(kf_flusher* flusher, kf_flush_statistics* out)
     kf_flush_handle* kf_flush_register(kf_flusher* flusher, int64_t durable, int* error)
     void kf_flush_close(kf_flush_handle* handle)
@@ -117,6 +118,15 @@ cdef class Flusher:
             result = kf_flusher_stop(self.flusher)
         if result < 0:
             raise_foreign()
+
+    @property
+    def eventfd(self) -> int:
+        """A descriptor that becomes readable (read it to clear) when any of its logs' `durable` moves or a flush fails.
+        The flusher owns and closes it."""
+        cdef int result = kf_flusher_eventfd(self.flusher)
+        if result < 0:
+            raise_unregistered(-result)
+        return result
 
     def statistics(self) -> dict[str, int]:
         """Totals: submissions, flushes (rounds of one log), syncs (system calls), bytes flushed, busy_ns in calls."""

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "flusher.h"
 
+#include "flush_steps.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,26 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum step_kind { STEP_NOTHING, STEP_FILE, STEP_DIRECTORY };
 /* Limits of `hold` in nanoseconds. */
 #define HOLD_NS_MIN 250000
 #define HOLD_NS_MAX 1000000
 
 enum place { PLACE_NOWHERE, PLACE_GATHERING, PLACE_READY };
-
-/* One call to make. When it and all steps before it are done, everything below `end` is durable. */
-typedef struct step {
-    enum step_kind kind;
-    int fd;
-    char *path;
-    int64_t end;
-} step;
-
-typedef struct step_list {
-    step *items;
-    int count;
-    int capacity;
-} step_list;
 
 /* The public part first: a kf_flush_handle is the head of one of these. Guarded by the flusher's lock. */
 typedef struct log_state {
@@ -72,6 +59,7 @@ struct kf_flusher {
     queue ready;     /* first come, first served */
     log_state *registered; /* every handle, in no order */
     unsigned fork_generation;
+    int event_fd;    /* -1 until asked for; of all logs */
     bool sleeping;   /* the thread waits for `work` */
     bool stopping;
     kf_flush_statistics statistics;
@@ -174,48 +162,6 @@ static void place_log(log_state *log) {
     }
 }
 
-/* ---- steps ---- */
-
-static void clear_steps(step_list *list) {
-    for (int i = 0; i < list->count; i++) free(list->items[i].path);
-    list->count = 0;
-}
-
-static int add_step(step_list *list, enum step_kind kind, int fd, char *path, int64_t end) {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 4;
-        step *grown = realloc(list->items, (size_t)capacity * sizeof(step));
-        if (!grown) return -ENOMEM;
-        list->items = grown;
-        list->capacity = capacity;
-    }
-    list->items[list->count++] = (step){.kind = kind, .fd = fd, .path = path, .end = end};
-    return 0;
-}
-
-static bool has_file(const step_list *list, int fd) {
-    for (int i = list->count - 1; i >= 0; i--)
-        if (list->items[i].kind == STEP_FILE && list->items[i].fd == fd) return true;
-    return false;
-}
-
-static bool has_directory(const step_list *list, const char *path) {
-    for (int i = 0; i < list->count; i++)
-        if (list->items[i].kind == STEP_DIRECTORY && strcmp(list->items[i].path, path) == 0) return true;
-    return false;
-}
-
-static void clamp_steps(step_list *list, int64_t end) {
-    for (int i = 0; i < list->count; i++)
-        if (list->items[i].end > end) list->items[i].end = end;
-}
-
-/* Takes the file out of steps from `first` on. A step stays, doing nothing, because its end still has to be passed. */
-static void void_steps(step_list *list, int first, int fd) {
-    for (int i = first; i < list->count; i++)
-        if (list->items[i].kind == STEP_FILE && list->items[i].fd == fd) list->items[i].kind = STEP_NOTHING;
-}
-
 /* ---- the thread ---- */
 
 static void tell(log_state *log) {
@@ -292,10 +238,11 @@ static void run_round(kf_flusher *flusher, log_state *log) {
         else
             continue;
         tell(log);
-        int event_fd = log->event_fd;
-        if (event_fd >= 0) {
+        int own = log->event_fd, common = flusher->event_fd;
+        if (own >= 0 || common >= 0) {
             pthread_mutex_unlock(&flusher->lock);
-            signal_event(event_fd);
+            signal_event(own);
+            signal_event(common);
             pthread_mutex_lock(&flusher->lock);
         }
     }
@@ -351,6 +298,7 @@ kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_
     flusher->bytes_trigger = bytes_trigger;
     flusher->linger_ns = linger_ns;
     flusher->fork_generation = fork_generation;
+    flusher->event_fd = -1;
     pthread_mutex_init(&flusher->lock, NULL);
     *error = init_condition(&flusher->work);
     if (!*error) {
@@ -386,8 +334,18 @@ void kf_flusher_free(kf_flusher *flusher) {
     if (kf_flusher_stop(flusher) == 0) {
         pthread_cond_destroy(&flusher->work);
         pthread_mutex_destroy(&flusher->lock);
-    } /* in a fork their state is unknown; they hold nothing but this memory */
+    } /* in a fork their state is unknown; they hold nothing but this memory and the fork's own copy of the event */
+    if (flusher->event_fd >= 0) close(flusher->event_fd);
     free(flusher);
+}
+
+int kf_flusher_eventfd(kf_flusher *flusher) {
+    if (forked(flusher)) return -ECHILD;
+    pthread_mutex_lock(&flusher->lock);
+    if (flusher->event_fd < 0) flusher->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int result = flusher->event_fd < 0 ? -errno : flusher->event_fd;
+    pthread_mutex_unlock(&flusher->lock);
+    return result;
 }
 
 int kf_flusher_statistics(kf_flusher *flusher, kf_flush_statistics *out) {

@@ -60,6 +60,9 @@ kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_
 int kf_flusher_stop(kf_flusher *flusher);
 /* Stops if that was not done. No handle may be left. */
 void kf_flusher_free(kf_flusher *flusher);
+/* A descriptor that becomes readable when any log's mark moves or a flush fails. Made at the first call; the flusher
+ * owns it. */
+int kf_flusher_eventfd(kf_flusher *flusher);
 int kf_flusher_statistics(kf_flusher *flusher, kf_flush_statistics *out);
 
 kf_flush_handle *kf_flush_register(kf_flusher *flusher, int64_t durable, int *error);

@@ -70,6 +70,24 @@ def test_a_submission_becomes_durable_without_being_asked_for(files):
         assert totals["busy_ns"] > 0
 
 
+def test_one_descriptor_tells_of_every_log(files):
+    with Flusher() as thread:
+        ready = thread.eventfd
+        assert ready == thread.eventfd
+        for n in range(3):
+            handle = thread.register(f"/logs/t-{n}")
+            handle.submit(files[n], 1, 1)
+            assert select.select([ready], [], [], SOON)[0]
+            os.eventfd_read(ready)
+            assert handle.durable == 1
+        with pytest.raises(BlockingIOError):
+            os.eventfd_read(ready)
+        failing = thread.register("/logs/t-3")
+        failing.submit(-1, 1, 1)
+        assert select.select([ready], [], [], SOON)[0]
+        assert failing.error == errno.EBADF
+
+
 def test_what_is_submitted_during_a_flush_goes_with_the_next_one(files, gate):
     with Flusher() as thread:
         handle = thread.register("/logs/t-0")
