@@ -6,7 +6,6 @@ Switches, all environment variables, all off by default:
   KRAFT_COVERAGE=1   line tracing for Cython.Coverage
   KRAFT_ANNOTATE=1   write the annotated HTML of every module beside its source
   KRAFT_JOBS=N       how many compilers run at once (default: every processor)
-  KRAFT_CACHE=DIR    keep generated C by content there: several checkouts of one tree share the work
 """
 
 import os
@@ -70,7 +69,16 @@ MODULES: dict[str, list[str]] = {
     "foreign": [],
     "reader": [],
     "reply": [],
-    "loadgen": ["_c/loadgen.c"],
+    "watermark": [],
+    "purgatory": [],
+    "partition": [],
+    "table": [],
+    "coldread": ["_c/coldread.c"],
+    "produce": [],
+    "fetch_entry": [],
+    "fetch_session": [],
+    "fetch_wire": [],
+    "fetch": [],
 }
 
 
@@ -145,7 +153,6 @@ setup(
         nthreads=JOBS,
         quiet="-q" in sys.argv,
         force=REBUILD,
-        cache=os.environ.get("KRAFT_CACHE"),
         annotate=switch("ANNOTATE"),
         compiler_directives={
             "language_level": "3",

@@ -34,8 +34,9 @@ cdef class Appender:
     cdef Scratch record            # of append_one
 
     # Validates, assigns offsets from the log end (ORIGIN_RAFT_LEADER: requires the caller's), checks producers, writes.
+    # `single`: the input is one batch, as a Produce request must have it; a second one is an error.
     cdef AppendInfo leader(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, AppendOrigin origin,
-                           int64_t now_ms)
+                           int64_t now_ms, bint single)
     # Keeps offsets and epochs; checks structure, CRC and that offsets go up from the log end.
     cdef AppendInfo follower(self, const uint8_t* data, Py_ssize_t size)
     # One record as a batch of its own; key_bytes and value_bytes -1: null; timestamp -1: now. Gives its offset.
@@ -44,7 +45,8 @@ cdef class Appender:
                      int32_t leader_epoch) except -1
 
     cdef int reserve(self, Py_ssize_t count) except -1
-    cdef Py_ssize_t prepare(self, const uint8_t* data, Py_ssize_t size, AppendOrigin origin, int64_t now_ms) except -1
+    cdef Py_ssize_t prepare(self, const uint8_t* data, Py_ssize_t size, AppendOrigin origin, int64_t now_ms,
+                            bint single) except -1
     cdef int64_t assign(self, Py_ssize_t count, int32_t leader_epoch, AppendOrigin origin) except -1
     cdef AppendInfo verify_producers(self, Py_ssize_t count, AppendOrigin origin)
     cdef int verify_sequel(self, const BatchHeader* before, const BatchHeader* h) except -1

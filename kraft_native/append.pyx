@@ -90,7 +90,7 @@ cdef class Appender:
     # --- leader -----------------------------------------------------------------------------------------------------
 
     cdef AppendInfo leader(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, AppendOrigin origin,
-                           int64_t now_ms):
+                           int64_t now_ms, bint single):
         cdef LogCore core = self.core
         cdef AppendInfo info
         cdef Py_ssize_t count, i
@@ -101,7 +101,7 @@ cdef class Appender:
                                          f"{core.epochs.latest()}")
         if now_ms < 0:
             now_ms = clock_ms()
-        count = self.prepare(data, size, origin, now_ms)
+        count = self.prepare(data, size, origin, now_ms, single)
         bytes_count = self.assign(count, leader_epoch, origin)
         info = self.verify_producers(count, origin)
         if info is not None:
@@ -116,7 +116,8 @@ cdef class Appender:
             self.pending[0].prepared.h.base_offset, batch_last_offset(&self.pending[count - 1].prepared.h),
             now_ms if core.config.validation.timestamp_type == TIMESTAMP_LOG_APPEND_TIME else -1, False)
 
-    cdef Py_ssize_t prepare(self, const uint8_t* data, Py_ssize_t size, AppendOrigin origin, int64_t now_ms) except -1:
+    cdef Py_ssize_t prepare(self, const uint8_t* data, Py_ssize_t size, AppendOrigin origin, int64_t now_ms,
+                            bint single) except -1:
         """Validates every batch of the input; gives their count."""
         cdef ValidateOptions options = self.core.config.validation
         cdef BatchHeader h
@@ -132,7 +133,7 @@ cdef class Appender:
             pending = self.pending + count
             # What is not whole goes to validation as it is, which names the fault.
             length = size
-            if batch_look(data, size, False, &h, NULL) == LOOK_OK:
+            if not single and batch_look(data, size, False, &h, NULL) == LOOK_OK:
                 length = batch_bytes(&h)
             if used == len(self.rewrites):
                 self.rewrites.append(Scratch())
@@ -334,7 +335,8 @@ cdef class Appender:
             or options.timestamp_type != TIMESTAMP_CREATE_TIME
             or leader_epoch < core.epochs.latest()
         ):
-            return self.leader(self.record.data, self.record.size, leader_epoch, ORIGIN_CLIENT, now_ms).first_offset
+            return self.leader(self.record.data, self.record.size, leader_epoch, ORIGIN_CLIENT, now_ms,
+                               True).first_offset
         # We built it: of all the checks on a client's batch only those on its content are left.
         if timestamp_ms > now_ms and timestamp_ms - now_ms > options.timestamp_after_max_ms:
             raise InvalidTimestampError(f"timestamp {timestamp_ms} is more than {options.timestamp_after_max_ms} ms "

@@ -103,6 +103,16 @@ class FencedLeaderEpochError(OperationError):
 
     code: int
 
+class UnknownLeaderEpochError(OperationError):
+    """A request of a newer leader epoch than this node knows."""
+
+    code: int
+
+class NotLeaderOrFollowerError(OperationError):
+    """This node does not lead the partition, or the request is for a replica that it has not."""
+
+    code: int
+
 class StorageError(OperationError):
     """A file operation failed. Where it was a write or a flush, the log is read-only from then on.
 

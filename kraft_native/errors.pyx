@@ -135,6 +135,18 @@ class FencedLeaderEpochError(OperationError):
     code = 74
 
 
+class UnknownLeaderEpochError(OperationError):
+    """A request of a newer leader epoch than this node knows."""
+
+    code = 75
+
+
+class NotLeaderOrFollowerError(OperationError):
+    """This node does not lead the partition, or the request is for a replica that it has not."""
+
+    code = 6
+
+
 class StorageError(OperationError):
     """A file operation failed. Where it was a write or a flush, the log is read-only from then on.
 

@@ -261,7 +261,7 @@ cdef class Log:
             kind = ORIGINS[origin]
         if leader_epoch < 0:
             leader_epoch = max(0, self.core.epochs.latest())
-        return self.appender.leader(start, size, leader_epoch, kind, now_ms)
+        return self.appender.leader(start, size, leader_epoch, kind, now_ms, False)
 
     def append_as_follower(self, data not None) -> AppendInfo:
         """Appends whole batches with the offsets and epochs that their leader gave them."""
@@ -275,7 +275,7 @@ cdef class Log:
         cdef const uint8_t* start
         cdef Py_ssize_t size
         cdef object _held = borrow(data, &start, &size)
-        return self.appender.leader(start, size, leader_epoch, ORIGIN_RAFT_LEADER, now_ms)
+        return self.appender.leader(start, size, leader_epoch, ORIGIN_RAFT_LEADER, now_ms, False)
 
     def append_record(self, value, key=None, int64_t timestamp_ms=-1, headers=None, *, int32_t leader_epoch=-1) -> int:
         """Appends one record as a batch of its own; gives its offset.

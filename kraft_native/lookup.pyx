@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from kraft_native.batch cimport (
     BatchHeader, batch_bytes, batch_is_log_append_time, batch_last_offset,
 )
-from kraft_native.buffer cimport Slice, slice_bytes
+from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
 from kraft_native.limits cimport NO_TIMESTAMP
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.segment cimport STEP_BATCH, STEP_END, StepResult
@@ -19,6 +19,10 @@ from kraft_native.span cimport Span
 from kraft_native.txncheck cimport has_transactions
 
 from kraft_native.errors import CorruptFileError, CorruptLogError, CorruptRecordError, OffsetOutOfRangeError
+
+cdef enum:
+    # The end of the active segment that is taken to be in memory without asking.
+    TAIL_BYTES = 1 << 20
 
 
 cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation):
@@ -50,6 +54,23 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
     piece = slice_bytes(b"")
     piece.next_offset = offset
     return piece
+
+
+cdef Slice read_extent(LogCore core, int64_t offset, int64_t max_bytes):
+    cdef Segment segment = core.segments[core.slot_of(offset)]
+    cdef int64_t start, end
+    if segment is core.active and segment.size <= TAIL_BYTES:
+        return None
+    segment.load_indexes()
+    start = segment.offset_index.lookup(offset, NULL)
+    if segment is core.active and start >= segment.size - TAIL_BYTES:
+        return None
+    # An index entry lies at most one interval before the batch that is looked for.
+    end = min(segment.size, start + max_bytes + segment.index_interval_bytes)
+    if end <= start:
+        return None
+    segment.map_to(end)
+    return slice_mapping(segment.mapping, start, end - start)
 
 
 cdef bint known_lost(LogCore core, int64_t offset) except -1:

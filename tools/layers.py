@@ -49,9 +49,7 @@ PACKAGES: dict[str, Rule] = {
     "log_dir": Rule(("log", "reading", "native"), ("os",)),
     "": Rule(("_version", "log", "log_dir", "reading", "native")),
     "config": Rule(("native",)),
-    "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
-    "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
-    "cli": Rule(("", "_version", "client", "load", "log", "log_dir", "reading", "native"), ("os", "signal")),
+    "cli": Rule(("", "_version", "log", "log_dir", "reading", "native"), ("os", "signal")),
     "__main__": Rule(("cli",)),
 }
 

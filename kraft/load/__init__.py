@@ -1,1 +1,0 @@
-"""Loads any server that speaks Kafka's protocol, and measures it: what `kraft bench` runs."""

@@ -1,0 +1,30 @@
+/* One thread that brings mapped file pages into memory, so that the thread that serves requests never waits for a disk.
+ *
+ * A range is submitted with an opaque owner and comes back through `kf_cold_take` once its pages were read. Whoever
+ * submits keeps the range mapped until then. All functions but the thread's own are for one caller's thread.
+ */
+#ifndef KRAFT_COLDREAD_H
+#define KRAFT_COLDREAD_H
+
+#include <stddef.h>
+
+typedef struct kf_cold_reader kf_cold_reader;
+
+/* Whether every page of the range is in memory. A range that cannot be judged counts as being there. */
+int kf_cold_resident(const void *data, size_t size);
+
+/* NULL with *error set when memory, a descriptor or the thread cannot be had. */
+kf_cold_reader *kf_cold_start(int *error);
+/* 0 or -errno. `ahead`: bytes after the range that are mapped too and likely to be wanted next; they are asked for and
+ * not waited for. */
+int kf_cold_submit(kf_cold_reader *reader, const void *data, size_t size, size_t ahead, void *owner);
+/* The owner of a range that is done, in order of submission; NULL when none is. */
+void *kf_cold_take(kf_cold_reader *reader);
+/* Becomes readable when ranges are done. The reader owns it. */
+int kf_cold_eventfd(const kf_cold_reader *reader);
+/* Ends the thread after the range it is at. Every owner not taken yet comes out of `kf_cold_take` afterwards. */
+void kf_cold_stop(kf_cold_reader *reader);
+/* Stopped and emptied before. */
+void kf_cold_free(kf_cold_reader *reader);
+
+#endif

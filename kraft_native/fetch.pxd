@@ -1,0 +1,56 @@
+"""Fetch requests, versions 4 to 18: read, answer or wait."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from kraft_native.buffer cimport Scratch
+from kraft_native.coldread cimport ColdReader, Warming
+from kraft_native.fetch_entry cimport ReadRules
+from kraft_native.fetch_session cimport FetchSession, SessionCache
+from kraft_native.fetch_wire cimport FetchParams
+from kraft_native.purgatory cimport Parked
+from kraft_native.reply cimport Reply, RequestHandler
+from kraft_native.table cimport PartitionTable
+
+
+cdef class FetchHandler(RequestHandler):
+    """Serves Fetch for one listener."""
+    cdef readonly PartitionTable table
+    cdef readonly SessionCache sessions
+    cdef readonly ColdReader cold_reader   # None: reads wait for the disk
+    cdef readonly int64_t bytes_max
+    cdef readonly int64_t waiting_entries_max
+    cdef readonly int64_t waiting_entries  # partitions of all fetches that wait
+    cdef Scratch out
+
+    # Finds or begins the fetch's session. Kafka's error for the whole request, 0 when it may go on.
+    cdef int open_session(self, ParkedFetch fetch, int version, list forgotten) except -1
+
+
+cdef class ParkedFetch(Parked):
+    """One Fetch, from its decoding to its reply."""
+    cdef FetchHandler handler
+    cdef Reply reply
+    cdef FetchParams params
+    cdef list entries              # FetchEntry of all that is to be read
+    cdef FetchSession session      # None without
+    cdef int32_t session_epoch     # that the session had after this request
+    cdef bint begin_session
+    cdef bint warmed               # the data was brought into memory for it once
+    cdef int64_t bytes_ready       # what it would have got, at least, when it last looked, and what moved since
+
+    cdef int start(self) except -1
+    # Reads, and answers if there is enough, or whatever there is when `final`. True when it waits no longer.
+    cdef bint attempt(self, bint final) except -1
+    cdef void begin_round(self, ReadRules* rules) noexcept
+    cdef bint fetch_cold(self) except -1
+    cdef int answer(self) except -1
+    cdef int begin(self) except -1
+    cdef int16_t choose(self) except -2
+    cdef int leave(self) except -1
+    cdef int forget(self) except -1
+
+
+cdef class FetchWarming(Warming):
+    """A fetch that waits for data that is not in memory."""
+    cdef ParkedFetch fetch
+    cdef Py_ssize_t left

@@ -1,0 +1,31 @@
+from typing import final
+
+from kraft_native.coldread import ColdReader, Warming
+from kraft_native.fetch_session import SessionCache
+from kraft_native.purgatory import Parked
+from kraft_native.reply import RequestHandler
+from kraft_native.table import PartitionTable
+
+@final
+class FetchHandler(RequestHandler):
+    table: PartitionTable
+    sessions: SessionCache
+    cold_reader: ColdReader | None
+    bytes_max: int
+    waiting_entries_max: int
+    waiting_entries: int
+    def __init__(
+        self,
+        table: PartitionTable,
+        sessions: SessionCache,
+        cold_reader: ColdReader | None = None,
+        *,
+        bytes_max: int = 57_671_680,
+        waiting_entries_max: int = 250_000,
+    ) -> None: ...
+
+@final
+class ParkedFetch(Parked): ...
+
+@final
+class FetchWarming(Warming): ...

@@ -1,0 +1,272 @@
+"""Fetch requests, versions 4 to 18 (Kafka's handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch).
+
+All partitions are read, in order, while MaxBytes lasts. The first batch of the first partition that has any comes
+whole, whatever the limits, so that nobody is stuck before a batch larger than its limits; later partitions may get
+nothing. Batches are never cut. The reply is encoded around pinned slices of the logs, which are not copied.
+
+It is answered at once when there are MinBytes, or an error, or a diverging epoch, or no time to wait. Else it waits in
+the purgatory. A waiting fetch counts what its partitions say that they moved; only when that could make MinBytes does
+it read again, which then tells exactly.
+
+Data that is not in memory is brought there by another thread; the fetch reads again when all of it has come, once.
+
+Sessions (V7): `fetch_session.pyx`. (0, 0) begins one, (id, n) goes on with it, (id, 0) begins another in its place,
+(id, -1) ends it, (0, -1) is without. Unknown id 70, wrong epoch 71, by name where it was by id or the reverse 106; with
+these there are no partitions in the reply. A session's reply has the partitions with records, an error, a new high
+watermark or a new log start; those with records go to the end of the session's order.
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+cimport cython
+
+from kraft_native.errors cimport (
+    ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
+)
+from kraft_native.fetch_entry cimport FetchEntry, ReadRules
+from kraft_native.fetch_wire cimport (
+    FETCH_BY_ID_FROM, FETCH_VERSION_MAX, FETCH_VERSION_MIN, decode_fetch, encode_fetch,
+)
+from kraft_native.logcore cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END
+from kraft_native.purgatory cimport monotonic_ms
+from kraft_native.span cimport Span, span_of
+
+from kraft_native.errors import InvalidArgumentError
+
+cdef enum:
+    BYTES_MAX_DEFAULT = 55 * 1024 * 1024               # fetch.max.bytes
+    WAITING_ENTRIES_MAX_DEFAULT = 250_000
+    # From this version on a consumer may read from a follower (KIP-392).
+    ANY_REPLICA_FROM = 11
+    FULL_EPOCH = 0
+    FINAL_EPOCH = -1
+
+
+@cython.final
+cdef class FetchHandler(RequestHandler):
+    """Serves Fetch from `table`. One per listener; `sessions` and `cold_reader` are the node's.
+
+    `bytes_max` bounds a reply (fetch.max.bytes), one batch larger than it aside. Fetches with together more than
+    `waiting_entries_max` partitions do not wait: further ones are answered with what there is.
+    """
+
+    def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
+                 int64_t bytes_max=BYTES_MAX_DEFAULT, int64_t waiting_entries_max=WAITING_ENTRIES_MAX_DEFAULT):
+        if not 0 <= bytes_max <= 0x7FFFFFFF:
+            raise InvalidArgumentError(f"bytes_max: {bytes_max} is outside 0 to {0x7FFFFFFF}")
+        self.table = table
+        self.sessions = sessions
+        self.cold_reader = cold_reader
+        self.bytes_max = bytes_max
+        self.waiting_entries_max = waiting_entries_max
+        self.out = Scratch()
+
+    cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
+        cdef Span span = span_of(body, body_bytes)
+        cdef ParkedFetch fetch = ParkedFetch.__new__(ParkedFetch)
+        cdef list forgotten = []
+        cdef int version = reply.api_version, error
+        fetch.handler = self
+        fetch.reply = reply
+        fetch.entries = []
+        if not FETCH_VERSION_MIN <= version <= FETCH_VERSION_MAX or not decode_fetch(
+            &span, version, &fetch.params, fetch.entries, forgotten
+        ):
+            return reply.refuse()
+        fetch.params.max_bytes = max(0, <int32_t>min(fetch.params.max_bytes, self.bytes_max))
+        fetch.params.min_bytes = min(fetch.params.min_bytes, fetch.params.max_bytes)
+        error = self.open_session(fetch, version, forgotten)
+        if error != ERROR_NONE:
+            return reply.finish(encode_fetch(reply, self.table, <int16_t>error, 0, [], self.out))
+        return fetch.start()
+
+    cdef int open_session(self, ParkedFetch fetch, int version, list forgotten) except -1:
+        cdef FetchParams* params = &fetch.params
+        cdef FetchSession session
+        if params.session_epoch == FINAL_EPOCH or params.session_epoch == FULL_EPOCH:
+            if params.session_id != 0:
+                self.sessions.remove(params.session_id)
+            fetch.begin_session = params.session_epoch == FULL_EPOCH
+            return ERROR_NONE
+        session = self.sessions.get(params.session_id)
+        if session is None:
+            return ERROR_FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != params.session_epoch:
+            return ERROR_INVALID_FETCH_SESSION_EPOCH
+        if session.by_id != (version >= FETCH_BY_ID_FROM):
+            return ERROR_FETCH_SESSION_TOPIC_ID_ERROR
+        if not self.sessions.update(session, fetch.entries, forgotten, monotonic_ms()):
+            # With nothing left to fetch the session ends in peace; without room for more the client must begin anew.
+            return ERROR_NONE if not session.entries else ERROR_FETCH_SESSION_ID_NOT_FOUND
+        fetch.session = session
+        fetch.session_epoch = session.epoch
+        fetch.entries = list(session.entries.values())
+        return ERROR_NONE
+
+
+@cython.final
+cdef class ParkedFetch(Parked):
+
+    cdef int start(self) except -1:
+        cdef FetchEntry entry
+        cdef list watched
+        if self.attempt(self.params.max_wait_ms <= 0 or not self.entries):
+            return 0
+        watched = [entry.partition for entry in self.entries if entry.partition is not None]
+        if (
+            self.handler.waiting_entries + len(self.entries) > self.handler.waiting_entries_max
+            or not self.handler.table.purgatory.park(self, watched, monotonic_ms() + self.params.max_wait_ms)
+        ):
+            self.attempt(True)
+            return 0
+        self.handler.waiting_entries += len(self.entries)
+        return 0
+
+    cdef int wake(self, int64_t bytes_count) except -1:
+        self.bytes_ready += bytes_count
+        if self.bytes_ready >= self.params.min_bytes:
+            self.attempt(False)
+        return 0
+
+    cdef int expire(self) except -1:
+        self.attempt(True)
+        return 0
+
+    cdef int leave(self) except -1:
+        if self.purgatory is not None:
+            self.handler.waiting_entries -= len(self.entries)
+            self.purgatory.leave(self)
+        return 0
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    cdef bint attempt(self, bint final) except -1:
+        cdef ReadRules rules
+        cdef FetchEntry entry
+        cdef int64_t bytes_count = 0
+        cdef bint at_once = final, cold = False
+        if self.reply.sink is None:        # the client is gone
+            self.leave()
+            self.reply.skip()
+            return True
+        self.begin_round(&rules)
+        for entry in self.entries:
+            entry.read(self.handler.table, &rules)
+            bytes_count += entry.size()
+            at_once = at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0
+            cold = cold or entry.cold is not None
+        if cold and self.fetch_cold():
+            self.leave()
+            return True
+        if at_once or bytes_count >= self.params.min_bytes:
+            self.leave()
+            self.answer()
+            return True
+        self.forget()
+        self.bytes_ready = bytes_count
+        return False
+
+    cdef void begin_round(self, ReadRules* rules) noexcept:
+        rules.bytes_left = self.params.max_bytes
+        rules.replica_id = self.params.replica_id
+        rules.committed = self.params.isolation == 1 and rules.replica_id < 0
+        if rules.replica_id >= 0:
+            rules.isolation = ISOLATION_LOG_END
+        else:
+            rules.isolation = ISOLATION_LAST_STABLE if rules.committed else ISOLATION_HIGH_WATERMARK
+        rules.need_leader = rules.replica_id >= 0 or self.reply.api_version < ANY_REPLICA_FROM
+        rules.whole_first = True
+        rules.look_for_cold = self.handler.cold_reader is not None and not self.warmed
+
+    cdef bint fetch_cold(self) except -1:
+        """Has what is not in memory brought there. False when that cannot be asked for now: then the reply goes
+        without it."""
+        cdef FetchWarming warming = FetchWarming.__new__(FetchWarming)
+        cdef FetchEntry entry
+        warming.fetch = self
+        for entry in self.entries:
+            if entry.cold is not None and self.handler.cold_reader.submit(entry.cold, warming):
+                warming.left += 1
+        if warming.left == 0:
+            return False
+        self.forget()
+        return True
+
+    cdef int forget(self) except -1:
+        cdef FetchEntry entry
+        for entry in self.entries:
+            entry.forget()
+        return 0
+
+    # --- answering --------------------------------------------------------------------------------------------------
+
+    cdef int answer(self) except -1:
+        cdef FetchEntry entry
+        cdef int16_t error = ERROR_NONE
+        cdef int32_t session_id = 0
+        cdef list parts
+        if self.session is not None:
+            error = self.choose()
+            session_id = self.session.session_id if error == ERROR_NONE else 0
+        else:
+            for entry in self.entries:
+                entry.goes_out = True
+            if self.begin_session:
+                self.begin()
+            if self.session is not None:
+                session_id = self.session.session_id
+        parts = encode_fetch(self.reply, self.handler.table, error, session_id,
+                             self.entries if error == ERROR_NONE else [], self.handler.out)
+        self.forget()
+        self.entries = []
+        self.reply.finish(parts)
+        return 0
+
+    cdef int begin(self) except -1:
+        """A session, if there is room for one. What goes out now is what its client was told."""
+        cdef FetchEntry entry
+        self.session = self.handler.sessions.create(self.entries, self.reply.api_version >= FETCH_BY_ID_FROM,
+                                                    self.params.replica_id >= 0, monotonic_ms())
+        if self.session is not None:
+            for entry in self.entries:
+                tell(entry)
+                if entry.size() > 0:
+                    self.session.move_to_end(entry)
+        return 0
+
+    cdef int16_t choose(self) except -2:
+        """Which partitions of the session go into the reply."""
+        cdef FetchEntry entry
+        if self.session.epoch != self.session_epoch:
+            return ERROR_INVALID_FETCH_SESSION_EPOCH       # another request overtook this one
+        for entry in self.entries:
+            entry.goes_out = (
+                entry.size() > 0
+                or entry.error != ERROR_NONE
+                or entry.diverging_epoch >= 0
+                or entry.high_watermark != entry.told_high_watermark
+                or entry.log_start_offset != entry.told_log_start
+            )
+            if entry.goes_out:
+                tell(entry)
+                if entry.size() > 0:
+                    self.session.move_to_end(entry)
+        return ERROR_NONE
+
+
+cdef int tell(FetchEntry entry) noexcept:
+    entry.told_log_start = entry.log_start_offset
+    # After an error the client is told again, whatever comes next.
+    entry.told_high_watermark = entry.high_watermark if entry.error == ERROR_NONE else -1
+    return 0
+
+
+@cython.final
+cdef class FetchWarming(Warming):
+
+    cdef int warmed(self) except -1:
+        self.left -= 1
+        if self.left == 0:
+            self.fetch.warmed = True
+            self.fetch.attempt(True)
+        return 0

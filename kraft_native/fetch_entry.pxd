@@ -1,0 +1,63 @@
+"""One partition of a Fetch: what was asked, where it stands, and what was read."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t
+
+from kraft_native.buffer cimport Slice
+from kraft_native.partition cimport Partition
+from kraft_native.table cimport PartitionTable
+
+
+# What a request says about one partition.
+cdef struct FetchSpec:
+    int64_t fetch_offset
+    int64_t log_start_offset       # of a follower; -1 from consumers
+    int32_t index
+    int32_t current_leader_epoch   # -1: not checked
+    int32_t last_fetched_epoch     # -1: not known
+    int32_t bytes_max
+
+
+# How one round of reads goes about it.
+cdef struct ReadRules:
+    int64_t bytes_left             # of the whole reply
+    int32_t replica_id             # -1: a consumer
+    int isolation
+    bint need_leader
+    bint whole_first               # nothing was read yet: the next batch counts whatever its size
+    bint committed                 # aborted transactions are to be told
+    bint look_for_cold             # data that is not in memory is not to be waited for
+
+
+cdef class FetchEntry:
+    """A place in a request or in a session. Its reading is of the moment: done and encoded in one go."""
+    cdef FetchSpec spec
+    cdef bytes topic               # name or id, as the request has it
+    cdef bint by_id
+    cdef Partition partition       # None until resolved, or not here
+    # --- what was read ---
+    cdef int16_t error
+    cdef int64_t high_watermark
+    cdef int64_t last_stable_offset
+    cdef int64_t log_start_offset
+    cdef int32_t diverging_epoch   # -1: none
+    cdef int64_t diverging_end
+    cdef Slice records             # None when empty
+    cdef list aborted              # of (producer id, first offset, last offset, last stable offset); None: not asked
+    cdef Slice cold                # bytes to be brought into memory before this can be read; None
+    cdef bint goes_out             # goes into the reply
+    # --- what a session's client was told last ---
+    cdef int64_t told_high_watermark
+    cdef int64_t told_log_start
+
+    cdef Py_ssize_t size(self) noexcept
+    # Finds its partition, again if the one known went. False when there is none.
+    cdef bint resolve(self, PartitionTable table) except -1
+    cdef int read(self, PartitionTable table, ReadRules* rules) except -1
+    cdef int read_records(self, ReadRules* rules) except -1
+    # True when that offset's epoch ended earlier, or cannot be judged: the answer is filled in.
+    cdef bint diverges(self) except -1
+    cdef int fail(self, int error) noexcept
+    cdef int forget(self) noexcept
+
+
+cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec)

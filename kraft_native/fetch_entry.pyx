@@ -1,0 +1,144 @@
+"""One partition of a Fetch, and the read of it (Kafka's Partition.fetchRecords).
+
+| what | answer |
+|---|---|
+| unknown name; unknown id | 3; 100 |
+| CurrentLeaderEpoch older; newer | 74; 75 |
+| not the leader (a consumer may read from a follower from version 11) | 6 |
+| ReplicaId is no replica of the partition | 6 |
+| LastFetchedEpoch unknown; the offset lies past its end | 1; DivergingEpoch, no records |
+| offset below the log start or past the log end | 1 |
+| offset between what may be seen and the log end | no records |
+| damage at the offset | 56 |
+
+With an error all offsets are -1 and aborted transactions null.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+cimport cython
+
+from kraft_native.errors cimport (
+    ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
+    ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kraft_native.logcore cimport LogCore
+from kraft_native.coldread cimport is_resident
+from kraft_native.lookup cimport aborted_between, read_extent, read_from
+from kraft_native.table cimport Topic
+
+from kraft_native.errors import KraftError
+
+cdef list NOTHING_ABORTED = []
+
+
+cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec):
+    cdef FetchEntry entry = FetchEntry.__new__(FetchEntry)
+    entry.topic = topic
+    entry.by_id = by_id
+    entry.spec = spec[0]
+    entry.told_high_watermark = entry.told_log_start = -1
+    return entry
+
+
+@cython.final
+@cython.freelist(256)
+cdef class FetchEntry:
+    cdef Py_ssize_t size(self) noexcept:
+        return 0 if self.records is None else self.records.size
+
+    cdef int forget(self) noexcept:
+        """Lets go of what was read."""
+        self.records = self.cold = None
+        self.aborted = None
+        return 0
+
+    cdef int fail(self, int error) noexcept:
+        self.error = error
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
+        self.diverging_epoch = -1
+        self.forget()
+        return 0
+
+    cdef bint resolve(self, PartitionTable table) except -1:
+        cdef Topic topic
+        if self.partition is not None and not self.partition.removed:
+            return True
+        topic = (table.by_id if self.by_id else table.by_name).get(self.topic)
+        self.partition = None if topic is None else topic.at(self.spec.index)
+        if self.partition is not None:
+            return True
+        self.fail(ERROR_UNKNOWN_TOPIC_ID if self.by_id and topic is None else ERROR_UNKNOWN_TOPIC_OR_PARTITION)
+        return False
+
+    cdef int read(self, PartitionTable table, ReadRules* rules) except -1:
+        cdef int error
+        cdef Partition partition
+        if not self.resolve(table):
+            return 0
+        partition = self.partition
+        error = partition.fence(self.spec.current_leader_epoch, rules.need_leader)
+        if error == ERROR_NONE and rules.replica_id >= 0 and not partition.progress.has(rules.replica_id):
+            error = ERROR_NOT_LEADER_OR_FOLLOWER
+        if error == ERROR_NONE and partition.core.closed:
+            error = ERROR_KAFKA_STORAGE_ERROR
+        if error != ERROR_NONE:
+            return self.fail(error)
+        try:
+            self.read_records(rules)
+        except KraftError as refusal:
+            return self.fail(refusal.code)
+        if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
+            partition.note_replica(rules.replica_id, self.spec.fetch_offset)
+        return 0
+
+    cdef int read_records(self, ReadRules* rules) except -1:
+        cdef LogCore core = self.partition.core
+        cdef int64_t offset = self.spec.fetch_offset, bytes_max
+        self.forget()
+        self.error = ERROR_NONE
+        self.diverging_epoch = -1
+        self.high_watermark = core.high_watermark()
+        self.last_stable_offset = core.last_stable_offset()
+        self.log_start_offset = core.log_start
+        if self.spec.last_fetched_epoch >= 0 and self.diverges():
+            return 0
+        if offset < core.log_start or offset > core.log_end:
+            return self.fail(ERROR_OFFSET_OUT_OF_RANGE)
+        if rules.committed:
+            self.aborted = NOTHING_ABORTED
+        bytes_max = min(max(self.spec.bytes_max, 0), rules.bytes_left)
+        if offset >= core.visible_limit(rules.isolation) or (bytes_max == 0 and not rules.whole_first):
+            return 0
+        if rules.look_for_cold:
+            self.cold = read_extent(core, offset, bytes_max)
+            if self.cold is not None:
+                if not is_resident(self.cold.data, self.cold.size):
+                    rules.whole_first = False          # it will have its share; the others are looked at for theirs
+                    rules.bytes_left = max(0, rules.bytes_left - bytes_max)
+                    return 0
+                self.cold = None
+        self.records = read_from(core, offset, bytes_max, rules.isolation)
+        if self.records.size == 0 or (self.records.size > bytes_max and not rules.whole_first):
+            self.records = None
+            return 0
+        if rules.committed:
+            self.aborted = aborted_between(core, offset, self.records.next_offset)
+        rules.whole_first = False
+        rules.bytes_left = max(0, rules.bytes_left - self.records.size)
+        return 0
+
+    cdef bint diverges(self) except -1:
+        cdef LogCore core = self.partition.core
+        cdef int32_t epoch
+        cdef int64_t end
+        epoch, end = core.epochs.end_offset_for(self.spec.last_fetched_epoch, core.log_end)
+        # A follower whose offset is gone must begin anew, whatever the epochs say (KAFKA-12996).
+        if epoch < 0 or end < 0 or self.spec.fetch_offset < core.log_start:
+            self.fail(ERROR_OFFSET_OUT_OF_RANGE)
+            return True
+        if epoch < self.spec.last_fetched_epoch or end < self.spec.fetch_offset:
+            self.diverging_epoch = epoch
+            self.diverging_end = end
+            return True
+        return False

@@ -1,0 +1,42 @@
+"""Fetch sessions: what a client fetches, kept between its requests (KIP-227)."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from kraft_native.fetch_entry cimport FetchEntry
+
+
+cdef class FetchSession:
+    cdef readonly int32_t session_id
+    cdef readonly int32_t epoch            # that the next request must carry
+    cdef bint by_id
+    cdef bint of_follower
+    cdef int64_t created_ms
+    cdef int64_t used_ms
+    cdef dict entries                      # (topic as the request names it, index) -> FetchEntry, next to serve first
+
+    # Its data went out: the others have their turn first the next time.
+    cdef int move_to_end(self, FetchEntry entry) except -1
+
+
+cdef class SessionCache:
+    """All sessions of a node. Loop thread only."""
+    cdef readonly int64_t slots_max
+    cdef readonly int64_t partitions_max
+    cdef readonly int64_t eviction_ms
+    cdef readonly int64_t partition_count
+    cdef readonly int64_t evictions_total
+    cdef dict sessions                     # id -> FetchSession, least recently used first
+
+    cdef FetchSession get(self, int32_t session_id)
+    cdef int remove(self, int32_t session_id) except -1
+    # A new session of these entries; None when there is no room for it.
+    cdef FetchSession create(self, list entries, bint by_id, bint of_follower, int64_t now_ms)
+    # Adds, changes and forgets partitions, and goes on to the next epoch. False: there is no room for what is new, or
+    # nothing is left, and the session is gone.
+    cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1
+    cdef bint make_room(self, Py_ssize_t size, bint of_follower, int64_t now_ms) except -1
+
+
+cdef inline int32_t next_epoch(int32_t epoch) noexcept nogil:
+    """After 2147483647 comes 1: 0 begins a session."""
+    return 1 if epoch == 0x7FFFFFFF else epoch + 1

@@ -1,0 +1,127 @@
+"""Fetch sessions (KIP-227; Kafka's FetchSession and FetchSessionCache).
+
+A client that fetches from many partitions names them once; later requests carry only what changed, later replies only
+what is new. Requests count: the session knows which epoch must come next.
+
+Room. There are `slots_max` sessions. When all are taken, the one that was not used for longest goes if that was
+`eviction_ms` ago or more; else the smallest that is at least that old goes for a new one that is not smaller, and a
+consumer's for a follower's. Otherwise the client goes on without a session. All sessions together keep at most
+`partitions_max` partitions.
+"""
+
+from secrets import randbelow
+
+from libc.stdint cimport int32_t, int64_t
+
+cimport cython
+
+from kraft_native.errors import InvalidArgumentError
+
+cdef enum:
+    SLOTS_MAX_DEFAULT = 1000
+    PARTITIONS_MAX_DEFAULT = 500_000
+    EVICTION_MS_DEFAULT = 120_000
+
+
+@cython.final
+cdef class FetchSession:
+    """One client's session."""
+
+    cdef int move_to_end(self, FetchEntry entry) except -1:
+        cdef tuple key = (entry.topic, entry.spec.index)
+        if self.entries.pop(key, None) is not None:        # a later request may have forgotten it
+            self.entries[key] = entry
+        return 0
+
+
+@cython.final
+cdef class SessionCache:
+    """max.incremental.fetch.session.cache.slots and min.incremental.fetch.session.eviction.ms are the first and last
+    argument. One cache serves all listeners of a node."""
+
+    def __init__(self, int64_t slots_max=SLOTS_MAX_DEFAULT, *, int64_t partitions_max=PARTITIONS_MAX_DEFAULT,
+                 int64_t eviction_ms=EVICTION_MS_DEFAULT):
+        for name, value in (("slots_max", slots_max), ("partitions_max", partitions_max), ("eviction_ms", eviction_ms)):
+            if value < 0:
+                raise InvalidArgumentError(f"{name}: {value} is below 0")
+        self.slots_max = slots_max
+        self.partitions_max = partitions_max
+        self.eviction_ms = eviction_ms
+        self.sessions = {}
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    cdef FetchSession get(self, int32_t session_id):
+        return self.sessions.get(session_id)
+
+    cdef int remove(self, int32_t session_id) except -1:
+        cdef FetchSession session = self.sessions.pop(session_id, None)
+        if session is not None:
+            self.partition_count -= len(session.entries)
+        return 0
+
+    cdef FetchSession create(self, list entries, bint by_id, bint of_follower, int64_t now_ms):
+        cdef FetchSession session
+        cdef FetchEntry entry
+        if not entries or not self.make_room(len(entries), of_follower, now_ms):
+            return None
+        session = FetchSession.__new__(FetchSession)
+        while session.session_id == 0 or session.session_id in self.sessions:
+            session.session_id = randbelow(0x7FFFFFFF) + 1
+        session.epoch = 1
+        session.by_id = by_id
+        session.of_follower = of_follower
+        session.created_ms = session.used_ms = now_ms
+        session.entries = {(entry.topic, entry.spec.index): entry for entry in entries}
+        self.sessions[session.session_id] = session
+        self.partition_count += len(session.entries)
+        return session
+
+    cdef bint make_room(self, Py_ssize_t size, bint of_follower, int64_t now_ms) except -1:
+        cdef FetchSession session, victim = None
+        if self.partition_count + size > self.partitions_max or self.slots_max == 0:
+            return False
+        if len(self.sessions) < self.slots_max:
+            return True
+        session = next(iter(self.sessions.values()))
+        if now_ms - session.used_ms > self.eviction_ms:
+            victim = session
+        else:
+            for session in self.sessions.values():
+                if session.of_follower or (not of_follower and now_ms - session.created_ms <= self.eviction_ms):
+                    continue
+                if victim is None or len(session.entries) < len(victim.entries):
+                    victim = session
+            if victim is not None and not of_follower and len(victim.entries) > size:
+                victim = None
+        if victim is None:
+            return False
+        self.remove(victim.session_id)
+        self.evictions_total += 1
+        return True
+
+    cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1:
+        cdef FetchEntry entry, known
+        cdef tuple key
+        for entry in entries:
+            key = (entry.topic, entry.spec.index)
+            known = session.entries.get(key)
+            if known is not None:
+                known.spec = entry.spec
+                continue
+            if self.partition_count >= self.partitions_max:
+                self.remove(session.session_id)
+                return False
+            session.entries[key] = entry
+            self.partition_count += 1
+        for key in forgotten:
+            if session.entries.pop(key, None) is not None:
+                self.partition_count -= 1
+        del self.sessions[session.session_id]
+        if not session.entries:
+            return False
+        self.sessions[session.session_id] = session            # the most recently used
+        session.used_ms = now_ms
+        session.epoch = next_epoch(session.epoch)
+        return True

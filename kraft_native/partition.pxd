@@ -1,0 +1,59 @@
+"""One partition on this node: a log with a role, a leader epoch, a high watermark, and requests that wait for it."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kraft_native.append cimport AppendInfo, Appender
+from kraft_native.log cimport Log
+from kraft_native.logcore cimport LogCore
+from kraft_native.purgatory cimport Parked, Purgatory, Watched
+from kraft_native.validate cimport AppendOrigin
+from kraft_native.watermark cimport ReplicaProgress
+
+
+cdef enum:
+    COMMIT_PENDING = -2            # of `commit_state`: not yet, and no error
+
+
+cdef class Partition(Watched):
+    cdef readonly Log log
+    cdef readonly str topic
+    cdef readonly bytes topic_name         # the same in UTF-8
+    cdef readonly bytes topic_id           # 16 bytes
+    cdef readonly int32_t index
+    cdef readonly int32_t leader_epoch     # -1 before the first role
+    cdef readonly int32_t leader_id        # -1: nobody, or not known
+    cdef readonly bint is_leader
+    cdef readonly bint removed             # from its table: its log may be closed
+    cdef readonly bint internal            # a topic that clients may not write to
+    cdef readonly int32_t min_insync_replicas
+    cdef readonly ReplicaProgress progress
+    cdef LogCore core                      # of `log`
+    cdef Appender appender
+    cdef Purgatory purgatory               # None until the partition is in a table
+    cdef bint flush_awaited
+
+    # Appends one client's batch. What the engine raises, and nothing has changed then. The caller looked at the role.
+    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms)
+    # After an append: moves the high watermark, or waits for the flusher to do so; tells those who wait.
+    cdef int appended(self, int64_t bytes_count) except -1
+    # The end of what this node counts as having: appended, or durable with group commit.
+    cdef int64_t own_end(self) noexcept
+    # Moves the high watermark as far as the in-sync replicas allow.
+    cdef int advance(self) except -1
+    # A follower asks for `fetch_offset`: it has everything below. False when it is no replica of this partition.
+    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset) except -1
+    # Whether an append of `leader_epoch` that ends at `end_offset` may be acknowledged: 0, Kafka's error, or
+    # COMMIT_PENDING. `all_replicas`: acks=all; else what this node itself must have.
+    cdef int commit_state(self, int64_t end_offset, int32_t leader_epoch, bint all_replicas) except -3
+    # Kafka's error for a request that names `current_leader_epoch` (-1: none), 0 when it may go on.
+    cdef int fence(self, int32_t current_leader_epoch, bint need_leader) noexcept
+    # Everybody who waits looks again.
+    cdef int tell_all(self) except -1
+    cdef int require(self, int32_t current_leader_epoch, bint need_leader) except -1
+
+
+cdef class CommitWaiter(Parked):
+    cdef Partition partition
+    cdef int64_t end_offset
+    cdef int32_t leader_epoch
+    cdef object callback

@@ -1,0 +1,78 @@
+from collections.abc import Callable
+from typing import Literal, final
+
+from typing_extensions import Buffer
+
+from kraft_native.append import AppendInfo
+from kraft_native.config import LogConfig
+from kraft_native.log import Log
+from kraft_native.producer_snapshots import ProducerState
+from kraft_native.purgatory import Parked, Watched
+from kraft_native.watermark import ReplicaProgress
+
+INTERNAL_TOPICS: frozenset[str]
+
+@final
+class Partition(Watched):
+    log: Log
+    topic: str
+    topic_name: bytes
+    topic_id: bytes
+    index: int
+    leader_epoch: int
+    leader_id: int
+    is_leader: bool
+    removed: bool
+    internal: bool
+    min_insync_replicas: int
+    progress: ReplicaProgress
+    def __init__(
+        self, log: Log, topic: str, topic_id: bytes, index: int, *, min_insync_replicas: int = 1
+    ) -> None: ...
+    @property
+    def high_watermark(self) -> int: ...
+    def become_leader(
+        self,
+        leader_epoch: int,
+        *,
+        node_id: int,
+        replicas: tuple[int, ...] | list[int] | None = None,
+        isr: tuple[int, ...] | list[int] | None = None,
+    ) -> None: ...
+    def become_follower(self, leader_epoch: int, leader_id: int) -> None: ...
+    def set_isr(self, isr: tuple[int, ...] | list[int]) -> None: ...
+    def set_min_insync_replicas(self, count: int) -> None: ...
+    def reconfigure(self, config: LogConfig) -> None: ...
+    def log_changed(self) -> None: ...
+    def append(
+        self, data: Buffer, *, origin: Literal["client", "coordinator"] = "client", now_ms: int = -1
+    ) -> AppendInfo: ...
+    def call_when_committed(
+        self, end_offset: int, callback: Callable[[int], object], *, timeout_ms: int = 30_000
+    ) -> None: ...
+    def earliest(self, *, current_leader_epoch: int = -1) -> tuple[int, int, int]: ...
+    def latest(
+        self,
+        isolation: Literal["log_end", "read_uncommitted", "read_committed"] = "read_uncommitted",
+        *,
+        current_leader_epoch: int = -1,
+    ) -> tuple[int, int, int]: ...
+    def offset_for_time(
+        self,
+        timestamp_ms: int,
+        isolation: Literal["log_end", "read_uncommitted", "read_committed"] = "read_uncommitted",
+        *,
+        current_leader_epoch: int = -1,
+    ) -> tuple[int, int, int] | None: ...
+    def max_timestamp(
+        self,
+        isolation: Literal["log_end", "read_uncommitted", "read_committed"] = "read_uncommitted",
+        *,
+        current_leader_epoch: int = -1,
+    ) -> tuple[int, int, int] | None: ...
+    def end_offset_for_epoch(self, epoch: int, *, current_leader_epoch: int = -1) -> tuple[int, int]: ...
+    def delete_records(self, before_offset: int) -> int: ...
+    def producers(self) -> list[ProducerState]: ...
+
+@final
+class CommitWaiter(Parked): ...

@@ -1,0 +1,313 @@
+"""One partition on this node (Kafka's Partition).
+
+The role and the in-sync replicas are installed by whoever follows the metadata; requests only read them. The log's
+thread calls everything here.
+
+What counts as had. With page-cache durability an append counts when it is in the log, with group commit when the shared
+flush covered it, with per-append when it returns. acks=1 waits for that on this node, acks=all for the high watermark:
+the smallest such end of the in-sync replicas. Alone, the two are the same.
+
+A log with high_watermark="auto" keeps the high watermark itself, by the same rule for a single replica. One that has
+followers needs "manual", and gets it from here.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+cimport cython
+
+from kraft_native.batch cimport HeldBuffer
+from kraft_native.config cimport DURABILITY_GROUP_COMMIT, LogConfig
+from kraft_native.errors cimport (
+    ERROR_FENCED_LEADER_EPOCH, ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT, ERROR_UNKNOWN_LEADER_EPOCH,
+)
+from kraft_native.purgatory cimport WAKE_BYTES_ALL, monotonic_ms
+from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR
+from kraft_native.fields cimport UUID_BYTES
+
+from kraft_native.errors import (
+    FencedLeaderEpochError, InvalidArgumentError, NotLeaderOrFollowerError, UnknownLeaderEpochError,
+)
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@cython.final
+cdef class Partition(Watched):
+    """A replica of `topic`-`index` in `log`, without a role until `become_leader` or `become_follower`.
+
+    `topic_id` is the topic's id as 16 bytes. Removing the partition from its table does not close the log.
+    """
+
+    def __init__(self, Log log not None, str topic not None, bytes topic_id not None, int32_t index, *,
+                 int32_t min_insync_replicas=1):
+        if len(topic_id) != UUID_BYTES:
+            raise InvalidArgumentError(f"topic_id: {len(topic_id)} bytes, {UUID_BYTES} are needed")
+        if index < 0:
+            raise InvalidArgumentError(f"index: {index} is below 0")
+        self.log = log
+        self.core = log.core
+        self.appender = log.appender
+        self.topic = topic
+        self.topic_name = topic.encode()
+        self.topic_id = topic_id
+        self.index = index
+        self.internal = topic in INTERNAL_TOPICS
+        self.leader_epoch = self.leader_id = -1
+        self.progress = ReplicaProgress()
+        self.set_min_insync_replicas(min_insync_replicas)
+
+    def __repr__(self) -> str:
+        role = "leader" if self.is_leader else "follower" if self.leader_epoch >= 0 else "no role"
+        return f"<Partition {self.topic}-{self.index}: {role}, epoch {self.leader_epoch}>"
+
+    @property
+    def high_watermark(self) -> int:
+        """What consumers see ends here."""
+        return self.core.high_watermark()
+
+    # --- roles ------------------------------------------------------------------------------------------------------
+
+    def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas=None, isr=None) -> None:
+        """This node, `node_id`, leads from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node alone.
+
+        The epoch is noted in the log at once. `FencedLeaderEpochError` for an epoch older than the present one.
+        """
+        replicas = (node_id,) if replicas is None else tuple(replicas)
+        isr = (node_id,) if isr is None else tuple(isr)
+        if leader_epoch < self.leader_epoch:
+            raise FencedLeaderEpochError(f"{self!r}: told to lead in epoch {leader_epoch}")
+        if len(replicas) > 1 and self.core.config.high_watermark_auto:
+            raise InvalidArgumentError(f"high_watermark: 'auto' in the log of {self.topic}-{self.index}, which has "
+                                       "followers; it must be 'manual'")
+        self.progress.reset(node_id, replicas, isr)
+        self.log.begin_epoch(leader_epoch)
+        self.leader_epoch = leader_epoch
+        self.leader_id = node_id
+        self.is_leader = True
+        self.advance()
+        self.tell_all()
+
+    def become_follower(self, int32_t leader_epoch, int32_t leader_id) -> None:
+        """`leader_id` leads from `leader_epoch` on; -1: nobody does."""
+        if leader_epoch < self.leader_epoch:
+            raise FencedLeaderEpochError(f"{self!r}: told to follow {leader_id} in epoch {leader_epoch}")
+        self.leader_epoch = leader_epoch
+        self.leader_id = leader_id
+        self.is_leader = False
+        self.tell_all()
+
+    def set_isr(self, isr) -> None:
+        """The leader's in-sync replicas are now these; what is known of the replicas stays."""
+        cdef Py_ssize_t i
+        if not self.is_leader:
+            raise NotLeaderOrFollowerError(f"{self!r}: only a leader has in-sync replicas")
+        known = {self.leader_id, *[self.progress.replicas[i].node_id for i in range(self.progress.count)]}
+        if self.leader_id not in isr or not set(isr) <= known:
+            raise InvalidArgumentError(f"isr: {list(isr)} is not the leader {self.leader_id} and some of "
+                                       f"{sorted(known)}")
+        for i in range(self.progress.count):
+            self.progress.replicas[i].in_sync = self.progress.replicas[i].node_id in isr
+        self.progress.in_sync_count = <int32_t>len(set(isr))
+        self.advance()
+        self.tell_all()
+
+    def set_min_insync_replicas(self, int32_t count) -> None:
+        """min.insync.replicas: with fewer in-sync replicas acks=all is refused."""
+        if count < 1:
+            raise InvalidArgumentError(f"min_insync_replicas: {count} is below 1")
+        self.min_insync_replicas = count
+
+    def reconfigure(self, LogConfig config not None) -> None:
+        """Puts other settings of the log in force."""
+        self.log.reconfigure(config)
+        self.tell_all()
+
+    def log_changed(self) -> None:
+        """Call it after the log was truncated or its start moved by other ways than this object: those who wait look
+        again."""
+        self.advance()
+        self.tell_all()
+
+    cdef int tell_all(self) except -1:
+        if self.purgatory is not None:
+            self.purgatory.tell(self, WAKE_BYTES_ALL)
+        return 0
+
+    cdef int fence(self, int32_t current_leader_epoch, bint need_leader) noexcept:
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            return (ERROR_FENCED_LEADER_EPOCH if current_leader_epoch < self.leader_epoch
+                    else ERROR_UNKNOWN_LEADER_EPOCH)
+        return ERROR_NOT_LEADER_OR_FOLLOWER if need_leader and not self.is_leader else ERROR_NONE
+
+    cdef int require(self, int32_t current_leader_epoch, bint need_leader) except -1:
+        cdef int code = self.fence(current_leader_epoch, need_leader)
+        if code == ERROR_NONE:
+            return 0
+        error = {ERROR_FENCED_LEADER_EPOCH: FencedLeaderEpochError,
+                 ERROR_UNKNOWN_LEADER_EPOCH: UnknownLeaderEpochError}.get(code, NotLeaderOrFollowerError)
+        raise error(f"{self!r}: asked in epoch {current_leader_epoch}")
+
+    # --- appending --------------------------------------------------------------------------------------------------
+
+    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms):
+        cdef AppendInfo info = self.appender.leader(data, size, self.leader_epoch, ORIGIN_CLIENT, now_ms, True)
+        if not info.duplicate:
+            self.appended(size)
+        return info
+
+    def append(self, data not None, *, str origin="client", int64_t now_ms=-1) -> AppendInfo:
+        """Appends whole batches as the leader, for callers inside the node. `origin` "coordinator" allows control
+        batches. What `Log.append` raises, and `NotLeaderOrFollowerError`."""
+        cdef HeldBuffer held = HeldBuffer(data)
+        cdef AppendOrigin kind = ORIGIN_COORDINATOR if origin == "coordinator" else ORIGIN_CLIENT
+        cdef AppendInfo info
+        if origin not in ("client", "coordinator"):
+            raise InvalidArgumentError(f"origin: {origin!r} is not one of client, coordinator")
+        self.require(-1, True)
+        info = self.appender.leader(held.data, held.size, self.leader_epoch, kind, now_ms, False)
+        if not info.duplicate:
+            # A marker shows more than its own bytes to those who read committed records.
+            self.appended(WAKE_BYTES_ALL if kind == ORIGIN_COORDINATOR else held.size)
+        return info
+
+    cdef int appended(self, int64_t bytes_count) except -1:
+        if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT:
+            if not self.flush_awaited and self.purgatory is not None:
+                self.flush_awaited = True
+                self.purgatory.await_flush(self)
+            if self.progress.count == 0:
+                return 0               # only followers read what is not durable yet
+        elif not self.core.config.high_watermark_auto:
+            self.advance()
+        if self.waiters and self.purgatory is not None:
+            self.purgatory.tell(self, bytes_count)
+        return 0
+
+    cdef int64_t own_end(self) noexcept:
+        if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT:
+            return self.core.durable_end()
+        return self.core.log_end
+
+    cdef int advance(self) except -1:
+        cdef int64_t end
+        if self.is_leader and not self.core.config.high_watermark_auto and not self.core.closed:
+            end = self.progress.minimum(self.own_end())
+            if end > self.core.mark:
+                self.core.mark = end
+                self.core.publish()
+        return 0
+
+    cdef bint flushed(self) except -1:
+        self.flush_awaited = False
+        if self.removed or self.core.closed:
+            self.tell_all()
+            return False
+        self.core.publish()            # the high watermark of a log that keeps it itself
+        self.advance()
+        self.tell_all()
+        self.flush_awaited = self.core.durable_end() < self.core.log_end and self.core.first_failure() is None
+        return self.flush_awaited
+
+    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset) except -1:
+        cdef int64_t before = self.core.mark
+        if not self.progress.note(node_id, fetch_offset):
+            return False
+        self.advance()
+        if self.core.mark > before:
+            self.tell_all()
+        return True
+
+    # --- acknowledging ----------------------------------------------------------------------------------------------
+
+    cdef int commit_state(self, int64_t end_offset, int32_t leader_epoch, bint all_replicas) except -3:
+        if self.removed or not self.is_leader or leader_epoch != self.leader_epoch:
+            return ERROR_NOT_LEADER_OR_FOLLOWER
+        if self.core.closed:
+            return ERROR_KAFKA_STORAGE_ERROR
+        if (self.core.high_watermark() if all_replicas else self.own_end()) >= end_offset:
+            if all_replicas and self.progress.in_sync_count < self.min_insync_replicas:
+                return ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return ERROR_NONE
+        return COMMIT_PENDING if self.core.first_failure() is None else ERROR_KAFKA_STORAGE_ERROR
+
+    def call_when_committed(self, int64_t end_offset, callback, *, int64_t timeout_ms=30_000) -> None:
+        """Calls `callback(error_code)` when all below `end_offset` is committed (0), or it is certain or too late (7)
+        that it will not be. At once when that is known already; a partition outside a table cannot wait."""
+        cdef CommitWaiter waiter
+        cdef int state = self.commit_state(end_offset, self.leader_epoch, True)
+        if state == COMMIT_PENDING and self.purgatory is not None:
+            waiter = CommitWaiter.__new__(CommitWaiter)
+            waiter.partition = self
+            waiter.end_offset = end_offset
+            waiter.leader_epoch = self.leader_epoch
+            waiter.callback = callback
+            if self.purgatory.park(waiter, [self], monotonic_ms() + timeout_ms):
+                return
+        callback(ERROR_REQUEST_TIMED_OUT if state == COMMIT_PENDING else state)
+
+    # --- looking up -------------------------------------------------------------------------------------------------
+
+    def earliest(self, *, int32_t current_leader_epoch=-1) -> tuple[int, int, int]:
+        """(log start, -1, its leader epoch). All look-ups raise `FencedLeaderEpochError`, `UnknownLeaderEpochError` or
+        `NotLeaderOrFollowerError` where a request must not be answered."""
+        self.require(current_leader_epoch, True)
+        return self.core.log_start, -1, self.core.epochs.epoch_at(self.core.log_start)
+
+    def latest(self, str isolation="read_uncommitted", *, int32_t current_leader_epoch=-1) -> tuple[int, int, int]:
+        """(end of what readers of `isolation` see, -1, the leader epoch); "log_end" for replicas."""
+        self.require(current_leader_epoch, True)
+        end = {"log_end": self.core.log_end, "read_uncommitted": self.core.high_watermark(),
+               "read_committed": self.core.last_stable_offset()}.get(isolation)
+        if end is None:
+            raise InvalidArgumentError(f"isolation: {isolation!r} is not one of log_end, read_uncommitted, "
+                                       "read_committed")
+        return end, -1, self.leader_epoch
+
+    def offset_for_time(self, int64_t timestamp_ms, str isolation="read_uncommitted", *,
+                        int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
+        """(offset, timestamp, leader epoch) of the first visible record with that time or a later one."""
+        self.require(current_leader_epoch, True)
+        return self.log.offset_for_time(timestamp_ms, isolation)
+
+    def max_timestamp(self, str isolation="read_uncommitted", *,
+                      int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
+        """(offset, timestamp, leader epoch) of the first record that has the largest time, if it is visible."""
+        end = self.latest(isolation, current_leader_epoch=current_leader_epoch)[0]
+        found = self.log.max_timestamp()
+        return None if found is None or found[0] >= end else found
+
+    def end_offset_for_epoch(self, int32_t epoch, *, int32_t current_leader_epoch=-1) -> tuple[int, int]:
+        """What OffsetForLeaderEpoch answers: (epoch, end offset), (-1, -1) when not known."""
+        self.require(current_leader_epoch, True)
+        return self.log.end_offset_for_epoch(epoch)
+
+    def delete_records(self, int64_t before_offset) -> int:
+        """Makes `before_offset` (-1: the high watermark) the log start, durably. Gives the log start.
+        `OffsetOutOfRangeError` past the high watermark."""
+        self.require(-1, True)
+        start = self.log.delete_records(self.core.high_watermark() if before_offset == -1 else before_offset)
+        self.tell_all()
+        return start
+
+    def producers(self) -> list:
+        """What is kept of each producer, as DescribeProducers tells it (`ProducerState`)."""
+        self.require(-1, True)
+        return self.core.producers.describe()
+
+
+@cython.final
+cdef class CommitWaiter(Parked):
+    """Somebody inside the node waits until an append is committed."""
+
+    cdef int wake(self, int64_t bytes_count) except -1:
+        cdef int state = self.partition.commit_state(self.end_offset, self.leader_epoch, True)
+        if state != COMMIT_PENDING:
+            self.purgatory.leave(self)
+            self.callback(state)
+        return 0
+
+    cdef int expire(self) except -1:
+        self.purgatory.leave(self)
+        self.callback(ERROR_REQUEST_TIMED_OUT)
+        return 0

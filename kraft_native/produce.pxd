@@ -1,0 +1,82 @@
+"""Produce requests, versions 3 to 13: decode, append, answer or wait."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from kraft_native.buffer cimport Scratch
+from kraft_native.partition cimport Partition
+from kraft_native.purgatory cimport Parked
+from kraft_native.reply cimport Reply, RequestHandler
+from kraft_native.span cimport Span
+from kraft_native.table cimport PartitionTable
+
+
+cdef struct TopicData:
+    const uint8_t* key             # name or id, as the request names the topic; inside the request's body
+    Py_ssize_t key_bytes
+    Py_ssize_t first               # of its partitions in `parts`
+    Py_ssize_t count
+
+
+# One partition of a request: what was asked, then what became of it.
+cdef struct PartitionData:
+    const uint8_t* records
+    Py_ssize_t records_bytes       # -1: null
+    int64_t base_offset
+    int64_t log_append_time_ms
+    int64_t log_start_offset
+    int64_t end_offset             # of the append
+    Py_ssize_t position            # of the error code in the reply
+    int32_t index
+    int32_t leader_id              # told when this node is not the leader
+    int32_t leader_epoch
+    int16_t error
+    bint pending                   # waits for a flush or for replicas
+
+
+cdef class ProduceHandler(RequestHandler):
+    """Serves Produce for one listener."""
+    cdef readonly PartitionTable table
+    cdef TopicData* topics
+    cdef PartitionData* parts
+    cdef Py_ssize_t topic_count, topic_capacity, part_count, part_capacity
+    cdef Scratch out
+    cdef dict refusals             # place in `parts` -> (message, record errors), where there is more than a code
+    cdef list waiting              # Partition of each pending place, in order
+
+    cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1
+    # False when the body is no such request.
+    cdef bint decode(self, Span* body, int version, int16_t* acks, int32_t* timeout_ms, bint* transactional) except -1
+    cdef bint decode_topic(self, Span* body, int version) except -1
+    cdef int append_all(self, Reply reply, int16_t acks) except -1
+    cdef int append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
+                        int64_t now_ms) except -1
+    cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1
+    cdef bint any_transactional(self) noexcept
+    cdef int end_unacknowledged(self, Reply reply) except -1
+    cdef ParkedProduce make_parked(self, Reply reply, int16_t acks)
+    cdef int give_back(self) except -1
+    cdef bytes encode(self, Reply reply)
+    cdef int encode_topic(self, TopicData* topic, int version, set leaders) except -1
+    cdef int encode_refusal(self, Py_ssize_t place, bint flexible) except -1
+    cdef int encode_endpoints(self, set leaders) except -1
+
+
+cdef struct PendingAppend:
+    int64_t end_offset
+    Py_ssize_t position            # of the error code in the reply
+    int32_t leader_epoch
+
+
+cdef class ParkedProduce(Parked):
+    """A Produce whose appends are in the log, and whose reply waits for a flush or for replicas."""
+    cdef Reply reply
+    cdef bytes encoded             # the reply as if all went well; error codes are written into it
+    cdef list partitions           # Partition of each in `pending`; None once its outcome is known
+    cdef PendingAppend* pending
+    cdef Py_ssize_t count
+    cdef Py_ssize_t left           # whose outcome is not known
+    cdef bint all_replicas
+    cdef bint with_log_start
+
+    cdef void settle(self, Py_ssize_t place, int error) noexcept
+    cdef int look(self) except -1

@@ -1,0 +1,489 @@
+"""Produce requests, versions 3 to 13 (Kafka's handleProduceRequest and ReplicaManager.appendRecords).
+
+A request is taken in whole before anything is appended, so a malformed one changes nothing. Each partition is then
+appended to by itself and has its own outcome. What needs a flush or replicas waits in the purgatory with its reply
+already encoded: an error found later is written over the code.
+
+| what | answer |
+|---|---|
+| acks not 0, 1, -1 | 21 for every partition |
+| transactional batch, no TransactionalId | 53 for every partition |
+| unknown name; unknown id | 3; 100 |
+| topic of the node's own | 17, except for Kafka's admin client |
+| not the leader | 6, with the leader from version 10 |
+| acks=-1 and too few in-sync replicas, before; after the append | 19; 20 |
+| zstd below version 7 | 76 |
+| transactional batch outside the producer's open transaction in this log | 120; below version 11 48 |
+| what the engine refuses | its code; with message and records from version 8 |
+| not durable, or not replicated, in time | 7 |
+
+acks=0 has no reply: a failure closes the connection.
+
+Reply per partition, fixed part: index int32, error int16, base offset int64, append time int64, log start int64 (V5).
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc, realloc
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+cimport cython
+
+from kraft_native.append cimport AppendInfo
+from kraft_native.bytes_be cimport load_i16, load_i64, store_i16, store_i64
+from kraft_native.config cimport DURABILITY_GROUP_COMMIT
+from kraft_native.errors cimport (
+    ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP, ERROR_INVALID_TOPIC,
+    ERROR_INVALID_TXN_STATE, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER,
+    ERROR_REQUEST_TIMED_OUT, ERROR_TRANSACTION_ABORTABLE, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION, ERROR_UNSUPPORTED_COMPRESSION_TYPE,
+)
+from kraft_native.limits cimport (
+    ATTR_CODEC_MASK, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_HEADER_BYTES, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID,
+    CODEC_ZSTD,
+)
+from kraft_native.logcore cimport clock_ms
+from kraft_native.partition cimport COMMIT_PENDING
+from kraft_native.producer_entry cimport ProducerEntry
+from kraft_native.purgatory cimport monotonic_ms
+from kraft_native.reply cimport put_reply_header
+from kraft_native.span cimport span_bytes, span_i16, span_i32, span_of
+from kraft_native.table cimport Topic
+from kraft_native.fields cimport (
+    UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string, put_uvarint,
+    read_blob, read_count, read_string, skip_tags,
+)
+
+from kraft_native.errors import KraftError
+
+cdef enum:
+    VERSION_MIN = 3
+    VERSION_MAX = 13
+    FLEXIBLE_FROM = 9
+    BY_ID_FROM = 13
+    # Of one request; a larger one is refused. Its working space is given back after larger requests than usual.
+    PARTITIONS_MAX = 100_000
+    PARTITIONS_KEPT = 1024
+    # Index, code, three numbers, counts of errors, null message, leader tag: what one partition takes without errors.
+    PART_REPLY_BYTES_MAX = 64
+    TEXT_BYTES_MAX = 32_767
+
+cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
+
+
+@cython.final
+cdef class ProduceHandler(RequestHandler):
+    """Serves Produce from `table`. One per listener, so that each tells its own endpoints."""
+
+    def __init__(self, PartitionTable table not None):
+        self.table = table
+        self.out = Scratch()
+        self.refusals = {}
+        self.waiting = []
+
+    def __dealloc__(self):
+        free(self.topics)
+        free(self.parts)
+
+    cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1:
+        cdef void* grown
+        if topic_count > self.topic_capacity:
+            topic_count = max(topic_count, 2 * self.topic_capacity)
+            grown = realloc(self.topics, <size_t>topic_count * sizeof(TopicData))
+            if grown == NULL:
+                raise MemoryError(f"{topic_count} topics of a Produce request")
+            self.topics = <TopicData*>grown
+            self.topic_capacity = topic_count
+        if part_count > self.part_capacity:
+            part_count = max(part_count, 2 * self.part_capacity)
+            grown = realloc(self.parts, <size_t>part_count * sizeof(PartitionData))
+            if grown == NULL:
+                raise MemoryError(f"{part_count} partitions of a Produce request")
+            self.parts = <PartitionData*>grown
+            self.part_capacity = part_count
+        return 0
+
+    cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
+        cdef Span span = span_of(body, body_bytes)
+        cdef int16_t acks = 0
+        cdef int32_t timeout_ms = 0
+        cdef bint transactional = False
+        cdef Py_ssize_t i
+        cdef int16_t error = ERROR_NONE
+        cdef ParkedProduce parked
+        if not VERSION_MIN <= reply.api_version <= VERSION_MAX or not self.decode(
+            &span, reply.api_version, &acks, &timeout_ms, &transactional
+        ):
+            return reply.refuse()
+        if acks < -1 or acks > 1:
+            error = ERROR_INVALID_REQUIRED_ACKS
+        elif not transactional and self.any_transactional():
+            error = ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if error != ERROR_NONE:
+            for i in range(self.part_count):
+                self.parts[i].error = error
+        else:
+            self.append_all(reply, acks)
+        if acks == 0:
+            self.end_unacknowledged(reply)
+        elif self.waiting:
+            parked = self.make_parked(reply, acks)
+            if not self.table.purgatory.park(parked, self.waiting, monotonic_ms() + max(timeout_ms, 0)):
+                parked.expire()        # too many wait: as if its time were over
+            self.waiting = []
+        else:
+            reply.finish([self.encode(reply)])
+        if self.refusals:
+            self.refusals.clear()
+        if self.part_capacity > PARTITIONS_KEPT:
+            self.give_back()
+        return 0
+
+    cdef int give_back(self) except -1:
+        free(self.parts)
+        free(self.topics)
+        self.parts = NULL
+        self.topics = NULL
+        self.part_capacity = self.topic_capacity = 0
+        self.out = Scratch()
+        return 0
+
+    cdef int end_unacknowledged(self, Reply reply) except -1:
+        cdef Py_ssize_t i
+        for i in range(self.part_count):
+            if self.parts[i].error != ERROR_NONE:
+                return reply.refuse("unacknowledged")
+        return reply.skip()
+
+    # --- the request ------------------------------------------------------------------------------------------------
+
+    cdef bint decode(self, Span* body, int version, int16_t* acks, int32_t* timeout_ms, bint* transactional) except -1:
+        cdef const uint8_t* transactional_id
+        cdef Py_ssize_t transactional_id_bytes
+        cdef int32_t topic_count
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        self.topic_count = self.part_count = 0
+        if (
+            read_string(body, flexible, &transactional_id, &transactional_id_bytes) < 0
+            or span_i16(body, acks) < 0
+            or span_i32(body, timeout_ms) < 0
+            or read_count(body, flexible, 2, &topic_count) < 0
+            or topic_count < 0
+            or topic_count > PARTITIONS_MAX
+        ):
+            return False
+        transactional[0] = transactional_id_bytes >= 0
+        self.reserve(topic_count, topic_count)
+        while self.topic_count < topic_count:
+            if not self.decode_topic(body, version):
+                return False
+        return skip_tags(body, flexible) == 0
+
+    cdef bint decode_topic(self, Span* body, int version) except -1:
+        cdef TopicData* topic = self.topics + self.topic_count
+        cdef PartitionData* part
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        cdef int32_t count
+        if version >= BY_ID_FROM:
+            topic.key_bytes = UUID_BYTES
+            if span_bytes(body, UUID_BYTES, &topic.key) < 0:
+                return False
+        elif read_string(body, flexible, &topic.key, &topic.key_bytes) < 0 or topic.key_bytes < 0:
+            return False
+        if read_count(body, flexible, 5, &count) < 0 or count < 0 or self.part_count + count > PARTITIONS_MAX:
+            return False
+        topic.first = self.part_count
+        topic.count = count
+        self.reserve(0, self.part_count + count)
+        while count > 0:
+            part = self.parts + self.part_count
+            if (
+                span_i32(body, &part.index) < 0
+                or read_blob(body, flexible, &part.records, &part.records_bytes) < 0
+                or skip_tags(body, flexible) < 0
+            ):
+                return False
+            part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
+            part.leader_id = part.leader_epoch = -1
+            part.error = ERROR_NONE
+            part.pending = False
+            self.part_count += 1
+            count -= 1
+        self.topic_count += 1
+        return skip_tags(body, flexible) == 0
+
+    cdef bint any_transactional(self) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.part_count):
+            if (
+                self.parts[i].records_bytes >= BATCH_HEADER_BYTES
+                and load_i16(self.parts[i].records + BATCH_ATTRIBUTES) & ATTR_TRANSACTIONAL
+            ):
+                return True
+        return False
+
+    # --- appending --------------------------------------------------------------------------------------------------
+
+    cdef int append_all(self, Reply reply, int16_t acks) except -1:
+        cdef int64_t now_ms = clock_ms()
+        cdef bint by_id = reply.api_version >= BY_ID_FROM
+        cdef TopicData* data
+        cdef PartitionData* part
+        cdef Py_ssize_t i, place
+        cdef Topic topic
+        cdef Partition partition
+        for i in range(self.topic_count):
+            data = self.topics + i
+            topic = self.table.find(data.key, data.key_bytes, by_id)
+            for place in range(data.first, data.first + data.count):
+                part = self.parts + place
+                partition = None if topic is None else topic.at(part.index)
+                if partition is None:
+                    part.error = (ERROR_UNKNOWN_TOPIC_ID if by_id and topic is None
+                                  else ERROR_UNKNOWN_TOPIC_OR_PARTITION)
+                else:
+                    self.append_one(part, place, partition, reply, acks, now_ms)
+        return 0
+
+    cdef int append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
+                        int64_t now_ms) except -1:
+        cdef AppendInfo info
+        cdef int state
+        part.error = forbidden(part, partition, reply, acks)
+        if part.error == ERROR_NOT_LEADER_OR_FOLLOWER:
+            part.leader_id = partition.leader_id
+            part.leader_epoch = partition.leader_epoch
+        if part.error != ERROR_NONE:
+            return 0
+        try:
+            info = partition.produce(part.records, max(part.records_bytes, 0), now_ms)
+        except KraftError as error:
+            return self.refused(part, place, partition, error)
+        part.base_offset = info.first_offset
+        part.log_append_time_ms = info.log_append_time_ms
+        part.log_start_offset = info.log_start_offset
+        if acks == 0 or (acks == 1 and partition.core.config.durability_kind != DURABILITY_GROUP_COMMIT):
+            return 0
+        state = partition.commit_state(info.last_offset + 1, partition.leader_epoch, acks == -1)
+        if state == COMMIT_PENDING:
+            part.end_offset = info.last_offset + 1
+            part.leader_epoch = partition.leader_epoch
+            part.pending = True
+            self.waiting.append(partition)
+        elif state != ERROR_NONE:
+            part.error = <int16_t>state
+            part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
+        return 0
+
+    cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1:
+        """What the engine refused. Only what is wrong with the records themselves is told in words, as Kafka does."""
+        part.error = error.code
+        if part.error == ERROR_INVALID_RECORD or part.error == ERROR_INVALID_TIMESTAMP:
+            self.refusals[place] = (str(error).encode()[:TEXT_BYTES_MAX], error.record_errors)
+            part.log_start_offset = partition.core.log_start
+        return 0
+
+    # --- the reply --------------------------------------------------------------------------------------------------
+
+    cdef bytes encode(self, Reply reply):
+        cdef int version = reply.api_version
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        cdef set leaders = None
+        cdef uint8_t* p
+        cdef Py_ssize_t i
+        if version >= 10:
+            for i in range(self.part_count):
+                if self.parts[i].error == ERROR_NOT_LEADER_OR_FOLLOWER and self.parts[i].leader_id >= 0:
+                    leaders = set() if leaders is None else leaders
+                    leaders.add(self.parts[i].leader_id)
+        self.out.size = 0
+        self.out.reserve(32)
+        p = self.out.data
+        p += put_reply_header(p, reply.correlation_id, 1 if flexible else 0)
+        p = put_count(p, flexible, <int32_t>self.topic_count)
+        self.out.size = p - self.out.data
+        for i in range(self.topic_count):
+            self.encode_topic(self.topics + i, version, leaders)
+        self.out.reserve(self.out.size + 8)
+        p = put_i32(self.out.data + self.out.size, 0)          # throttle time
+        if flexible and leaders is None:
+            p = put_i8(p, 0)
+        self.out.size = p - self.out.data
+        if leaders is not None:
+            self.encode_endpoints(leaders)
+        return PyBytes_FromStringAndSize(<const char*>self.out.data, self.out.size)
+
+    cdef int encode_topic(self, TopicData* topic, int version, set leaders) except -1:
+        cdef bint flexible = version >= FLEXIBLE_FROM
+        cdef PartitionData* part
+        cdef Py_ssize_t place
+        cdef uint8_t* p
+        self.out.reserve(self.out.size + topic.key_bytes + 2 * UVARINT_BYTES_MAX
+                         + topic.count * PART_REPLY_BYTES_MAX)
+        p = self.out.data + self.out.size
+        if version >= BY_ID_FROM:
+            p = put_bytes(p, topic.key, UUID_BYTES)
+        else:
+            p = put_string(p, flexible, topic.key, topic.key_bytes)
+        p = put_count(p, flexible, <int32_t>topic.count)
+        for place in range(topic.first, topic.first + topic.count):
+            part = self.parts + place
+            p = put_i32(p, part.index)
+            part.position = p - self.out.data
+            p = put_i16(p, part.error)
+            p = put_i64(p, part.base_offset)
+            p = put_i64(p, part.log_append_time_ms)
+            if version >= 5:
+                p = put_i64(p, part.log_start_offset)
+            if version >= 8:
+                if self.refusals and place in self.refusals:
+                    self.out.size = p - self.out.data
+                    self.encode_refusal(place, flexible)
+                    self.out.reserve(self.out.size + (topic.first + topic.count - place) * PART_REPLY_BYTES_MAX)
+                    p = self.out.data + self.out.size
+                else:
+                    p = put_count(p, flexible, 0)
+                    p = put_string(p, flexible, NULL, -1)
+            if not flexible:
+                continue
+            if version >= 10 and part.error == ERROR_NOT_LEADER_OR_FOLLOWER and part.leader_epoch >= 0:
+                p = put_i8(put_i8(put_i8(p, 1), 0), 9)         # one tagged field: tag 0, 9 bytes
+                p = put_i32(p, part.leader_id)
+                p = put_i32(p, part.leader_epoch)
+            p = put_i8(p, 0)           # no (more) tagged fields
+        if flexible:
+            p = put_i8(p, 0)
+        self.out.size = p - self.out.data
+        return 0
+
+    cdef int encode_refusal(self, Py_ssize_t place, bint flexible) except -1:
+        """Which records are at fault, and what is wrong."""
+        cdef bytes message, text
+        cdef tuple record_errors
+        cdef uint8_t* p
+        message, record_errors = self.refusals[place]
+        self.out.reserve(self.out.size + UVARINT_BYTES_MAX)
+        p = put_count(self.out.data + self.out.size, flexible, <int32_t>len(record_errors))
+        self.out.size = p - self.out.data
+        for index, what in record_errors:
+            text = what.encode()[:TEXT_BYTES_MAX]
+            self.out.reserve(self.out.size + 4 + UVARINT_BYTES_MAX + len(text) + 1)
+            p = put_i32(self.out.data + self.out.size, index)
+            p = put_string(p, flexible, <const uint8_t*>PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+            if flexible:
+                p = put_i8(p, 0)
+            self.out.size = p - self.out.data
+        self.out.reserve(self.out.size + UVARINT_BYTES_MAX + len(message))
+        p = put_string(self.out.data + self.out.size, flexible, <const uint8_t*>PyBytes_AS_STRING(message),
+                       PyBytes_GET_SIZE(message))
+        self.out.size = p - self.out.data
+        return 0
+
+    cdef int encode_endpoints(self, set leaders) except -1:
+        """The reply's tagged fields: where those leaders are, as far as it is known."""
+        cdef bytes field = self.table.encode_endpoints(leaders)
+        cdef uint8_t* p
+        self.out.reserve(self.out.size + 2 + UVARINT_BYTES_MAX + len(field))
+        p = self.out.data + self.out.size
+        if not field:
+            p = put_i8(p, 0)
+        else:
+            p = put_i8(put_i8(p, 1), 0)
+            p = put_uvarint(p, <uint32_t>len(field))
+            p = put_bytes(p, <const uint8_t*>PyBytes_AS_STRING(field), PyBytes_GET_SIZE(field))
+        self.out.size = p - self.out.data
+        return 0
+
+    cdef ParkedProduce make_parked(self, Reply reply, int16_t acks):
+        cdef ParkedProduce parked = ParkedProduce.__new__(ParkedProduce)
+        cdef Py_ssize_t place
+        parked.reply = reply
+        parked.encoded = self.encode(reply)
+        parked.partitions = list(self.waiting)
+        parked.all_replicas = acks == -1
+        parked.with_log_start = reply.api_version >= 5
+        parked.pending = <PendingAppend*>malloc(<size_t>len(self.waiting) * sizeof(PendingAppend))
+        if parked.pending == NULL:
+            raise MemoryError(f"{len(self.waiting)} appends that wait")
+        for place in range(self.part_count):
+            if self.parts[place].pending:
+                parked.pending[parked.count].end_offset = self.parts[place].end_offset
+                parked.pending[parked.count].position = self.parts[place].position
+                parked.pending[parked.count].leader_epoch = self.parts[place].leader_epoch
+                parked.count += 1
+        parked.left = parked.count
+        return parked
+
+
+cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply reply, int16_t acks) except? -2:
+    """Why the partition may not be appended to, before the engine looks at the batch; 0 when it may."""
+    cdef int16_t attributes = 0
+    cdef ProducerEntry* producer
+    if part.records_bytes >= BATCH_HEADER_BYTES:
+        attributes = load_i16(part.records + BATCH_ATTRIBUTES)
+    if attributes & ATTR_CODEC_MASK == CODEC_ZSTD and reply.api_version < 7:
+        return ERROR_UNSUPPORTED_COMPRESSION_TYPE
+    if partition.internal and reply.client_id != ADMIN_CLIENT_ID:
+        return ERROR_INVALID_TOPIC
+    if not partition.is_leader:
+        return ERROR_NOT_LEADER_OR_FOLLOWER
+    if acks == -1 and partition.progress.in_sync_count < partition.min_insync_replicas:
+        return ERROR_NOT_ENOUGH_REPLICAS
+    if attributes & ATTR_TRANSACTIONAL:
+        # Only a coordinator can say that the partition belongs to the transaction; here it does once it has begun.
+        producer = partition.core.producers.find(load_i64(part.records + BATCH_PRODUCER_ID))
+        if (
+            producer == NULL
+            or producer.txn_first_offset < 0
+            or producer.producer_epoch != load_i16(part.records + BATCH_PRODUCER_EPOCH)
+        ):
+            return ERROR_TRANSACTION_ABORTABLE if reply.api_version >= 11 else ERROR_INVALID_TXN_STATE
+    return ERROR_NONE
+
+
+@cython.final
+cdef class ParkedProduce(Parked):
+    def __dealloc__(self):
+        free(self.pending)
+
+    cdef int wake(self, int64_t bytes_count) except -1:
+        return self.look()
+
+    cdef int look(self) except -1:
+        """Takes over what became known; answers when nothing is open any more."""
+        cdef Partition partition
+        cdef Py_ssize_t place
+        cdef int state
+        for place in range(self.count):
+            partition = self.partitions[place]
+            if partition is None:
+                continue
+            state = partition.commit_state(self.pending[place].end_offset, self.pending[place].leader_epoch,
+                                           self.all_replicas)
+            if state != COMMIT_PENDING:
+                self.settle(place, state)
+        if self.left == 0:
+            self.purgatory.leave(self)
+            self.reply.finish([self.encoded])
+        return 0
+
+    cdef int expire(self) except -1:
+        cdef Py_ssize_t place
+        for place in range(self.count):
+            if self.partitions[place] is not None:
+                self.settle(place, ERROR_REQUEST_TIMED_OUT)
+        if self.purgatory is not None:
+            self.purgatory.leave(self)
+        self.reply.finish([self.encoded])
+        return 0
+
+    cdef void settle(self, Py_ssize_t place, int error) noexcept:
+        # Nobody has seen these bytes yet.
+        cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(self.encoded) + self.pending[place].position
+        if error != ERROR_NONE:
+            store_i16(p, <int16_t>error)
+            store_i64(p + 2, -1)
+            store_i64(p + 10, -1)
+            if self.with_log_start:
+                store_i64(p + 18, -1)
+        self.partitions[place] = None
+        self.left -= 1

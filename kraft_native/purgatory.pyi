@@ -1,0 +1,31 @@
+from collections.abc import Callable
+from typing import final
+
+from typing_extensions import disjoint_base
+
+def now_ms() -> int: ...
+
+@disjoint_base
+class Watched: ...
+
+@disjoint_base
+class Parked: ...
+
+@final
+class Purgatory:
+    parked_max: int
+    parked_count: int
+    parked_total: int
+    expired_total: int
+    def __init__(
+        self,
+        schedule: Callable[[Callable[[], None]], object] | None = None,
+        arm: Callable[[int], object] | None = None,
+        *,
+        parked_max: int = 100_000,
+    ) -> None: ...
+    @property
+    def deadline_ms(self) -> int: ...
+    def drain(self) -> None: ...
+    def flush_done(self) -> None: ...
+    def expire(self, now_ms: int) -> int: ...

@@ -1,0 +1,30 @@
+"""The partitions of this node by topic name, topic id and index; and where the other nodes are."""
+
+from libc.stdint cimport int32_t, uint8_t
+
+from kraft_native.partition cimport Partition
+from kraft_native.purgatory cimport Purgatory
+
+
+cdef class Topic:
+    cdef readonly bytes name               # UTF-8
+    cdef readonly bytes topic_id           # 16 bytes
+    cdef list partitions                   # Partition or None, by index
+    cdef Py_ssize_t hosted                 # how many are not None
+
+    # None when the topic has no such partition here.
+    cdef Partition at(self, int32_t index)
+
+
+cdef class PartitionTable:
+    """What requests look partitions up in. Loop thread only."""
+    cdef readonly Purgatory purgatory
+    cdef dict by_name                      # bytes -> Topic
+    cdef dict by_id                        # bytes of 16 -> Topic
+    cdef dict endpoints                    # node id -> (host in UTF-8, port, rack in UTF-8 or None)
+    cdef readonly Py_ssize_t partition_count
+
+    # `size` bytes of a name, or of an id when `by_id`; None when unknown.
+    cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id)
+    # Where those nodes are, as a compact array of NodeEndpoint; empty when nothing is known of any.
+    cdef bytes encode_endpoints(self, set node_ids)

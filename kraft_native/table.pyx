@@ -1,0 +1,139 @@
+"""The partitions of this node. Whoever follows the metadata adds and removes them; requests look them up.
+
+Topics are found by name or by id in one dict each; their partitions stand in a list by index.
+"""
+
+from libc.stdint cimport int32_t, uint8_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+cimport cython
+
+from kraft_native.buffer cimport Scratch
+from kraft_native.fields cimport UUID_BYTES, UVARINT_BYTES_MAX, put_count, put_i8, put_i32, put_string
+
+from kraft_native.errors import InvalidArgumentError
+
+cdef enum:
+    # A topic's list is as long as its largest index here; a larger one is a mistake, not a topic.
+    PARTITION_INDEX_MAX = 1_000_000
+
+
+@cython.final
+cdef class Topic:
+    """A topic of which this node has at least one partition."""
+
+    cdef Partition at(self, int32_t index):
+        if index < 0 or index >= len(self.partitions):
+            return None
+        return self.partitions[index]
+
+
+@cython.final
+cdef class PartitionTable:
+    """All partitions that this node serves, with the purgatory of those who wait for them."""
+
+    def __init__(self, Purgatory purgatory not None):
+        self.purgatory = purgatory
+        self.by_name = {}
+        self.by_id = {}
+        self.endpoints = {}
+
+    def __len__(self) -> int:
+        return self.partition_count
+
+    def __iter__(self):
+        cdef Topic topic
+        for topic in list(self.by_name.values()):
+            for partition in topic.partitions:
+                if partition is not None:
+                    yield partition
+
+    cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id):
+        cdef bytes name = PyBytes_FromStringAndSize(<const char*>key, size)
+        return self.by_id.get(name) if by_id else self.by_name.get(name)
+
+    def add(self, Partition partition not None) -> None:
+        """From now on it is served. `InvalidArgumentError`: there is one already, or the topic has another id."""
+        cdef Topic topic = self.by_name.get(partition.topic_name)
+        if partition.index > PARTITION_INDEX_MAX:
+            raise InvalidArgumentError(f"index: {partition.index} is above {PARTITION_INDEX_MAX}")
+        if partition.removed:
+            raise InvalidArgumentError(f"{partition!r}: was removed from a table; make a new one")
+        if topic is None:
+            if partition.topic_id in self.by_id and any(partition.topic_id):
+                raise InvalidArgumentError(f"topic_id: that of {partition!r} belongs to another topic")
+            topic = Topic.__new__(Topic)
+            topic.name = partition.topic_name
+            topic.topic_id = partition.topic_id
+            topic.partitions = []
+        if topic.topic_id != partition.topic_id:
+            raise InvalidArgumentError(f"topic_id: that of {partition!r} is not its topic's")
+        if topic.at(partition.index) is not None:
+            raise InvalidArgumentError(f"{partition!r}: is in the table")
+        while len(topic.partitions) <= partition.index:
+            topic.partitions.append(None)
+        topic.partitions[partition.index] = partition
+        topic.hosted += 1
+        self.by_name[topic.name] = topic
+        if topic.topic_id != bytes(UUID_BYTES):
+            self.by_id[topic.topic_id] = topic
+        self.partition_count += 1
+        partition.purgatory = self.purgatory
+
+    def remove(self, str topic_name not None, int32_t index) -> Partition:
+        """From now on it is unknown, and those who wait for it are told so. Its log is the caller's to close, after
+        the end of this turn of the loop."""
+        cdef Topic topic = self.by_name.get(topic_name.encode())
+        cdef Partition partition = None if topic is None else topic.at(index)
+        if partition is None:
+            raise InvalidArgumentError(f"{topic_name}-{index}: is not in the table")
+        topic.partitions[index] = None
+        topic.hosted -= 1
+        self.partition_count -= 1
+        if topic.hosted == 0:
+            del self.by_name[topic.name]
+            self.by_id.pop(topic.topic_id, None)
+        partition.removed = True
+        partition.is_leader = False
+        partition.tell_all()
+        return partition
+
+    def get(self, str topic_name not None, int32_t index) -> Partition | None:
+        """The partition, None when this node has it not."""
+        cdef Topic topic = self.by_name.get(topic_name.encode())
+        return None if topic is None else topic.at(index)
+
+    def get_by_id(self, bytes topic_id not None, int32_t index) -> Partition | None:
+        """The same by topic id."""
+        cdef Topic topic = self.by_id.get(topic_id)
+        return None if topic is None else topic.at(index)
+
+    cdef bytes encode_endpoints(self, set node_ids):
+        cdef list known = [node_id for node_id in sorted(node_ids) if node_id in self.endpoints]
+        cdef Scratch out = Scratch()
+        cdef bytes host, rack
+        cdef uint8_t* p
+        if not known:
+            return b""
+        out.reserve(UVARINT_BYTES_MAX)
+        out.size = put_count(out.data, True, <int32_t>len(known)) - out.data
+        for node_id in known:
+            host, port, rack = self.endpoints[node_id]
+            out.reserve(out.size + 9 + 2 * UVARINT_BYTES_MAX + len(host) + (len(rack) if rack else 0))
+            p = put_i32(out.data + out.size, node_id)
+            p = put_string(p, True, <const uint8_t*>PyBytes_AS_STRING(host), PyBytes_GET_SIZE(host))
+            p = put_i32(p, port)
+            if rack is None:
+                p = put_string(p, True, NULL, -1)
+            else:
+                p = put_string(p, True, <const uint8_t*>PyBytes_AS_STRING(rack), PyBytes_GET_SIZE(rack))
+            out.size = put_i8(p, 0) - out.data
+        return bytes(out)
+
+    def set_endpoint(self, int32_t node_id, str host not None, int32_t port, str rack=None) -> None:
+        """Where clients find a node; told to those who ask the wrong one (KIP-951)."""
+        self.endpoints[node_id] = (host.encode(), port, None if rack is None else rack.encode())
+
+    def remove_endpoint(self, int32_t node_id) -> None:
+        """The node is gone."""
+        self.endpoints.pop(node_id, None)
