@@ -53,6 +53,7 @@ MODULES: dict[str, list[str]] = {
     "live": [],
     "txncheck": [],
     "marks": [],
+    "cleanclose": [],
     "logcore": [],
     "append": [],
     "lookup": [],

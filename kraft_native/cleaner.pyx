@@ -44,6 +44,8 @@ from kraft_native.errors import CorruptFileError, CorruptRecordError, InvalidArg
 cdef enum:
     # Bytes between two looks at signals and calls of `progress`.
     PAUSE_BYTES = 16 * 1024 * 1024
+    # Sources from this size on are closed by a thread.
+    CLOSE_ASIDE_BYTES = 16 * 1024 * 1024
 
 STATE_KEY = "first_dirty_offset"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -130,6 +132,7 @@ cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint 
     cleaner.figures = dict.fromkeys(CleanerStats._fields, 0)
     cleaner.figures["segments_before"] = len(core.segments)
     cleaner.figures["bytes_before"] = bytes_of(core.segments)
+    core.replaced.wait()
     while True:
         dirty = find_dirty(core, now)
         segment = core.segments[0]
@@ -245,6 +248,7 @@ cdef class Cleaner:
                 self.clean_group(group)
         finally:
             self.source.close()
+            self.core.replaced.close()
         core.first_dirty = max(self.map_end, first_dirty)
         core.write_marks(core.recovery_point, core.log_start, False)
         self.figures["rounds"] += 1
@@ -456,6 +460,7 @@ cdef class Cleaner:
         self.figures["bytes_written"] += self.writer.size
         self.figures["segments_rewritten"] += len(group)
         swap_segments(core, self.writer, group)
+        self.core.replaced.close()
         self.watch()
         return 0
 
@@ -494,6 +499,8 @@ cdef class Cleaner:
         if not dry:
             # The buffer that the writer's run lies in is used again.
             check(self.writer.settle(), self.writer.path)
+            if segment.size >= CLOSE_ASIDE_BYTES:
+                self.core.replaced.add(self.source.release())
         self.figures["bytes_read"] += segment.size
         return True
 

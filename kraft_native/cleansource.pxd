@@ -33,6 +33,8 @@ cdef class BatchSource:
     # Opens the file at a batch boundary. `base_offset`: the smallest base offset that may be there.
     cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset) except -1
     cdef void close(self) noexcept
+    # Lets go of the file without closing it: its descriptor.
+    cdef int release(self) noexcept
     cdef SourceResult next(self) noexcept nogil
     cdef SourceResult refill(self) noexcept nogil
     cdef int grow(self) except -1

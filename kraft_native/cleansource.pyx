@@ -51,8 +51,12 @@ cdef class BatchSource:
         return 0
 
     cdef void close(self) noexcept:
-        file_close(self.fd)
+        file_close(self.release())
+
+    cdef int release(self) noexcept:
+        cdef int fd = self.fd
         self.fd = -1
+        return fd
 
     cdef SourceResult next(self) noexcept nogil:
         cdef BatchLook look

@@ -26,6 +26,7 @@ cdef class SegmentWriter:
     cdef int fd
     cdef readonly int64_t size         # bytes of batches given
     cdef int64_t written               # of them in the file
+    cdef int64_t sent                  # of these on their way to the device
     cdef Scratch buffer                # those that follow
     cdef const uint8_t* run            # and those after these, still where the caller has them
     cdef Py_ssize_t run_bytes
@@ -51,6 +52,7 @@ cdef class SegmentWriter:
     # Removes the files.
     cdef int drop(self) except -1
     cdef int write_buffer(self) noexcept nogil
+    cdef int write_out(self, const uint8_t* data, Py_ssize_t size) noexcept nogil
     cdef void close(self) noexcept
 
 

@@ -19,7 +19,7 @@ from libc.errno cimport EFBIG
 from libc.string cimport memcpy
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
-from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir, file_write
+from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir, file_write, file_write_back
 from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, SEGMENT_BYTES_MAX
 from kraft_native.segment cimport Segment, segment_load, segment_path
 from kraft_native.txnindex cimport TransactionIndex
@@ -31,6 +31,8 @@ cdef enum:
     BUFFER_BYTES = 1 << 20
     # Runs of untouched batches from this size on are written from where they are.
     DIRECT_BYTES_MIN = 128 * 1024
+    # So much is sent to the device at a time, while the walk goes on. The flush then has little to wait for.
+    WRITE_BACK_BYTES = 8 * 1024 * 1024
 
 # To `.swap` in this order: a `.log.swap` says that all of its output is there. To the final names the other way
 # round: a `.log.swap` says that the files under the final names are the sources'.
@@ -52,7 +54,8 @@ cdef class SegmentWriter:
         self.directory = directory
         self.base_offset = base_offset
         self.index_interval_bytes = index_interval_bytes
-        self.size = self.written = self.bytes_since_index = self.buffer.size = self.run_bytes = self.mark_count = 0
+        self.size = self.written = self.sent = self.bytes_since_index = 0
+        self.buffer.size = self.run_bytes = self.mark_count = 0
         self.run = NULL
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
@@ -107,8 +110,7 @@ cdef class SegmentWriter:
             if result < 0:
                 return result
         if size >= DIRECT_BYTES_MIN:
-            result = file_write(self.fd, self.run, <size_t>size, self.written)
-            self.written += size
+            result = self.write_out(self.run, size)
         else:
             memcpy(self.buffer.data + self.buffer.size, self.run, <size_t>size)
             self.buffer.size += size
@@ -117,9 +119,19 @@ cdef class SegmentWriter:
     cdef int write_buffer(self) noexcept nogil:
         cdef int result = 0
         if self.buffer.size > 0:
-            result = file_write(self.fd, self.buffer.data, <size_t>self.buffer.size, self.written)
-            self.written += self.buffer.size
+            result = self.write_out(self.buffer.data, self.buffer.size)
             self.buffer.size = 0
+        return result
+
+    cdef int write_out(self, const uint8_t* data, Py_ssize_t size) noexcept nogil:
+        cdef int64_t end
+        cdef int result = file_write(self.fd, data, <size_t>size, self.written)
+        self.written += size
+        if result == 0 and self.written - self.sent >= WRITE_BACK_BYTES:
+            # Whole mebibytes: a page that is written to again would be sent twice.
+            end = self.written - self.written % BUFFER_BYTES
+            result = file_write_back(self.fd, self.sent, end - self.sent)
+            self.sent = end
         return result
 
     cdef int index(self) except -1:

@@ -36,6 +36,8 @@ cdef void file_close(int fd) noexcept nogil
 cdef int file_writev(int fd, iovec* iov, int iov_count, int64_t offset) noexcept nogil
 cdef int file_write(int fd, const void* data, size_t size, int64_t offset) noexcept nogil
 cdef int64_t file_read(int fd, void* data, size_t size, int64_t offset) noexcept nogil
+# Begins to send written bytes to the device, and promises nothing: `_c/fileio.h`.
+cdef int file_write_back(int fd, int64_t offset, int64_t size) noexcept nogil
 cdef int file_truncate(int fd, int64_t size) noexcept nogil
 cdef int file_datasync(int fd) noexcept nogil
 cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil

@@ -20,6 +20,7 @@ cdef extern from "fileio.h" nogil:
     int kf_pwritev(int fd, iovec* iov, int iov_count, int64_t offset)
     int kf_pwrite(int fd, const void* data, size_t size, int64_t offset)
     int64_t kf_pread(int fd, void* data, size_t size, int64_t offset)
+    int kf_write_back(int fd, int64_t offset, int64_t size)
     int kf_truncate(int fd, int64_t size)
     int kf_datasync(int fd)
     int kf_sync(int fd)
@@ -59,6 +60,10 @@ cdef int file_write(int fd, const void* data, size_t size, int64_t offset) noexc
 
 cdef int64_t file_read(int fd, void* data, size_t size, int64_t offset) noexcept nogil:
     return kf_pread(fd, data, size, offset)
+
+
+cdef int file_write_back(int fd, int64_t offset, int64_t size) noexcept nogil:
+    return kf_write_back(fd, offset, size)
 
 
 cdef int file_truncate(int fd, int64_t size) noexcept nogil:

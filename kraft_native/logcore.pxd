@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from kraft_native.apply cimport ControlMark
 from kraft_native.batch cimport BatchHeader
 from kraft_native.buffer cimport Scratch
+from kraft_native.cleanclose cimport ReplacedFiles
 from kraft_native.config cimport LogConfig
 from kraft_native.epochs cimport LeaderEpochCache
 from kraft_native.flusher cimport FlushHandle, Flusher
@@ -47,6 +48,7 @@ cdef class LogCore:
     cdef Flusher flusher
     cdef bint owns_flusher
     cdef list closing                  # sealed segments whose descriptor the flusher may still use
+    cdef ReplacedFiles replaced        # by compaction; a thread closes them
     cdef object failure                # the first failed write or flush
     cdef LivePage live                 # what readers may see, here and in other processes
     cdef bint clean                    # nothing was written since a clean open: the files are as they were

@@ -79,6 +79,7 @@ cdef class LogCore:
         self.segments = []
         self.lost = []
         self.closing = []
+        self.replaced = ReplacedFiles()
 
     def __dealloc__(self):
         file_close(self.lock_fd)
@@ -415,4 +416,5 @@ cdef class LogCore:
         file_close(self.lock_fd)
         file_close(self.log_dir_lock_fd)
         self.lock_fd = self.log_dir_lock_fd = -1
+        self.replaced.wait()
         return 0

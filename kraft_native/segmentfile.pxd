@@ -12,7 +12,7 @@ cdef class SegmentFile:
     cdef readonly int64_t size                  # bytes of whole batches in the file (what a reader may touch)
     cdef int fd                                 # -1 until first used (a log of 10,000 segments opens without them)
     cdef kf_window window                       # small appends go through it; the file is then longer than `size`
-    cdef int64_t reserved_to                    # end of what windows made the file long; 0: nothing to cut
+    cdef int64_t reserved_to                    # end of the space reserved for later writes; 0: nothing to cut
     cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment
     cdef const uint8_t* data                    # of `mapping`
     cdef bint complete                          # nothing will be appended any longer
@@ -20,7 +20,8 @@ cdef class SegmentFile:
     # Writes at the end, without yet counting the bytes. StorageError leaves `size` as it was.
     cdef int write(self, iovec* iov, int iov_count, int64_t bytes_count) except -1
     cdef int sync(self) except -1               # on this thread
-    cdef int trim(self) except -1               # cuts off what windows reserved past `size`
+    cdef int reserve(self, int64_t bytes_count) except -1      # space for that many bytes and some more at the end
+    cdef int trim(self) except -1               # cuts off what is reserved past `size`
     # Keeps the first `size` bytes. Pinned slices keep what they see.
     cdef int cut_file(self, int64_t size) except -1
     cdef int open_file(self, bint writable) except -1

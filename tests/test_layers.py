@@ -87,3 +87,16 @@ def test_module_names_cover_the_tree() -> None:
     names = layers.module_names()
     assert {"kraft", "kraft.cli", "kraft_native.errors"} <= set(names)
     assert all(Path(ROOT, *name.split(".")).with_suffix(".pyx").exists() for name in names if "native" in name)
+
+
+@pytest.mark.parametrize("text", [
+    "x = {1, 2}\n", "x = {y for y in z}\n", "x = set(y)\n", "x = frozenset()\n", "x = hash(y)\n",
+    "def f(x: int) -> None:\n    print(id(x))\n",
+])
+def test_an_ordered_part_has_nothing_that_differs_between_processes(text: str) -> None:
+    assert list(layers.check_order("controller", text))
+    assert not list(layers.check_order("cli", text))
+
+
+def test_what_an_ordered_part_may_have() -> None:
+    assert not list(layers.check_order("metadata", "x = {1: 2}\ny.set(3)\nid = 4\nz = sorted(dict.fromkeys(y))\n"))

@@ -26,10 +26,12 @@ NATIVE_IMPORT = re.compile(
 
 
 class Rule(NamedTuple):
-    """What one part of `kraft` may import: parts of kraft, and of the modules in `SYSTEM`."""
+    """What one part of `kraft` may import: parts of kraft, and of the modules in `SYSTEM`. `ordered`: its results are
+    the same in every process, so it has nothing whose order or value differs between processes."""
 
     kraft: tuple[str, ...] = ()
     system: tuple[str, ...] = ()
+    ordered: bool = False
 
 
 # Modules that reach for the clock, the scheduler, the network or processes. A part of kraft that is not told here that
@@ -38,6 +40,10 @@ SYSTEM = frozenset({
     "asyncio", "concurrent", "logging", "multiprocessing", "os", "random", "selectors", "signal", "socket",
     "subprocess", "threading", "time", "uvloop",
 })
+
+# Sets are walked in the order of their members' hashes, and those of texts, like `id`, differ from process to process:
+# `dict.fromkeys` and tuples do the same job in order.
+UNORDERED = frozenset({"frozenset", "hash", "id", "set"})
 
 # Parts of kraft in order of trust: name -> what it may import. "" is `kraft/__init__.py`, "native" stands for
 # `kraft_native`. A part that exists and is not listed is a breach: list it with the least it needs.
@@ -49,6 +55,9 @@ PACKAGES: dict[str, Rule] = {
     "log_dir": Rule(("log", "reading", "native"), ("os",)),
     "": Rule(("_version", "log", "log_dir", "reading", "native")),
     "config": Rule(("native",)),
+    "metadata": Rule(("protocol", "native"), ordered=True),
+    "controller": Rule(("config", "metadata", "protocol", "native"), ordered=True),
+    "runtime": Rule(("config", "controller", "metadata", "protocol", "native"), ("os",)),
     "cli": Rule(("", "_version", "log", "log_dir", "reading", "native"), ("os", "signal")),
     "__main__": Rule(("cli",)),
 }
@@ -138,6 +147,18 @@ def check_python(part: str, text: str) -> Iterator[tuple[int, str]]:
             yield line, f"imports {target}: kraft.{part} may not use it"
 
 
+def check_order(part: str, text: str) -> Iterator[tuple[int, str]]:
+    """Breaches of `Rule.ordered` in one file of `kraft`."""
+    rule = PACKAGES.get(part)
+    if rule is None or not rule.ordered:
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Set | ast.SetComp):
+            yield node.lineno, f"a set: kraft.{part} has none, because their order differs between processes"
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in UNORDERED:
+            yield node.lineno, f"{node.id}: kraft.{part} may not use it, it differs between processes"
+
+
 def module_names() -> list[str]:
     """Every importable module of the product, dotted."""
     names = []
@@ -159,8 +180,10 @@ def breaches() -> Iterator[tuple[Path, int, str]]:
     for path in files(ROOT / "kraft"):
         if path.suffix == ".py":
             parts = path.relative_to(ROOT / "kraft").with_suffix("").parts
-            for line, what in check_python("" if parts[0] == "__init__" else parts[0], path.read_text()):
-                yield path, line, what
+            part, text = "" if parts[0] == "__init__" else parts[0], path.read_text()
+            for check in (check_python, check_order):
+                for line, what in check(part, text):
+                    yield path, line, what
 
 
 def main() -> int:

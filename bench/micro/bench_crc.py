@@ -15,7 +15,8 @@ def run(benchmark, size, function, *arguments):
     """Rounds of about a millisecond, so that the clock's resolution and one disturbance do not matter."""
     iterations = max(1, 2_000_000 // (size + 2_000))
     benchmark.pedantic(function, arguments, iterations=iterations, rounds=50, warmup_rounds=2)
-    benchmark.extra_info["GB/s"] = round(size / benchmark.stats.stats.min / 1e9, 2)
+    if benchmark.stats:             # not with --benchmark-disable
+        benchmark.extra_info["GB/s"] = round(size / benchmark.stats.stats.min / 1e9, 2)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -28,7 +28,8 @@ def batch_of(size):
 
 
 def rate(benchmark, unit, amount, scale):
-    benchmark.extra_info[unit] = round(amount / statistics.median(benchmark.stats.stats.data) / scale, 2)
+    if benchmark.stats:             # not with --benchmark-disable
+        benchmark.extra_info[unit] = round(amount / statistics.median(benchmark.stats.stats.data) / scale, 2)
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ def filled(codec="none", headers=()):
 
 
 def rate(benchmark):
-    benchmark.extra_info["M rec/s"] = round(COUNT / benchmark.stats.stats.min / 1e6, 2)
+    if benchmark.stats:             # not with --benchmark-disable
+        benchmark.extra_info["M rec/s"] = round(COUNT / benchmark.stats.stats.min / 1e6, 2)
 
 
 @pytest.mark.parametrize("headers", [(), [("trace", b"0123456789abcdef")]], ids=["plain", "header"])

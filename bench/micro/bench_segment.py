@@ -39,7 +39,8 @@ def walk(log):
 
 
 def speed(benchmark):
-    benchmark.extra_info["GB/s"] = round(SEGMENT_BYTES / statistics.median(benchmark.stats.stats.data) / 1e9, 2)
+    if benchmark.stats:             # not with --benchmark-disable
+        benchmark.extra_info["GB/s"] = round(SEGMENT_BYTES / statistics.median(benchmark.stats.stats.data) / 1e9, 2)
 
 
 def test_first_read_with_check(benchmark, directory):
@@ -89,4 +90,5 @@ def test_find(benchmark, directory, what):
                 log.offset_for_time(1_700_000_000_000)
 
         benchmark.pedantic(by_offset if what == "offset" else by_time, rounds=20, warmup_rounds=1)
-    benchmark.extra_info["ns"] = round(statistics.median(benchmark.stats.stats.data) / LOOK_UPS * 1e9)
+    if benchmark.stats:             # not with --benchmark-disable
+        benchmark.extra_info["ns"] = round(statistics.median(benchmark.stats.stats.data) / LOOK_UPS * 1e9)

@@ -150,6 +150,12 @@ int64_t kf_pread(int fd, void *data, size_t size, int64_t offset) {
     return (int64_t)done;
 }
 
+int kf_write_back(int fd, int64_t offset, int64_t size) {
+    int result;
+    UNINTERRUPTED(result, sync_file_range(fd, offset, size, SYNC_FILE_RANGE_WRITE));
+    return result == -ENOSYS || result == -EINVAL || result == -ESPIPE ? 0 : result;
+}
+
 int kf_truncate(int fd, int64_t size) {
     kf_event event = {.op = KF_TRUNCATE, .fd = fd, .a = size};
     int64_t verdict = ask_hook(&event);

@@ -33,6 +33,7 @@ file_allocate = function(fileio, "file_allocate", NUMBER, NUMBER, WORD, WORD)
 file_size = function(fileio, "file_size", WORD, NUMBER)
 file_lock = function(fileio, "file_lock", NUMBER, NUMBER, NUMBER)
 file_datasync = function(fileio, "file_datasync", NUMBER, NUMBER)
+file_write_back = function(fileio, "file_write_back", NUMBER, NUMBER, WORD, WORD)
 
 
 @pytest.fixture
@@ -313,3 +314,12 @@ def test_check_raises_with_the_path(tmp_path):
     with pytest.raises(StorageError) as raised:
         check(-errno.ENOSPC, os.fsencode(tmp_path))
     assert (raised.value.path, raised.value.errno) == (str(tmp_path), errno.ENOSPC)
+
+
+# ---- write back ----
+
+def test_write_back_changes_nothing_and_needs_a_descriptor(opened):
+    assert file_write(opened, b"x" * 10_000, 10_000, 0) == 0
+    assert file_write_back(opened, 0, 8192) == 0
+    assert content(opened) == b"x" * 10_000
+    assert file_write_back(-1, 0, 8192) == -errno.EBADF

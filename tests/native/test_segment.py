@@ -1,5 +1,6 @@
 """Segments: what is trusted, what damage does, and that pinned bytes never change."""
 
+import errno
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from kraft_native import buffer
-from kraft_native.errors import CorruptLogError
+from kraft_native.config import LogConfig
+from kraft_native.errors import CorruptLogError, StorageError
+from kraft_native.faults import count_operations, fail_at
 from kraft_native.log import Log
 from kraft_native.ranges import RangeSet
 from tests.native.logs import batch, files, read_all, readable, small
@@ -179,3 +182,35 @@ def test_sealed_segments_hold_no_descriptors(tmp_path):
         before = len(os.listdir("/proc/self/fd"))
         read_all(log)
         assert len(os.listdir("/proc/self/fd")) <= before + 1     # the active one
+
+
+def test_large_appends_reserve_space_ahead_and_give_it_back(tmp_path):
+    """As much again as the file has, so the number of reservations grows with the logarithm only."""
+    with Log(tmp_path / "log", LogConfig()) as log:
+        path = log_files(tmp_path / "log")[0]
+        with count_operations(kinds={"allocate"}, under=path) as plan:
+            for _ in range(64):
+                log.append(batch(value=bytes(20_000)))
+                assert log.segments[0].size <= path.stat().st_size <= 2 * log.segments[0].size
+        assert plan.seen == 7
+        size = log.segments[0].size
+    assert path.stat().st_size == size
+
+
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.ENOSPC, errno.EDQUOT])
+def test_a_file_system_that_reserves_nothing_is_written_plainly(tmp_path, error):
+    with Log(tmp_path / "log", LogConfig()) as log, \
+            fail_at(1, error=error, persistent=True, kinds={"allocate"}, under=tmp_path):
+        for offset in range(8):
+            assert log.append(batch(value=bytes(20_000))).first_offset == offset
+    with Log(tmp_path / "log", LogConfig()) as log:
+        assert log.log_end_offset == 8
+
+
+def test_a_disk_that_fails_at_a_reservation_ends_the_log(tmp_path):
+    log = Log(tmp_path / "log", LogConfig())
+    with fail_at(1, error=errno.EIO, kinds={"allocate"}, under=tmp_path), pytest.raises(StorageError):
+        log.append(batch(value=bytes(20_000)))
+    assert log.failure is not None
+    assert log.log_end_offset == 0
+    log.close()

@@ -1,0 +1,290 @@
+"""Brokers: registration, heartbeats, fencing, controlled shutdown, removal; and the registration of controllers.
+
+    registered --> fenced <--> unfenced --> in controlled shutdown --> fenced, may stop
+                     ^------------- session ran out -----------'
+
+A new incarnation of a broker is fenced until it has replayed its own registration. What its old incarnation held is
+taken from it first, and unless that one said goodbye it counts as having lost records. So the only replica of a
+partition comes back as leader two leader epochs later, whichever way it stopped.
+"""
+
+from typing import Final
+
+from kraft.controller.decision import Context, Decision, RefusedError, text_of
+from kraft.controller.leaderships import leads, leaves, lost, returns
+from kraft.metadata.image import RESERVED_IDS, BrokerRegistration, MetadataImage
+from kraft.metadata.snapshot import Record
+from kraft.metadata.versions import METADATA_VERSION, MINIMUM, MetadataVersion
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
+from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
+from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
+from kraft.protocol.messages.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from kraft.protocol.messages.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
+from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+
+# Values of BrokerRegistrationChangeRecord: 0 leaves things as they are.
+FENCE: Final = 1
+UNFENCE: Final = -1
+ENTER_SHUTDOWN: Final = 1
+
+
+def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration:
+    """The registration in that epoch; STALE_BROKER_EPOCH when there is another, or none."""
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise RefusedError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
+    if broker.epoch != epoch:
+        raise RefusedError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} has epoch {broker.epoch}, not {epoch}")
+    return broker
+
+
+# --- registration ---------------------------------------------------------------------------------------------------
+
+
+def register_broker(
+    context: Context, request: BrokerRegistrationRequest
+) -> Decision[BrokerRegistrationResponse]:
+    """A broker process says who it is. The same incarnation keeps its epoch, another gets the offset where this
+    decision begins; while the session of the old one lasts it is refused (DUPLICATE_BROKER_REGISTRATION)."""
+    image = context.image
+    broker_id = request.broker_id
+    existing = image.brokers.get(broker_id)
+    _check_registration(context, request, existing)
+    record = RegisterBrokerRecord(
+        broker_id=broker_id, incarnation_id=request.incarnation_id, rack=request.rack,
+        end_points=[BrokerEndpoint(name=each.name, host=each.host, port=each.port,
+                                   security_protocol=each.security_protocol) for each in request.listeners],
+        features=_checked_features(image, request),
+    )
+    if image.metadata_version.directories:
+        record.log_dirs = list(request.log_dirs)
+    records: list[Record] = []
+    if existing is not None and existing.incarnation_id == request.incarnation_id:
+        record.fenced = existing.fenced
+        record.broker_epoch = existing.epoch
+        if image.metadata_version.in_controlled_shutdown:
+            record.in_controlled_shutdown = existing.in_controlled_shutdown
+        context.sessions.contact(broker_id, context.now_ms)
+    else:
+        if existing is not None:
+            # The broker tells the epoch in which it said goodbye: then it lost nothing.
+            clean = request.previous_broker_epoch == existing.epoch
+            goes = leaves if clean or not image.metadata_version.elr else lost
+            records = goes(context, broker_id)
+        record.broker_epoch = context.next_offset
+        context.sessions.restart(broker_id, context.now_ms)
+    records.append(Record(record, image.metadata_version.register_broker_record))
+    return Decision(BrokerRegistrationResponse(broker_epoch=record.broker_epoch), records)
+
+
+def _check_registration(
+    context: Context, request: BrokerRegistrationRequest, existing: BrokerRegistration | None
+) -> None:
+    if request.cluster_id != context.settings.cluster_id:
+        raise RefusedError(ErrorCode.INCONSISTENT_CLUSTER_ID,
+                           f"this is cluster {context.settings.cluster_id}, not {request.cluster_id}")
+    if (existing is not None and not existing.fenced and existing.incarnation_id != request.incarnation_id
+            and context.sessions.valid(request.broker_id, context.now_ms)):
+        raise RefusedError(ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                           f"broker {request.broker_id} is alive in another process")
+    if request.is_migrating_zk_broker:
+        raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, "brokers of ZooKeeper clusters cannot register")
+    if context.image.metadata_version.directories:
+        _check_log_dirs(context.image, request)
+
+
+def _check_log_dirs(image: MetadataImage, request: BrokerRegistrationRequest) -> None:
+    wrong = None
+    if not request.log_dirs:
+        wrong = "no log directories"
+    elif any(directory.int < RESERVED_IDS for directory in request.log_dirs):
+        wrong = "a reserved directory id"
+    elif len(dict.fromkeys(request.log_dirs)) != len(request.log_dirs):
+        wrong = "a directory id twice"
+    else:
+        for other in image.brokers.values():
+            shared = [directory for directory in request.log_dirs if directory in other.log_dirs]
+            if other.broker_id != request.broker_id and shared:
+                wrong = f"directory {shared[0]}, which belongs to broker {other.broker_id}"
+    if wrong:
+        raise RefusedError(ErrorCode.INVALID_REGISTRATION, f"broker {request.broker_id} registers with {wrong}")
+
+
+def _checked_features(image: MetadataImage, request: BrokerRegistrationRequest) -> list[BrokerFeature]:
+    """The broker's features; UNSUPPORTED_VERSION when one of them does not reach the cluster's level."""
+    levels = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
+    levels.setdefault(METADATA_VERSION, (MINIMUM.level, MINIMUM.level))
+    finalized = {METADATA_VERSION: image.metadata_version.level, **image.features}
+    for name, level in finalized.items():
+        lowest, highest = levels.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
+                               f"the cluster is at {name} {level}, broker {request.broker_id} supports {lowest} to "
+                               f"{highest}")
+    return [BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+            for name, (lowest, highest) in levels.items()]
+
+
+def broker_registration_refused(
+    _request: BrokerRegistrationRequest, code: ErrorCode, _message: str | None
+) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(error_code=code, broker_epoch=-1)
+
+
+# --- fencing --------------------------------------------------------------------------------------------------------
+
+
+def fence(context: Context, broker: BrokerRegistration) -> list[Record]:
+    """Takes leaderships and ISR memberships from the broker, then says that it is fenced."""
+    return [*leaves(context, broker.broker_id), Record(BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE))]
+
+
+def unfence(context: Context, broker: BrokerRegistration) -> list[Record]:
+    """Says that the broker takes part, then gives leaderless partitions to it."""
+    return [Record(BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)), *returns(context, broker.broker_id)]
+
+
+def begin_shutdown(context: Context, broker: BrokerRegistration) -> list[Record]:
+    """Says that the broker is on its way out, then moves its leaderships."""
+    records = []
+    if context.image.metadata_version.in_controlled_shutdown and not broker.in_controlled_shutdown:
+        records.append(Record(BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=ENTER_SHUTDOWN), 1))
+    return records + leaves(context, broker.broker_id)
+
+
+def fence_stale(context: Context) -> Decision[None]:
+    """Fences the broker that was silent for the longest time, if that was longer than its session."""
+    stale = [(session.last_contact_ms, broker_id) for broker_id, session in context.sessions.by_id.items()
+             if not context.sessions.valid(broker_id, context.now_ms)]
+    for _, broker_id in sorted(stale):
+        broker = context.image.brokers.get(broker_id)
+        if broker is not None and not broker.fenced:
+            return Decision(None, fence(context, broker), atomic=False)
+    return Decision(None)
+
+
+# --- heartbeats -----------------------------------------------------------------------------------------------------
+
+
+def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
+    """The broker lives, says how far it has replayed and what it wants to be; the answer says what it is."""
+    image = context.image
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    caught_up = request.current_metadata_offset >= broker.epoch
+    session = context.sessions.contact(broker.broker_id, context.now_ms, request.current_metadata_offset)
+    records: list[Record] = []
+    fenced, may_stop = broker.fenced, False
+    if broker.fenced:
+        session.shutdown_offset = -1
+        may_stop = request.want_shut_down
+        if not request.want_shut_down and not request.want_fence and caught_up:
+            fenced = False
+            records = unfence(context, broker)
+    elif broker.in_controlled_shutdown or session.shutdown_offset >= 0:
+        fenced = may_stop = _may_stop(context, broker.broker_id)
+    elif request.want_fence or (request.want_shut_down and not leads(image, broker.broker_id)):
+        fenced, may_stop = True, request.want_shut_down
+    elif request.want_shut_down:
+        records = begin_shutdown(context, broker)
+        session.shutdown_offset = context.next_offset + len(records) - 1
+    if fenced and not broker.fenced:
+        records = fence(context, broker)
+        session.shutdown_offset = -1
+    records += _directory_changes(context, broker, request)
+    return Decision(BrokerHeartbeatResponse(
+        is_caught_up=caught_up, is_fenced=fenced, should_shut_down=may_stop,
+        active_controller_id=context.settings.node_id,
+        lease_end_time_ms=context.now_ms + context.settings.broker_session_timeout_ms,
+    ), records, atomic=False)
+
+
+def _may_stop(context: Context, broker_id: int) -> bool:
+    """Whether all others that take part know that the broker leads nothing any more."""
+    image = context.image
+    if leads(image, broker_id):
+        return False
+    others = [session.metadata_offset for other, session in context.sessions.by_id.items()
+              if other != broker_id and context.is_active(other)]
+    return not others or context.sessions.by_id[broker_id].shutdown_offset <= min(others)
+
+
+def _directory_changes(
+    context: Context, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+) -> list[Record]:
+    """Records for log directories that failed or may take no new replicas."""
+    version: MetadataVersion = context.image.metadata_version
+    records: list[Record] = []
+    failed = [directory for directory in request.offline_log_dirs if directory in broker.log_dirs]
+    if version.directories and failed:
+        records += leaves(context, broker.broker_id, directories=failed)
+        records.append(Record(BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch,
+            log_dirs=[directory for directory in broker.log_dirs if directory not in failed]), 2))
+    cordoned = request.cordoned_log_dirs
+    if version.cordoned_log_dirs and cordoned is not None and tuple(cordoned) != broker.cordoned_log_dirs:
+        records.append(Record(BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)), 3))
+    return records
+
+
+def broker_heartbeat_refused(
+    _request: BrokerHeartbeatRequest, code: ErrorCode, _message: str | None
+) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=code)
+
+
+# --- removal, and controllers ---------------------------------------------------------------------------------------
+
+
+def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Decision[UnregisterBrokerResponse]:
+    """The broker will not come back. It stays among the replicas of its partitions."""
+    broker = context.image.brokers.get(request.broker_id)
+    if broker is None:
+        raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered")
+    context.sessions.forget(request.broker_id)
+    records = lost(context, request.broker_id)
+    records.append(Record(UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)))
+    return Decision(UnregisterBrokerResponse(error_message=None), records, atomic=False)
+
+
+def unregister_broker_refused(
+    _request: UnregisterBrokerRequest, code: ErrorCode, message: str | None
+) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error_code=code, error_message=text_of(code, message))
+
+
+def register_controller(
+    context: Context, request: ControllerRegistrationRequest
+) -> Decision[ControllerRegistrationResponse]:
+    """A controller process says who it is and what it supports (KIP-919)."""
+    if not context.image.metadata_version.controller_registration:
+        raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
+                           f"metadata.version {context.image.metadata_version.name} has no controller registrations")
+    record = RegisterControllerRecord(
+        controller_id=request.controller_id, incarnation_id=request.incarnation_id, zk_migration_ready=False,
+        end_points=[ControllerEndpoint(name=each.name, host=each.host, port=each.port,
+                                       security_protocol=each.security_protocol) for each in request.listeners],
+        features=[ControllerFeature(name=each.name, min_supported_version=each.min_supported_version,
+                                    max_supported_version=each.max_supported_version) for each in request.features],
+    )
+    return Decision(ControllerRegistrationResponse(error_message=""), [Record(record)])
+
+
+def controller_registration_refused(
+    _request: ControllerRegistrationRequest, code: ErrorCode, message: str | None
+) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(error_code=code, error_message=text_of(code, message))

@@ -1,0 +1,124 @@
+"""The rules for settings, from the tables of `kraft.config`: what the decisions ask through `ConfigRules`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kraft.config import tables
+from kraft.config.effective import BrokerLayers, Effective, topic_value
+from kraft.config.errors import InvalidConfigError
+from kraft.config.setting import Setting
+from kraft.controller.decision import EffectiveConfig, RefusedError
+from kraft.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    Resource,
+)
+from kraft.protocol.error_codes import ErrorCode
+
+_SECTIONS: Final = {
+    TOPIC_RESOURCE: "topic",
+    GROUP_RESOURCE: "group",
+    CLIENT_METRICS_RESOURCE: "client_metrics",
+}
+_KINDS: Final = {**_SECTIONS, BROKER_RESOURCE: "broker"}
+
+
+def settings_of(resource_type: int) -> Mapping[str, Setting]:
+    """The settings that resources of that type have; none for a type without settings."""
+    if resource_type == BROKER_RESOURCE:
+        return tables.broker_settings()
+    return tables.section(_SECTIONS[resource_type]) if resource_type in _SECTIONS else {}
+
+
+class TableRules:
+    """`static`: the node's own file, which lies below everything that is set at run time."""
+
+    def __init__(self, static: Mapping[str, str]):
+        self._static = static
+        # What topics without settings of their own have, by name, and what it was computed from. It is asked for with
+        # every partition that changes, and changes itself with broker settings only.
+        self._inherited: dict[str, EffectiveConfig] = {}
+        self._inherited_from: tuple[Mapping[str, str], Mapping[str, str]] | None = None
+
+    def check(self, resource: Resource, proposed: Mapping[str, str], existing: Mapping[str, str]) -> None:
+        """Names and values that change are checked alone, then those that must fit each other. What was there before
+        stays, known or not: a newer node may have written it. Broker settings are refused with INVALID_REQUEST, the
+        others with INVALID_CONFIG, as Kafka's are."""
+        if resource.type in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE) and not resource.name:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {_KINDS[resource.type]} is empty")
+        code = ErrorCode.INVALID_REQUEST if resource.type == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
+        settings = settings_of(resource.type)
+        for name, text in proposed.items():
+            if existing.get(name) == text:
+                continue
+            setting = settings.get(name)
+            if setting is None:
+                kind = _KINDS.get(resource.type, "resource of this type")
+                raise RefusedError(code, f"{name} is no setting of a {kind}")
+            try:
+                setting.parse(text)
+            except InvalidConfigError as error:
+                raise RefusedError(code, str(error)) from None
+            if resource.type == BROKER_RESOURCE:
+                _check_update(resource, setting)
+        if resource.type == TOPIC_RESOURCE:
+            self._check_lags(proposed)
+
+    def _check_lags(self, proposed: Mapping[str, str]) -> None:
+        layers = BrokerLayers(static=self._static)
+        shortest, longest = (topic_value(name, proposed, layers).value
+                             for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
+        if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
+            raise RefusedError(ErrorCode.INVALID_CONFIG,
+                               f"min.compaction.lag.ms {shortest} is above max.compaction.lag.ms {longest}")
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        setting = settings_of(resource_type).get(name)
+        return setting is not None and setting.type == "list"
+
+    def default(self, resource_type: int, name: str) -> str | None:
+        setting = settings_of(resource_type).get(name)
+        return None if setting is None else setting.format(setting.default)
+
+    def topic_value(
+        self, name: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> str:
+        if name not in topic:
+            return self._inheritance(broker, cluster)[name].value or ""
+        found = topic_value(name, topic, BrokerLayers(broker, cluster, self._static))
+        return found.setting.format(found.value) or ""
+
+    def topic_values(
+        self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Sequence[EffectiveConfig]:
+        inherited = self._inheritance(broker, cluster)
+        layers = BrokerLayers(broker, cluster, self._static)
+        known = tables.section("topic")
+        values = {**inherited, **{
+            name: _told(topic_value(name, topic, layers)) for name in topic if name in known}}
+        return [value for name, value in values.items() if not known[name].internal]
+
+    def _inheritance(
+        self, broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Mapping[str, EffectiveConfig]:
+        if self._inherited_from != (broker, cluster):
+            layers = BrokerLayers(broker, cluster, self._static)
+            self._inherited = {name: _told(topic_value(name, {}, layers)) for name in tables.section("topic")}
+            self._inherited_from = (broker, cluster)
+        return self._inherited
+
+
+def _told(effective: Effective) -> EffectiveConfig:
+    setting = effective.setting
+    return EffectiveConfig(setting.name, setting.format(effective.value), int(effective.source),
+                           sensitive=setting.sensitive)
+
+
+def _check_update(resource: Resource, setting: Setting) -> None:
+    """INVALID_REQUEST for what only the node's file can say, or no default of all nodes."""
+    if not setting.update:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{setting.name} cannot be changed while the node runs")
+    if setting.update == "per-broker" and not resource.name:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{setting.name} can be set for one broker only, not for all")

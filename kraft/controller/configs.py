@@ -1,0 +1,262 @@
+"""AlterConfigs, IncrementalAlterConfigs, and the settings that a new topic begins with.
+
+Each resource of a request stands for itself. What a setting may be is the business of `ConfigRules`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from kraft.controller.decision import MIN_INSYNC_REPLICAS, Context, Decision, RefusedError, text_of
+from kraft.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    CLUSTER_DEFAULT,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    MetadataImage,
+    Resource,
+)
+from kraft.metadata.snapshot import Record
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.alter_configs_response import AlterConfigsResourceResponse as LegacyResult
+from kraft.protocol.messages.alter_configs_response import AlterConfigsResponse
+from kraft.protocol.messages.clear_elr_record import ClearElrRecord
+from kraft.protocol.messages.config_record import ConfigRecord
+from kraft.protocol.messages.create_topics_request import CreatableTopic
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+
+ALTERABLE: Final = (TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
+
+
+def new_topic_configs(context: Context, topic: CreatableTopic) -> tuple[dict[str, str], list[Record]]:
+    """The settings of a topic that is being made, and their records. INVALID_CONFIG for what is not allowed."""
+    unset = [config.name for config in topic.configs if config.value is None]
+    if unset:
+        raise RefusedError(ErrorCode.INVALID_CONFIG, f"a new topic's settings need values: {', '.join(unset)}")
+    configs = {config.name: config.value for config in topic.configs if config.value is not None}
+    if not configs:
+        return {}, []
+    resource = Resource(TOPIC_RESOURCE, topic.name)
+    context.rules.check(resource, configs, {})
+    return configs, _records(context.image, resource, configs)
+
+
+def _records(image: MetadataImage, resource: Resource, changes: Mapping[str, str | None]) -> list[Record]:
+    """Records that make these changes; with a new min.insync.replicas what was eligible is judged anew."""
+    records = [Record(ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value))
+               for name, value in changes.items()]
+    if MIN_INSYNC_REPLICAS in changes and image.elr_enabled:
+        if resource.type == TOPIC_RESOURCE:
+            records.append(Record(ClearElrRecord(topic_name=resource.name)))
+        elif resource == CLUSTER_DEFAULT:
+            records.append(Record(ClearElrRecord(topic_name="")))
+    return records
+
+
+def elr_safety_records(image: MetadataImage, min_insync_replicas: str) -> list[Record]:
+    """What must hold before eligible leader replicas are switched on: one min.insync.replicas for the whole cluster, in
+    the log, so that every controller judges alike. Node settings of it go away."""
+    records = []
+    if MIN_INSYNC_REPLICAS not in image.config(CLUSTER_DEFAULT):
+        records.append(Record(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=MIN_INSYNC_REPLICAS,
+                                           value=min_insync_replicas)))
+    records += (
+        Record(ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=MIN_INSYNC_REPLICAS,
+                            value=None))
+        for resource, values in image.configs.items()
+        if resource.type == BROKER_RESOURCE and resource.name and MIN_INSYNC_REPLICAS in values)
+    return records
+
+
+# --- one resource ---------------------------------------------------------------------------------------------------
+
+
+def check_exists(image: MetadataImage, resource: Resource) -> None:
+    """Refuses settings for a topic or a node that is not there."""
+    if resource.type == TOPIC_RESOURCE and resource.name not in image.topic_ids:
+        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {resource.name!r} does not exist")
+    if resource.type == BROKER_RESOURCE and resource.name:
+        if not (resource.name.isascii() and resource.name.isdigit()):
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"node id {resource.name!r} is not a number of 0 or more")
+        if int(resource.name) not in image.brokers and int(resource.name) not in image.controllers:
+            raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"node {resource.name} is not registered")
+
+
+def check_elr(image: MetadataImage, resource: Resource, changes: Mapping[str, str | None]) -> None:
+    """With eligible leader replicas one min.insync.replicas of the cluster must stay in force."""
+    if resource.type != BROKER_RESOURCE or MIN_INSYNC_REPLICAS not in changes or not image.elr_enabled:
+        return
+    if resource.name:
+        raise RefusedError(ErrorCode.INVALID_CONFIG,
+                           f"{MIN_INSYNC_REPLICAS} cannot be set per node while eligible leader replicas are on")
+    if changes[MIN_INSYNC_REPLICAS] is None:
+        raise RefusedError(ErrorCode.INVALID_CONFIG,
+                           f"{MIN_INSYNC_REPLICAS} of the cluster must stay while eligible leader replicas are on")
+
+
+def changed(
+    context: Context, resource: Resource, proposed: Mapping[str, str], changes: Mapping[str, str | None]
+) -> list[Record]:
+    """Records of `changes`, after which `proposed` is all that is set. Broker settings are written even if they stay
+    the same: that makes the brokers read files again that the settings name."""
+    existing = context.image.config(resource)
+    check_elr(context.image, resource, changes)
+    context.rules.check(resource, proposed, existing)
+    check_exists(context.image, resource)
+    return _records(context.image, resource, {
+        name: value for name, value in changes.items()
+        if resource.type == BROKER_RESOURCE or existing.get(name) != value})
+
+
+def split(value: str | None) -> list[str]:
+    return [part for part in (value or "").split(",") if part]
+
+
+def new_value(context: Context, resource: Resource, config: AlterableConfig) -> str | None:
+    """What one operation makes of a setting; None deletes it."""
+    operation, name = config.config_operation, config.name
+    if operation == DELETE:
+        return None
+    if operation not in (SET, APPEND, SUBTRACT):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name}: config operation {operation} is not 0, 1, 2 or 3")
+    if config.value is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name}: this operation needs a value")
+    if operation == SET:
+        return config.value
+    if not context.rules.is_list(resource.type, name):
+        raise RefusedError(ErrorCode.INVALID_CONFIG, f"{name} is no list: nothing can be appended or subtracted")
+    old = context.image.config(resource).get(name)
+    parts = split(context.rules.default(resource.type, name) if old is None else old)
+    for part in config.value.split(","):
+        if operation == APPEND and part not in parts:
+            parts.append(part)
+        elif operation == SUBTRACT and part in parts:
+            parts.remove(part)
+    return ",".join(parts)
+
+
+def incremental_change(context: Context, resource: Resource, configs: Sequence[AlterableConfig]) -> list[Record]:
+    """Records of one resource of IncrementalAlterConfigs."""
+    _check_names(config.name for config in configs)
+    changes = {config.name: new_value(context, resource, config) for config in configs}
+    proposed = dict(context.image.config(resource))
+    for name, value in changes.items():
+        if value is None:
+            proposed.pop(name, None)
+        else:
+            proposed[name] = value
+    return changed(context, resource, proposed, changes)
+
+
+def legacy_change(context: Context, resource: Resource, configs: Sequence[tuple[str, str | None]]) -> list[Record]:
+    """Records of one resource of AlterConfigs: what is not named is deleted."""
+    _check_names(name for name, _ in configs)
+    proposed: dict[str, str] = {}
+    for name, value in configs:
+        if value is None:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name}: a value is needed")
+        proposed[name] = value
+    existing = context.image.config(resource)
+    changes: dict[str, str | None] = {**proposed, **dict.fromkeys(name for name in existing if name not in proposed)}
+    return changed(context, resource, proposed, changes)
+
+
+def _check_names(names: Iterable[str]) -> None:
+    seen: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name} is named more than once")
+        seen[name] = None
+
+
+# --- requests -------------------------------------------------------------------------------------------------------
+
+
+def _check_resource(resource: Resource, count: int) -> None:
+    if count > 1:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
+    if resource.type not in ALTERABLE:
+        raise RefusedError(ErrorCode.INVALID_REQUEST,
+                           f"resource type {resource.type} has no settings in the metadata log")
+
+
+def alter_configs(context: Context, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
+    """Settings of whole resources: what the request does not name is deleted."""
+    records: list[Record] = []
+    results: list[LegacyResult] = []
+    counts = _counted([Resource(each.resource_type, each.resource_name) for each in request.resources])
+    for each in request.resources:
+        resource = Resource(each.resource_type, each.resource_name)
+        count = counts.pop(resource, 0)
+        if count == 0:
+            continue
+        code, message = ErrorCode.NONE, None
+        try:
+            _check_resource(resource, count)
+            records += legacy_change(context, resource, [(config.name, config.value) for config in each.configs])
+        except RefusedError as refusal:
+            code, message = refusal.error, refusal.message
+        results.append(LegacyResult(resource_type=resource.type, resource_name=resource.name, error_code=code,
+                                    error_message=text_of(code, message)))
+    return Decision(AlterConfigsResponse(responses=results), () if request.validate_only else records)
+
+
+def incremental_alter_configs(
+    context: Context, request: IncrementalAlterConfigsRequest
+) -> Decision[IncrementalAlterConfigsResponse]:
+    """Changes to single settings: set, delete, append, subtract (KIP-339)."""
+    records: list[Record] = []
+    results: list[AlterConfigsResourceResponse] = []
+    counts = _counted([Resource(each.resource_type, each.resource_name) for each in request.resources])
+    for each in request.resources:
+        resource = Resource(each.resource_type, each.resource_name)
+        count = counts.pop(resource, 0)
+        if count == 0:
+            continue
+        code, message = ErrorCode.NONE, None
+        try:
+            _check_resource(resource, count)
+            records += incremental_change(context, resource, each.configs)
+        except RefusedError as refusal:
+            code, message = refusal.error, refusal.message
+        results.append(AlterConfigsResourceResponse(
+            resource_type=resource.type, resource_name=resource.name, error_code=code,
+            error_message=text_of(code, message)))
+    return Decision(IncrementalAlterConfigsResponse(responses=results), () if request.validate_only else records)
+
+
+def _counted(resources: list[Resource]) -> dict[Resource, int]:
+    counts: dict[Resource, int] = {}
+    for resource in resources:
+        counts[resource] = counts.get(resource, 0) + 1
+    return counts
+
+
+def alter_configs_refused(request: AlterConfigsRequest, code: ErrorCode, message: str | None) -> AlterConfigsResponse:
+    """The same error for every resource."""
+    return AlterConfigsResponse(responses=[
+        LegacyResult(resource_type=each.resource_type, resource_name=each.resource_name, error_code=code,
+                     error_message=text_of(code, message)) for each in request.resources])
+
+
+def incremental_alter_configs_refused(
+    request: IncrementalAlterConfigsRequest, code: ErrorCode, message: str | None
+) -> IncrementalAlterConfigsResponse:
+    """The same error for every resource."""
+    return IncrementalAlterConfigsResponse(responses=[
+        AlterConfigsResourceResponse(
+            resource_type=each.resource_type, resource_name=each.resource_name, error_code=code,
+            error_message=text_of(code, message)) for each in request.resources])

@@ -1,0 +1,284 @@
+"""The active controller as a machine without input and output: requests and commits in, records and answers out.
+
+    controller = Controller(settings, rules, port, replayer, new_id)
+    controller.submit(request, version, now_ms, answer)   # answer(response) is called, now or when committed
+    controller.committed(end_offset, now_ms)              # from the log
+    controller.tick(now_ms)                               # no later than controller.deadline_ms
+
+Decisions are made against everything decided so far, committed or not, so that they need not wait for each other; the
+outside sees a decision, as answer and as image, only once it is committed, in order. Deterministic: time, ids and
+commits come from outside. Single-threaded. What a call raises, besides bad arguments, is fatal: the node must stop.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from kraft.controller import (
+    brokers,
+    configs,
+    elections,
+    features,
+    partitions,
+    producer_ids,
+    quorum,
+    reassignments,
+    topics,
+)
+from kraft.controller.activation import activation_records
+from kraft.controller.commit import CommitPort
+from kraft.controller.decision import (
+    RECORDS_PER_DECISION_MAX,
+    ConfigRules,
+    Context,
+    ControllerSettings,
+    Decision,
+    RefusedError,
+)
+from kraft.controller.sessions import BrokerSessions
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import MetadataImage
+from kraft.metadata.replay import Replayer
+from kraft.metadata.snapshot import Record
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
+from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
+from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.protocol.messages.no_op_record import NoOpRecord
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
+from kraft.protocol.record_frames import encode_record
+from kraft_native.errors import InvalidArgumentError
+
+Answer = Callable[[Message], None]
+ImageListener = Callable[[MetadataDelta, MetadataImage], None]
+
+NEVER_MS: Final = (1 << 63) - 1
+
+
+class Handler(NamedTuple):
+    """How one kind of request is decided, and what its answer looks like when the whole request is refused."""
+
+    decide: Callable[[Context, Any], Decision[Message]]
+    refuse: Callable[[Any, ErrorCode, str | None], Message]
+
+
+HANDLERS: Final[dict[type[Message], Handler]] = {
+    AllocateProducerIdsRequest: Handler(
+        producer_ids.allocate_producer_ids, producer_ids.allocate_producer_ids_refused),
+    AlterConfigsRequest: Handler(configs.alter_configs, configs.alter_configs_refused),
+    BrokerHeartbeatRequest: Handler(brokers.broker_heartbeat, brokers.broker_heartbeat_refused),
+    BrokerRegistrationRequest: Handler(brokers.register_broker, brokers.broker_registration_refused),
+    ControllerRegistrationRequest: Handler(brokers.register_controller, brokers.controller_registration_refused),
+    CreatePartitionsRequest: Handler(partitions.create_partitions, partitions.create_partitions_refused),
+    CreateTopicsRequest: Handler(topics.create_topics, topics.create_topics_refused),
+    DeleteTopicsRequest: Handler(topics.delete_topics, topics.delete_topics_refused),
+    ElectLeadersRequest: Handler(elections.elect_leaders, elections.elect_leaders_refused),
+    IncrementalAlterConfigsRequest: Handler(
+        configs.incremental_alter_configs, configs.incremental_alter_configs_refused),
+    ListPartitionReassignmentsRequest: Handler(
+        reassignments.list_partition_reassignments, reassignments.list_partition_reassignments_refused),
+    UnregisterBrokerRequest: Handler(brokers.unregister_broker, brokers.unregister_broker_refused),
+    UpdateFeaturesRequest: Handler(features.update_features, features.update_features_refused),
+}
+
+
+class _Waiting(NamedTuple):
+    """Somebody to answer when a commit comes."""
+
+    handler: Handler
+    request: Message
+    response: Message
+    answer: Answer
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Something appended that is not committed yet: what becomes visible then, and who is answered."""
+
+    end_offset: int
+    visible: list[tuple[MetadataDelta, MetadataImage]]
+    waiting: list[_Waiting]
+
+
+def check_size(decision: Decision[Message]) -> None:
+    """POLICY_VIOLATION for a request that makes more records at once than one batch should have."""
+    count = len(decision.records)
+    if decision.atomic and count > RECORDS_PER_DECISION_MAX:
+        raise RefusedError(ErrorCode.POLICY_VIOLATION,
+                           f"the request makes {count} records, {RECORDS_PER_DECISION_MAX} are allowed")
+
+
+class Controller:
+    """`replayer` has replayed the whole log; the controller goes on with it. `new_id` draws random ids.
+
+    `image` is what is committed, `decided` also what is not yet. `active` is False until the log says that this node
+    leads; until then, and after it resigned, requests are answered with NOT_CONTROLLER.
+    """
+
+    def __init__(
+        self, settings: ControllerSettings, rules: ConfigRules, port: CommitPort, replayer: Replayer,
+        new_id: Callable[[], UUID],
+    ):
+        self.settings = settings
+        self.rules = rules
+        self.port = port
+        self.sessions = BrokerSessions(settings.broker_session_timeout_ms)
+        self.active = False
+        self.deadline_ms = NEVER_MS
+        self._new_id = new_id
+        self._replayer = replayer
+        self._replayer.take()
+        self.image = replayer.image
+        self._pending: deque[_Pending] = deque()
+        self._listeners: list[ImageListener] = []
+        self._append_ms = 0
+
+    @property
+    def decided(self) -> MetadataImage:
+        """Everything decided so far. Not yet committed, so nothing to tell anybody."""
+        return self._replayer.image
+
+    def subscribe(self, listener: ImageListener) -> None:
+        """`listener(delta, image)` is called for every committed change, in order; `delta.image` is the image before.
+        The state at the time of the call is `image`: it is not told."""
+        self._listeners.append(listener)
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:
+        """Decides a request of that API version; `answer` gets the response once what it tells is committed.
+
+        `InvalidArgumentError` for a request that is none of the controller's (see `HANDLERS`).
+        """
+        if isinstance(request, DescribeQuorumRequest):
+            self._describe_quorum(request, now_ms, answer)
+            return
+        handler = HANDLERS.get(type(request))
+        if handler is None:
+            raise InvalidArgumentError(f"request: the controller does not decide a {type(request).__name__}")
+        if not self.active:
+            answer(handler.refuse(request, ErrorCode.NOT_CONTROLLER, "this node is not the active controller"))
+            return
+        try:
+            decision = handler.decide(self._context(version, now_ms), request)
+            check_size(decision)
+        except RefusedError as refusal:
+            answer(handler.refuse(request, refusal.error, refusal.message))
+            return
+        self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
+
+    def _describe_quorum(self, request: DescribeQuorumRequest, now_ms: int, answer: Answer) -> None:
+        if self.active:
+            answer(quorum.describe_quorum(self.port.describe_quorum(now_ms), request))
+        else:
+            answer(quorum.describe_quorum_refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None))
+
+    def _context(self, version: int, now_ms: int) -> Context:
+        return Context(
+            image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
+            now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id)
+
+    def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> None:
+        """Appends and replays the records. Without records there still may be something to wait for: the answer tells
+        what earlier, uncommitted decisions made true."""
+        if decision.records:
+            self._append(decision.records, now_ms, atomic=decision.atomic)
+        if self._pending:
+            self._pending[-1].waiting.append(waiting)
+        else:
+            waiting.answer(decision.response)
+
+    def _append(self, records: Sequence[Record], now_ms: int, *, atomic: bool) -> None:
+        """Appends the records and replays them, so that the next decision sees them."""
+        size = len(records) if atomic else RECORDS_PER_DECISION_MAX
+        for start in range(0, len(records), size):
+            part = records[start:start + size]
+            last = self.port.append([encode_record(record.message, record.version) for record in part], now_ms)
+            first = last + 1 - len(part)
+            for number, record in enumerate(part):
+                self._replayer.replay(record.message, first + number, self.port.leader_epoch, now_ms)
+            self._pending.append(_Pending(last + 1, self._replayer.take(), []))
+        self._append_ms = now_ms
+        self._schedule()
+
+    # --- the log ----------------------------------------------------------------------------------------------------
+
+    def became_leader(self, leader_epoch: int, now_ms: int) -> None:
+        """This node is the active controller from now on: all that came before its epoch is committed and replayed."""
+        assert leader_epoch == self.port.leader_epoch
+        self.active = True
+        self._append_ms = now_ms
+        self._replayer.take()
+        self.image = self._replayer.image
+        for broker in self.image.brokers.values():
+            # A broker of this very node went with its process: it has no session left that could be in the way.
+            if not broker.fenced and broker.broker_id != self.settings.node_id:
+                self.sessions.contact(broker.broker_id, now_ms)
+        records = activation_records(
+            self.settings.bootstrap, self.settings.min_insync_replicas,
+            empty=not self.image.features, in_transaction=self._replayer.in_transaction)
+        if records:
+            self._append(records, now_ms, atomic=True)
+        self._schedule()
+
+    def committed(self, end_offset: int, _now_ms: int) -> None:
+        """Everything below `end_offset` is committed: tells it, and answers who waited for it."""
+        while self._pending and self._pending[0].end_offset <= end_offset:
+            pending = self._pending.popleft()
+            for delta, image in pending.visible:
+                self.image = image
+                for listener in self._listeners:
+                    listener(delta, image)
+            for waiting in pending.waiting:
+                waiting.answer(waiting.response)
+
+    def resigned(self, _now_ms: int) -> None:
+        """This node leads no more. Whoever waits hears NOT_CONTROLLER: what was decided may yet be committed, or lost.
+
+        The controller cannot go on from here: the next one is made with a replayer of the committed log.
+        """
+        self.active = False
+        self.deadline_ms = NEVER_MS
+        lost, self._pending = self._pending, deque()
+        for pending in lost:
+            for waiting in pending.waiting:
+                waiting.answer(waiting.handler.refuse(
+                    waiting.request, ErrorCode.NOT_CONTROLLER, "the leader of the metadata log changed"))
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        """Does what is due: fences a broker that was silent for too long, shows that an idle leader commits."""
+        if not self.active:
+            return
+        if now_ms - self.deadline_ms > self.settings.broker_session_timeout_ms // 2:
+            # This process was the silent one. The heartbeats of that time may lie unread in its sockets.
+            self.sessions.renew_all(now_ms)
+        stale = brokers.fence_stale(self._context(0, now_ms))
+        if stale.records:
+            self._append(stale.records, now_ms, atomic=stale.atomic)
+        idle = self.settings.idle_interval_ms
+        if idle and now_ms - self._append_ms >= idle:
+            self._append([Record(NoOpRecord())], now_ms, atomic=True)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Sets when `tick` is due next."""
+        due = [self.sessions.expires_at_ms(broker_id) for broker_id in self.sessions.by_id
+               if broker_id in self.decided.brokers and not self.decided.brokers[broker_id].fenced]
+        if self.settings.idle_interval_ms:
+            due.append(self._append_ms + self.settings.idle_interval_ms)
+        self.deadline_ms = min(due, default=NEVER_MS) if self.active else NEVER_MS

@@ -1,0 +1,140 @@
+"""What decisions are made of: what they may look at, what they give, how they refuse."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from kraft.controller.sessions import BrokerSessions
+from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
+from kraft.metadata.snapshot import Record
+from kraft.protocol.error_codes import ErrorCode
+from kraft_native.errors import OperationError
+
+# One request may not make more records than this, and no more partitions (Kafka has the same two limits).
+RECORDS_PER_DECISION_MAX: Final = 10_000
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
+
+Response_co = TypeVar("Response_co", covariant=True)
+
+
+class RefusedError(OperationError):
+    """An answer that is an error: Kafka's code, and a sentence for whoever asked (None: the code says it all)."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None):
+        super().__init__(message)
+        self.code = int(code)
+        self.error = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[Response_co]):
+    """Records to append, and what to answer once they are committed.
+
+    `atomic`: the records count together or not at all, so they go into one batch.
+    """
+
+    response: Response_co
+    records: Sequence[Record] = ()
+    atomic: bool = True
+
+
+class EffectiveConfig(NamedTuple):
+    """A setting as CreateTopics and DescribeConfigs tell it. `source` is Kafka's ConfigSource id."""
+
+    name: str
+    value: str | None
+    source: int
+    read_only: bool = False
+    sensitive: bool = False
+
+
+class ConfigRules(Protocol):
+    """What is known about settings: names, types, defaults. Pure: the answers depend on the arguments alone."""
+
+    def check(self, resource: Resource, proposed: Mapping[str, str], existing: Mapping[str, str]) -> None:
+        """Raises `RefusedError` when `proposed`, everything that would then be set for the resource, is not allowed
+        (INVALID_CONFIG), or the resource's type or name is not (INVALID_REQUEST)."""
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        """Whether values can be appended and subtracted."""
+
+    def default(self, resource_type: int, name: str) -> str | None:
+        """The value where none is set; None when there is none or the name is not known."""
+
+    def topic_value(
+        self, name: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> str:
+        """What is in force for a topic setting, given what is set for the topic, for this node and for all nodes."""
+
+    def topic_values(
+        self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Sequence[EffectiveConfig]:
+        """The same for every topic setting, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What the node's configuration says. Kafka's names: `num.partitions`, `default.replication.factor`,
+    `delete.topic.enable`, `broker.session.timeout.ms`, `metadata.max.idle.interval.ms` (0: an idle leader writes
+    nothing), `min.insync.replicas`.
+
+    `bootstrap`: the records that an empty log begins with. `features`: lowest and highest level of each feature that
+    this node supports.
+    """
+
+    node_id: int
+    cluster_id: str
+    bootstrap: tuple[Record, ...] = ()
+    default_partitions: int = 1
+    default_replication_factor: int = 1
+    delete_topics: bool = True
+    broker_session_timeout_ms: int = 9_000
+    idle_interval_ms: int = 500
+    min_insync_replicas: str = "1"
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything that a decision may look at besides the request.
+
+    `image` holds all that was decided, committed or not. `next_offset` is where the first record of the decision will
+    stand. `sessions` is soft state; only heartbeats write to it. `new_id` draws a random id.
+    """
+
+    image: MetadataImage
+    settings: ControllerSettings
+    rules: ConfigRules
+    sessions: BrokerSessions
+    now_ms: int
+    next_offset: int
+    api_version: int
+    new_id: Callable[[], UUID]
+
+    def node_config(self) -> Mapping[str, str]:
+        """What is set at run time for this node."""
+        return self.image.config(Resource(BROKER_RESOURCE, str(self.settings.node_id)))
+
+    def topic_value(self, topic: str, name: str) -> str:
+        """The setting in force for a topic."""
+        return self.rules.topic_value(
+            name, self.image.topic_config(topic), self.node_config(), self.image.config(CLUSTER_DEFAULT))
+
+    def min_isr(self, topic: str, replicas: int) -> int:
+        """min.insync.replicas in force, at most the count of replicas."""
+        return min(int(self.topic_value(topic, MIN_INSYNC_REPLICAS)), replicas)
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether the broker is registered, not fenced and not on its way out."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.active
+
+
+def text_of(code: ErrorCode, message: str | None) -> str | None:
+    """The message that goes with a code in an answer: none with success."""
+    return None if code == ErrorCode.NONE else message or code.message

@@ -1,0 +1,79 @@
+"""ElectLeaders (KIP-460): an election that an operator asks for, preferred or unclean."""
+
+from typing import Final
+
+from kraft.controller.decision import Context, Decision, RefusedError, text_of
+from kraft.controller.leaderships import can_lead
+from kraft.controller.partition_change import Election, change
+from kraft.metadata.image import NO_LEADER, PartitionRegistration, TopicImage
+from kraft.metadata.snapshot import Record
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+
+
+def elect_leaders(context: Context, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
+    """An election in the partitions that are named or, with null, in all, where only those that needed one are told."""
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not 0 or 1")
+    image = context.image
+    everything = request.topic_partitions is None
+    if request.topic_partitions is None:
+        wanted = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
+    else:
+        wanted = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+    records: list[Record] = []
+    results: list[ReplicaElectionResult] = []
+    for name, indexes in wanted:
+        told = []
+        for index in indexes:
+            code, message = _elect(context, name, index, request.election_type, records)
+            if not (everything and code == ErrorCode.ELECTION_NOT_NEEDED):
+                told.append(PartitionResult(
+                    partition_id=index, error_code=code, error_message=text_of(code, message)))
+        results.append(ReplicaElectionResult(topic=name, partition_result=told))
+    return Decision(ElectLeadersResponse(replica_election_results=results), records, atomic=False)
+
+
+def _elect(
+    context: Context, name: str, index: int, election_type: int, records: list[Record]
+) -> tuple[ErrorCode, str | None]:
+    """Adds the record of one election, and says how it went."""
+    topic = context.image.topic(name)
+    partition = None if topic is None else topic.partitions.get(index)
+    if topic is None or partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {name!r}"
+    has = partition.replicas[0] if election_type == PREFERRED else partition.leader
+    if partition.leader == has != NO_LEADER:
+        return ErrorCode.ELECTION_NOT_NEEDED, None
+    record = _record(context, topic, index, partition, election_type)
+    if record is None:
+        return (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if election_type == PREFERRED
+                else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE), None
+    records.append(record)
+    return ErrorCode.NONE, None
+
+
+def _record(
+    context: Context, topic: TopicImage, index: int, partition: PartitionRegistration, election_type: int
+) -> Record | None:
+    return change(
+        topic.topic_id, index, partition, context.image.metadata_version,
+        acceptable=lambda replica: can_lead(context, partition, replica),
+        min_isr=context.min_isr(topic.name, len(topic.partitions[0].replicas)),
+        elr_enabled=context.image.elr_enabled,
+        election=Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN,
+    )
+
+
+def elect_leaders_refused(
+    _request: ElectLeadersRequest, code: ErrorCode, _message: str | None
+) -> ElectLeadersResponse:
+    return ElectLeadersResponse(error_code=code)

@@ -1,0 +1,123 @@
+"""UpdateFeatures (KIP-584, KIP-778): levels of features go up when every node supports them, down when nothing is
+lost."""
+
+from typing import Final
+
+from kraft.controller.configs import elr_safety_records
+from kraft.controller.decision import Context, Decision, RefusedError, text_of
+from kraft.metadata.image import Levels
+from kraft.metadata.snapshot import Record
+from kraft.metadata.versions import BY_LEVEL, ELR_VERSION, FEATURES, KRAFT_VERSION, METADATA_VERSION
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.clear_elr_record import ClearElrRecord
+from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
+
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
+
+_UPGRADE_TYPE_SINCE: Final = 1
+_RESULTS_UNTIL: Final = 1
+
+
+def update_features(context: Context, request: UpdateFeaturesRequest) -> Decision[UpdateFeaturesResponse]:
+    """All updates of the request, or none: the first that is refused refuses them all."""
+    wanted = {METADATA_VERSION: context.image.metadata_version.level, **context.image.features}
+    wanted |= {update.feature: update.max_version_level for update in request.feature_updates}
+    records: list[Record] = []
+    for update in request.feature_updates:
+        try:
+            records += _update(context, update, wanted)
+        except RefusedError as refusal:
+            message = (f"nothing was updated, because {update.feature} cannot be brought to level "
+                       f"{update.max_version_level}: {refusal.message}")
+            return Decision(_answer(context, request, refusal.error, message))
+    return Decision(_answer(context, request, ErrorCode.NONE, None), () if request.validate_only else records)
+
+
+def _answer(
+    context: Context, request: UpdateFeaturesRequest, code: ErrorCode, message: str | None
+) -> UpdateFeaturesResponse:
+    results = [] if context.api_version > _RESULTS_UNTIL else [
+        UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=text_of(code, message))
+        for update in request.feature_updates]
+    return UpdateFeaturesResponse(error_code=code, error_message=text_of(code, message), results=results)
+
+
+def update_features_refused(
+    _request: UpdateFeaturesRequest, code: ErrorCode, message: str | None
+) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(error_code=code, error_message=text_of(code, message))
+
+
+def _invalid(message: str) -> RefusedError:
+    return RefusedError(ErrorCode.INVALID_UPDATE_VERSION, message)
+
+
+def _kind(context: Context, update: FeatureUpdateKey) -> int:
+    if context.api_version >= _UPGRADE_TYPE_SINCE:
+        return update.upgrade_type
+    return SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+
+
+def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) -> list[Record]:
+    name, level, kind = update.feature, update.max_version_level, _kind(context, update)
+    image = context.image
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        raise _invalid(f"upgrade type {kind} is not 1, 2 or 3")
+    if level < 0:
+        raise _invalid("a level is 0 or more")
+    current = image.metadata_version.level if name == METADATA_VERSION else image.features.get(name, 0)
+    check_supported(context, name, level)
+    if level < current and kind == UPGRADE:
+        raise _invalid(f"it is at {current}; a downgrade must be asked for as one")
+    if level > current and kind != UPGRADE:
+        raise _invalid(f"it is at {current}; going up is no downgrade")
+    if name == METADATA_VERSION:
+        _check_metadata_version(current, level, unsafe=kind == UNSAFE_DOWNGRADE)
+        for other, at in wanted.items():
+            if other in FEATURES:
+                _check_requirements(other, at, level)
+    elif name == KRAFT_VERSION:
+        raise _invalid("the level of kraft.version stands in the quorum's own records")
+    else:
+        _check_requirements(name, level, wanted[METADATA_VERSION])
+    records = [Record(FeatureLevelRecord(name=name, feature_level=level))]
+    if name == ELR_VERSION and level != current:
+        records += (elr_safety_records(image, context.settings.min_insync_replicas) if level
+                    else [Record(ClearElrRecord(topic_name=""))])
+    return records
+
+
+def check_supported(context: Context, name: str, level: int) -> None:
+    """INVALID_UPDATE_VERSION unless this controller, every broker and every other controller support the level."""
+    nodes: list[tuple[str, Levels]] = [
+        (f"controller {context.settings.node_id}", Levels(*context.settings.features.get(name, (0, 0))))]
+    nodes += ((f"broker {broker.broker_id}", broker.features.get(name, Levels(0, 0)))
+              for broker in context.image.brokers.values())
+    nodes += ((f"controller {controller.controller_id}", controller.features.get(name, Levels(0, 0)))
+              for controller in context.image.controllers.values()
+              if controller.controller_id != context.settings.node_id)
+    for node, levels in nodes:
+        if levels == (0, 0) and level != 0:
+            raise _invalid(f"{node} does not support this feature")
+        if not levels.minimum <= level <= levels.maximum:
+            raise _invalid(f"{node} supports levels {levels.minimum} to {levels.maximum}")
+
+
+def _check_metadata_version(current: int, level: int, *, unsafe: bool) -> None:
+    """A downgrade may only pass levels that changed nothing in the records."""
+    if level not in BY_LEVEL:
+        raise _invalid("there is no such level")
+    lost = [version.name for at, version in BY_LEVEL.items() if level < at <= current and version.changes_metadata]
+    if lost:
+        raise _invalid(f"it would lose what came with {', '.join(lost)}" + (
+            ", and downgrades that lose records are not supported" if unsafe else ""))
+
+
+def _check_requirements(name: str, level: int, metadata_level: int) -> None:
+    for at, needed in FEATURES[name].requires if name in FEATURES else ():
+        if level >= at and metadata_level < needed:
+            raise _invalid(f"{name} {level} needs metadata.version {needed} or more, it is {metadata_level}")

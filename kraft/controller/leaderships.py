@@ -1,0 +1,75 @@
+"""Which partitions change when a broker, or one of its directories, goes or comes back."""
+
+from collections.abc import Callable, Collection, Sequence
+from uuid import UUID
+
+from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context
+from kraft.controller.partition_change import Election, change
+from kraft.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
+from kraft.metadata.snapshot import Record
+
+
+def leads(image: MetadataImage, broker_id: int) -> bool:
+    """Whether the broker leads any partition."""
+    return any(partition.leader == broker_id for _, _, partition in image.partitions())
+
+
+def can_lead(context: Context, partition: PartitionRegistration, broker_id: int, *, counts: bool = False) -> bool:
+    """Whether the broker takes part, and the directory of its replica is not known to have failed. `counts`: it will
+    take part once this decision is carried out."""
+    broker = context.image.brokers.get(broker_id)
+    if broker is None or broker_id not in partition.replicas or not (counts or broker.active):
+        return False
+    return broker.has_online_dir(partition.directory_of(broker_id))
+
+
+def changes(
+    context: Context, affected: Callable[[PartitionRegistration], bool], *, without: int = NO_LEADER,
+    counting: int = NO_LEADER, lost_by: Sequence[int] = (),
+) -> list[Record]:
+    """Change records for the affected partitions: replica `without` leaves the ISR and cannot lead, `counting` counts
+    as active, replicas `lost_by` may have lost records."""
+    image = context.image
+    records = []
+    for topic, index, partition in image.partitions():
+        if affected(partition):
+            record = _changed(context, topic, index, partition, without, counting, lost_by)
+            if record is not None:
+                records.append(record)
+    return records
+
+
+def _changed(
+    context: Context, topic: TopicImage, index: int, partition: PartitionRegistration, without: int, counting: int,
+    lost_by: Sequence[int],
+) -> Record | None:
+    unclean = context.topic_value(topic.name, UNCLEAN_LEADER_ELECTION).lower() == "true"
+    return change(
+        topic.topic_id, index, partition, context.image.metadata_version,
+        acceptable=lambda replica: replica != without and can_lead(
+            context, partition, replica, counts=replica == counting),
+        min_isr=context.min_isr(topic.name, len(topic.partitions[0].replicas)),
+        elr_enabled=context.image.elr_enabled,
+        isr=[replica for replica in partition.isr if replica != without and replica not in lost_by],
+        election=Election.UNCLEAN if unclean else Election.ONLINE,
+        lost=lost_by,
+    )
+
+
+def leaves(context: Context, broker_id: int, directories: Collection[UUID] | None = None) -> list[Record]:
+    """The broker stops taking part, properly: where it was in the ISR it leaves it and keeps what it has. With
+    `directories` only its replicas in those."""
+    return changes(context, lambda partition: broker_id in partition.isr and (
+        directories is None or partition.directory_of(broker_id) in directories), without=broker_id)
+
+
+def lost(context: Context, broker_id: int) -> list[Record]:
+    """The broker may have lost records: it leaves ISR and ELR, and leads nothing."""
+    return changes(context, lambda partition: broker_id in partition.isr or broker_id in partition.elr,
+                   without=broker_id, lost_by=(broker_id,))
+
+
+def returns(context: Context, broker_id: int) -> list[Record]:
+    """The broker takes part again: partitions without a leader may get one."""
+    return changes(context, lambda partition: partition.leader == NO_LEADER and broker_id in partition.replicas,
+                   counting=broker_id)

@@ -1,0 +1,145 @@
+"""What becomes of one partition when replicas come and go: leader, ISR and eligible leader replicas (KIP-966).
+
+`change` gives the record that takes the partition from what it is to what it should be, or None. The rules, in order:
+
+1. A replica that leaves an ISR which then is smaller than min.insync.replicas stays eligible (ELR), because it has
+   every committed record; unless it stopped uncleanly and may have lost some.
+2. A leader must be in the ISR or, when the ISR is empty, in the ELR, and must be acceptable (alive, its directory too).
+3. When nobody is in either, the replica that led last may lead again if it is the only one known: an unclean election,
+   safe for as long as its disk kept what it had. `unclean` allows any acceptable replica.
+4. An unclean leader is alone in the ISR, and the partition is recovering until its leader says otherwise.
+5. Each named leader raises the leader epoch at replay, even if it is the same one.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from uuid import UUID
+
+from kraft.metadata.delta import LEADER_UNCHANGED
+from kraft.metadata.image import NO_LEADER, RECOVERING, PartitionRegistration
+from kraft.metadata.snapshot import Record
+from kraft.metadata.versions import MetadataVersion
+from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+
+
+class Election(Enum):
+    """PREFERRED moves leadership to the first replica, ONLINE keeps a leader that can stay, UNCLEAN also takes replicas
+    that may have lost records."""
+
+    PREFERRED = "preferred"
+    ONLINE = "online"
+    UNCLEAN = "unclean"
+
+
+class Change:
+    """One partition on its way to a new state. Used once, by `change`."""
+
+    def __init__(
+        self, partition: PartitionRegistration, isr: Sequence[int], election: Election,
+        acceptable: Callable[[int], bool], version: MetadataVersion, *, elr_enabled: bool,
+    ):
+        self.partition = partition
+        self.isr = tuple(isr)
+        self.elr = partition.elr
+        self.election = election
+        self.acceptable = acceptable
+        self.version = version
+        self.elr_enabled = elr_enabled
+
+    def record(
+        self, topic_id: UUID, index: int, min_isr: int, lost: Sequence[int]
+    ) -> PartitionChangeRecord | None:
+        partition = self.partition
+        record = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
+        if self.elr_enabled:
+            self.fill_elr(min_isr, lost)
+        self.elect(record)
+        if record.isr is not None or not self.elr_enabled:
+            self.elr = ()
+        if self.elr != partition.elr:
+            record.eligible_leader_replicas = list(self.elr)
+        # Without ELR an ISR is never empty: the last in sync stays in it, alive or not.
+        if record.isr is None and self.isr != partition.isr and (self.isr or self.elr_enabled):
+            record.isr = list(self.isr)
+        shrunk = record.isr is not None and any(replica not in record.isr for replica in partition.isr)
+        if shrunk and record.leader == LEADER_UNCHANGED and self.version.epoch_bump_on_isr_shrink:
+            record.leader = partition.leader
+        if self.elr_enabled:
+            self.note_last_leader(record)
+        return None if record == PartitionChangeRecord(topic_id=topic_id, partition_id=index) else record
+
+    def fill_elr(self, min_isr: int, lost: Sequence[int]) -> None:
+        """Rule 1."""
+        if len(self.isr) >= min_isr:
+            self.elr = ()
+            return
+        candidates = sorted(dict.fromkeys((*self.elr, *self.partition.isr)))
+        self.elr = tuple(replica for replica in candidates if replica not in self.isr and replica not in lost)
+
+    def can_lead(self, replica: int) -> bool:
+        """Rule 2."""
+        return replica in (self.isr or self.elr) and self.acceptable(replica)
+
+    def last_known_leader(self) -> int:
+        """Rule 3: who may lead because nobody else is known; NO_LEADER when that is not so."""
+        known = self.partition.last_known_elr
+        if self.elr_enabled and not self.isr and not self.elr and len(known) == 1 and self.acceptable(known[0]):
+            return known[0]
+        return NO_LEADER
+
+    def best(self) -> tuple[int, bool]:
+        """The leader to have, and whether its election is unclean."""
+        replicas = self.partition.replicas
+        wishes = [self.partition.leader, *replicas]
+        if self.election is Election.PREFERRED:
+            wishes.insert(0, replicas[0])
+        for replica in wishes:
+            if self.can_lead(replica):
+                return replica, False
+        last = self.last_known_leader()
+        if last != NO_LEADER:
+            return last, True
+        if self.election is Election.UNCLEAN:
+            for replica in replicas:
+                if self.acceptable(replica):
+                    return replica, True
+        return NO_LEADER, False
+
+    def elect(self, record: PartitionChangeRecord) -> None:
+        """Rules 2 to 5."""
+        leader, unclean = self.best()
+        if leader == self.partition.leader:
+            return
+        record.leader = leader
+        if leader in self.elr:
+            self.isr = (leader,)
+            self.elr = tuple(replica for replica in self.elr if replica != leader)
+        elif unclean:
+            record.isr = [leader]
+            if self.partition.leader_recovery_state != RECOVERING:
+                record.leader_recovery_state = RECOVERING
+
+    def note_last_leader(self, record: PartitionChangeRecord) -> None:
+        """Keeps who led when the ISR became empty, and forgets it when somebody leads again."""
+        partition = self.partition
+        leader = partition.leader if record.leader == LEADER_UNCHANGED else record.leader
+        if record.isr == [] and partition.last_known_elr != (partition.leader,):
+            record.last_known_elr = [partition.leader]
+        elif leader != NO_LEADER and partition.last_known_elr:
+            record.last_known_elr = []
+
+
+def change(
+    topic_id: UUID, index: int, partition: PartitionRegistration, version: MetadataVersion, *,
+    acceptable: Callable[[int], bool], min_isr: int, elr_enabled: bool,
+    isr: Sequence[int] | None = None, election: Election = Election.ONLINE, lost: Sequence[int] = (),
+) -> Record | None:
+    """The record that brings the partition up to date, None when nothing changes.
+
+    `isr`: the in-sync replicas as they should be (None: as they are). `lost`: replicas that stopped uncleanly.
+    `min_isr`: min.insync.replicas in force, at most the count of replicas.
+    """
+    wanted = Change(partition, partition.isr if isr is None else isr, election, acceptable, version,
+                    elr_enabled=elr_enabled)
+    record = wanted.record(topic_id, index, min_isr, lost)
+    return None if record is None else Record(record, version.partition_change_record)

@@ -1,0 +1,121 @@
+"""CreatePartitions, and what new partitions are made of."""
+
+from collections.abc import Mapping, Sequence
+
+from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError
+from kraft.controller.placement import place
+from kraft.metadata.image import PartitionRegistration, TopicImage
+from kraft.metadata.snapshot import Record, partition_record
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+
+
+def placed_partitions(
+    context: Context, first: int, count: int, replicas: int, rotation: int
+) -> dict[int, PartitionRegistration]:
+    """New partitions, from index `first` on, on brokers of the controller's choice."""
+    places = place(context.image.brokers, count, replicas, rotation)
+    return {first + number: _registration(context, chosen) for number, chosen in enumerate(places)}
+
+
+def assigned_partitions(
+    context: Context, assignments: Mapping[int, Sequence[int]], replicas: int | None
+) -> dict[int, PartitionRegistration]:
+    """New partitions on the brokers that the caller named. `replicas`: how many each must have (None: as many as the
+    first). INVALID_REPLICA_ASSIGNMENT says what is wrong with an assignment."""
+    made: dict[int, PartitionRegistration] = {}
+    for index, broker_ids in assignments.items():
+        check_assignment(context, index, broker_ids, replicas)
+        replicas = len(broker_ids)
+        if not any(context.is_active(broker_id) for broker_id in broker_ids):
+            raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                               f"partition {index}: all its brokers are fenced or shutting down")
+        made[index] = _registration(context, tuple(broker_ids))
+    return dict(sorted(made.items()))
+
+
+def check_assignment(context: Context, index: int, broker_ids: Sequence[int], replicas: int | None) -> None:
+    """INVALID_REPLICA_ASSIGNMENT unless these are registered brokers, each once, and as many as wanted."""
+    wrong = None
+    unknown = [broker_id for broker_id in broker_ids if broker_id not in context.image.brokers]
+    if not broker_ids:
+        wrong = "no brokers"
+    elif unknown:
+        wrong = f"broker {unknown[0]} is not registered"
+    elif len(dict.fromkeys(broker_ids)) != len(broker_ids):
+        wrong = f"a broker is named twice in {list(broker_ids)}"
+    elif replicas is not None and len(broker_ids) != replicas:
+        wrong = f"{len(broker_ids)} replica(s), the other partitions have {replicas}"
+    if wrong:
+        raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {index}: {wrong}")
+
+
+def _registration(context: Context, replicas: tuple[int, ...]) -> PartitionRegistration:
+    """A partition in its first epoch, led by the first of its replicas that is active."""
+    isr = tuple(broker_id for broker_id in replicas if context.is_active(broker_id))
+    return PartitionRegistration(
+        replicas=replicas, isr=isr, leader=isr[0],
+        directories=tuple(context.image.brokers[broker_id].default_directory() for broker_id in replicas),
+    )
+
+
+def create_partitions(context: Context, request: CreatePartitionsRequest) -> Decision[CreatePartitionsResponse]:
+    """More partitions for existing topics; each topic of the request stands for itself."""
+    counts: dict[str, int] = {}
+    for topic in request.topics:
+        counts[topic.name] = counts.get(topic.name, 0) + 1
+    records: list[Record] = []
+    results = [_result(name, ErrorCode.INVALID_REQUEST, "the topic is named more than once")
+               for name, count in counts.items() if count > 1]
+    for topic in request.topics:
+        if counts[topic.name] == 1:
+            try:
+                records += _more_partitions(context, topic, len(records))
+            except RefusedError as refusal:
+                results.append(_result(topic.name, refusal.error, refusal.message))
+            else:
+                results.append(_result(topic.name, ErrorCode.NONE, None))
+    return Decision(CreatePartitionsResponse(results=results), () if request.validate_only else records)
+
+
+def _result(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _more_partitions(context: Context, wanted: CreatePartitionsTopic, records_before: int) -> list[Record]:
+    topic = context.image.topic(wanted.name)
+    if topic is None:
+        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    have = len(topic.partitions)
+    if wanted.count <= have:
+        raise RefusedError(ErrorCode.INVALID_PARTITIONS,
+                           f"topic {wanted.name!r} has {have} partition(s); {wanted.count} would not be more")
+    more = wanted.count - have
+    if more + records_before > PARTITIONS_PER_REQUEST_MAX:
+        raise RefusedError(ErrorCode.POLICY_VIOLATION,
+                           f"{more + records_before} partitions at once, {PARTITIONS_PER_REQUEST_MAX} are allowed")
+    replicas = len(topic.partitions[0].replicas)
+    if wanted.assignments is None:
+        partitions = placed_partitions(context, have, more, replicas, context.next_offset + records_before)
+    else:
+        if len(wanted.assignments) != more:
+            raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                               f"{more} partition(s) to add, but {len(wanted.assignments)} assignment(s)")
+        partitions = assigned_partitions(
+            context, {have + number: each.broker_ids for number, each in enumerate(wanted.assignments)}, replicas)
+    return _records(context, topic, partitions)
+
+
+def _records(
+    context: Context, topic: TopicImage, partitions: Mapping[int, PartitionRegistration]
+) -> list[Record]:
+    version = context.image.metadata_version
+    return [partition_record(topic, index, partition, version) for index, partition in partitions.items()]
+
+
+def create_partitions_refused(
+    request: CreatePartitionsRequest, code: ErrorCode, message: str | None
+) -> CreatePartitionsResponse:
+    """The same error for every topic."""
+    return CreatePartitionsResponse(results=[_result(topic.name, code, message) for topic in request.topics])

@@ -1,0 +1,242 @@
+"""CreateTopics and DeleteTopics.
+
+Each topic of a request stands for itself: those that can be made are made, the others get their error. The topics that
+are made count together or not at all.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from kraft.controller.configs import new_topic_configs
+from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError, text_of
+from kraft.controller.partitions import assigned_partitions, placed_partitions
+from kraft.metadata.image import CLUSTER_DEFAULT, ZERO_ID, PartitionRegistration, TopicImage, collision_key
+from kraft.metadata.snapshot import Record, partition_record
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraft.protocol.messages.remove_topic_record import RemoveTopicRecord
+from kraft.protocol.messages.topic_record import TopicRecord
+
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+NAME_LENGTH_MAX: Final = 249
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+# Settings of new topics, by what is set for them.
+Told = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
+
+# From this version on CreateTopics tells the configs of what it made, and DeleteTopics knows a code for "switched off".
+_CONFIGS_SINCE: Final = 5
+_DELETION_DISABLED_SINCE: Final = 3
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """Names that occur more than once, in the order of their second occurrence."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return [name for name, count in counts.items() if count > 1]
+
+
+def check_topic_name(name: str) -> None:
+    """INVALID_TOPIC_EXCEPTION for what cannot be a topic."""
+    if not name:
+        wrong = "it is empty"
+    elif name in (".", ".."):
+        wrong = "'.' and '..' are directories"
+    elif len(name) > NAME_LENGTH_MAX:
+        wrong = f"it has {len(name)} characters, {NAME_LENGTH_MAX} are allowed"
+    elif not _NAME.fullmatch(name):
+        wrong = "only ASCII letters, digits, '.', '_' and '-' are allowed"
+    else:
+        return
+    raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic name {name[:NAME_LENGTH_MAX]!r}: {wrong}")
+
+
+# --- CreateTopics ---------------------------------------------------------------------------------------------------
+
+
+def create_topics(context: Context, request: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
+    """The topics of the request. With `validate_only` the answer is the same and nothing is made.
+
+    POLICY_VIOLATION for the whole request when it asks for more partitions than one request may.
+    """
+    repeated = duplicates(topic.name for topic in request.topics)
+    wanted = [topic for topic in request.topics if topic.name not in repeated]
+    check_partition_total(
+        context, ((topic.num_partitions, len(topic.assignments)) for topic in wanted))
+    records: list[Record] = []
+    results: list[CreatableTopicResult] = []
+    told: Told = {}
+    for topic in wanted:
+        try:
+            made, result = _create_topic(context, topic, len(records), told)
+        except RefusedError as refusal:
+            results.append(_failed(topic.name, refusal.error, refusal.message))
+        else:
+            records += made
+            results.append(result)
+    results += (_failed(name, ErrorCode.INVALID_REQUEST, "the topic is named more than once") for name in repeated)
+    return Decision(CreateTopicsResponse(topics=results), () if request.validate_only else records)
+
+
+def check_partition_total(context: Context, topics: Iterable[tuple[int, int]]) -> None:
+    """POLICY_VIOLATION when topics, as (count or -1, count of manual assignments), have too many partitions
+    together."""
+    total = sum(assigned or (context.settings.default_partitions if count == -1 else max(0, count))
+                for count, assigned in topics)
+    if total > PARTITIONS_PER_REQUEST_MAX:
+        raise RefusedError(ErrorCode.POLICY_VIOLATION,
+                           f"{total} partitions in one request, {PARTITIONS_PER_REQUEST_MAX} are allowed")
+
+
+def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=code, error_message=text_of(code, message),
+                                num_partitions=-1, replication_factor=-1, configs=[])
+
+
+def _create_topic(
+    context: Context, topic: CreatableTopic, records_before: int, told: Told
+) -> tuple[list[Record], CreatableTopicResult]:
+    image = context.image
+    if topic.name in image.topic_ids:
+        raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists")
+    check_topic_name(topic.name)
+    if topic.name == CLUSTER_METADATA_TOPIC:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA_TOPIC} is the metadata log and no topic")
+    key = collision_key(topic.name)
+    if key is not None and key in image.colliding:
+        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION,
+                           f"topic {topic.name!r} collides with {image.colliding[key][0]!r}: "
+                           "'.' and '_' are the same in names of metrics")
+    configs, config_records = new_topic_configs(context, topic)
+    partitions = _partitions_of(context, topic, context.next_offset + records_before)
+    topic_id = context.new_id()
+    records = [Record(TopicRecord(name=topic.name, topic_id=topic_id)), *config_records]
+    made = TopicImage(topic.name, topic_id, partitions)
+    records += (partition_record(made, index, partition, image.metadata_version)
+                for index, partition in partitions.items())
+    return records, CreatableTopicResult(
+        name=topic.name, topic_id=topic_id, error_message=None, num_partitions=len(partitions),
+        replication_factor=len(partitions[0].replicas),
+        configs=_told_configs(context, configs, told) if context.api_version >= _CONFIGS_SINCE else [],
+    )
+
+
+def _partitions_of(context: Context, topic: CreatableTopic, rotation: int) -> dict[int, PartitionRegistration]:
+    if topic.assignments:
+        if topic.num_partitions != -1 or topic.replication_factor != -1:
+            raise RefusedError(ErrorCode.INVALID_REQUEST,
+                               "with a manual assignment partition count and replication factor must both be -1")
+        indexes = [assignment.partition_index for assignment in topic.assignments]
+        if sorted(indexes) != list(range(len(indexes))):
+            raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                               "manually assigned partitions must be numbered from 0 on, each once")
+        return assigned_partitions(
+            context, {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}, None)
+    if topic.replication_factor < -1 or topic.replication_factor == 0:
+        raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
+                           f"replication factor {topic.replication_factor}: at least 1, or -1 for the default")
+    if topic.num_partitions < -1 or topic.num_partitions == 0:
+        raise RefusedError(ErrorCode.INVALID_PARTITIONS,
+                           f"partition count {topic.num_partitions}: at least 1, or -1 for the default")
+    settings = context.settings
+    count = settings.default_partitions if topic.num_partitions == -1 else topic.num_partitions
+    replicas = settings.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
+    return placed_partitions(context, 0, count, replicas, rotation)
+
+
+def _told_configs(context: Context, configs: Mapping[str, str], told: Told) -> Sequence[CreatableTopicConfigs]:
+    """All settings of a new topic. `told` keeps them for the topics of the request that are set the same way."""
+    key = tuple(configs.items())
+    if key not in told:
+        values = context.rules.topic_values(configs, context.node_config(), context.image.config(CLUSTER_DEFAULT))
+        told[key] = [CreatableTopicConfigs(
+            name=value.name, value=None if value.sensitive else value.value, read_only=value.read_only,
+            config_source=value.source, is_sensitive=value.sensitive) for value in values]
+    return told[key]
+
+
+def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
+    """The same error for every topic."""
+    return CreateTopicsResponse(topics=[
+        _failed(name, code, message) for name in dict.fromkeys(topic.name for topic in request.topics)])
+
+
+# --- DeleteTopics ---------------------------------------------------------------------------------------------------
+
+
+def delete_topics(context: Context, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
+    """Topics by name or id, each of which may be named once, and by one of the two."""
+    if not context.settings.delete_topics:
+        raise RefusedError(ErrorCode.TOPIC_DELETION_DISABLED if context.api_version >= _DELETION_DISABLED_SINCE
+                           else ErrorCode.INVALID_REQUEST, "delete.topic.enable is false")
+    named: dict[str, int] = {}
+    by_id: dict[UUID, int] = {}
+    results: list[DeletableTopicResult] = []
+    wanted: list[tuple[str | None, UUID]] = [(name, ZERO_ID) for name in request.topic_names]
+    wanted += ((topic.name, topic.topic_id) for topic in request.topics)
+    for name, topic_id in wanted:
+        if name is not None and topic_id != ZERO_ID:
+            results.append(_deleted(name, topic_id, ErrorCode.INVALID_REQUEST, "a topic is named by name or by id"))
+        elif name is not None:
+            named[name] = named.get(name, 0) + 1
+        elif topic_id != ZERO_ID:
+            by_id[topic_id] = by_id.get(topic_id, 0) + 1
+        else:
+            results.append(_deleted(None, ZERO_ID, ErrorCode.INVALID_REQUEST, "neither a name nor an id is given"))
+    records: list[Record] = []
+    for name, count in named.items():
+        results.append(_delete_by_name(context, name, count, by_id, records))
+    for topic_id, count in by_id.items():
+        results.append(_delete_by_id(context, topic_id, count, named, records))
+    return Decision(DeleteTopicsResponse(responses=results), records)
+
+
+def _deleted(
+    name: str | None, topic_id: UUID, code: ErrorCode = ErrorCode.NONE, message: str | None = None
+) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=text_of(code, message))
+
+
+def _delete_by_name(
+    context: Context, name: str, count: int, by_id: Mapping[UUID, int], records: list[Record]
+) -> DeletableTopicResult:
+    topic_id = context.image.topic_ids.get(name)
+    if count > 1:
+        return _deleted(name, ZERO_ID, ErrorCode.INVALID_REQUEST, "the topic is named more than once")
+    if topic_id is None:
+        return _deleted(name, ZERO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic_id in by_id:
+        return _deleted(name, topic_id, ErrorCode.INVALID_REQUEST, "the topic is named by its id too")
+    records.append(Record(RemoveTopicRecord(topic_id=topic_id)))
+    return _deleted(name, topic_id)
+
+
+def _delete_by_id(
+    context: Context, topic_id: UUID, count: int, named: Mapping[str, int], records: list[Record]
+) -> DeletableTopicResult:
+    topic = context.image.topics.get(topic_id)
+    if count > 1:
+        return _deleted(None, topic_id, ErrorCode.INVALID_REQUEST, "the id is given more than once")
+    if topic is None:
+        return _deleted(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+    if topic.name in named:
+        return _deleted(topic.name, topic_id, ErrorCode.INVALID_REQUEST, "the topic is named by its name too")
+    records.append(Record(RemoveTopicRecord(topic_id=topic_id)))
+    return _deleted(topic.name, topic_id)
+
+
+def delete_topics_refused(request: DeleteTopicsRequest, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
+    """The same error for every topic."""
+    results = [_deleted(name, ZERO_ID, code, message) for name in request.topic_names]
+    results += (_deleted(topic.name, topic.topic_id, code, message) for topic in request.topics)
+    return DeleteTopicsResponse(responses=results)

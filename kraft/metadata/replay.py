@@ -1,0 +1,76 @@
+"""Records in log order in, images out. Knows metadata transactions (KIP-868): what lies between BeginTransactionRecord
+and EndTransactionRecord becomes visible with the end or, when AbortTransactionRecord comes, never.
+"""
+
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.errors import MetadataLogError
+from kraft.metadata.image import EMPTY, MetadataImage
+from kraft.protocol.messages.abort_transaction_record import AbortTransactionRecord
+from kraft.protocol.messages.begin_transaction_record import BeginTransactionRecord
+from kraft.protocol.messages.end_transaction_record import EndTransactionRecord
+
+_TRANSACTION_RECORDS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+
+
+class Replayer:
+    """Replays from `image` on. Records go in by `replay`; `take` gives what became visible since the last `take`.
+
+    After a `MetadataLogError` it must not be used any further.
+    """
+
+    def __init__(self, image: MetadataImage = EMPTY):
+        self.image = image            # visible, the end of the last `take`
+        self.offset = image.offset    # of the last record replayed, visible or not, and its epoch
+        self.transaction_offset = -1  # of the open transaction's first record, -1: none is open
+        self.epoch = image.epoch
+        self._timestamp_ms = image.timestamp_ms
+        self._delta = MetadataDelta(image)
+        self._ready: list[tuple[MetadataDelta, MetadataImage]] = []
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.transaction_offset >= 0
+
+    def replay(self, record: object, offset: int, epoch: int, timestamp_ms: int) -> None:
+        """Applies the record at `offset`; offsets ascend."""
+        if isinstance(record, _TRANSACTION_RECORDS):
+            self._transaction(record, offset)
+        else:
+            self._delta.replay(record)
+        self.advance(offset, epoch, timestamp_ms)
+
+    def advance(self, offset: int, epoch: int, timestamp_ms: int) -> None:
+        """Notes a record at `offset` that is none of the state's: a control record."""
+        if offset <= self.offset:
+            raise MetadataLogError(f"offset {offset} comes after offset {self.offset}")
+        self.offset = offset
+        self.epoch = epoch
+        self._timestamp_ms = timestamp_ms
+
+    def take(self) -> list[tuple[MetadataDelta, MetadataImage]]:
+        """What became visible, as (delta, the image after it), oldest first; empty when nothing did."""
+        if not self.in_transaction:
+            self._finish()
+        ready, self._ready = self._ready, []
+        return ready
+
+    def _finish(self) -> None:
+        """Makes what was replayed so far visible."""
+        if self.offset > self.image.offset:
+            self.image = self._delta.finish(self.offset, self.epoch, self._timestamp_ms)
+            self._ready.append((self._delta, self.image))
+        self._delta = MetadataDelta(self.image)
+
+    def _transaction(self, record: object, offset: int) -> None:
+        if isinstance(record, BeginTransactionRecord):
+            if self.in_transaction:
+                raise MetadataLogError(f"a transaction begins at offset {offset} inside the one that began at "
+                                       f"{self.transaction_offset}")
+            self._finish()
+            self.transaction_offset = offset
+        elif not self.in_transaction:
+            raise MetadataLogError(f"{type(record).__name__} at offset {offset} ends a transaction that never began")
+        else:
+            self.transaction_offset = -1
+            if isinstance(record, AbortTransactionRecord):
+                self._delta = MetadataDelta(self.image)

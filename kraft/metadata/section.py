@@ -1,0 +1,38 @@
+"""A mapping of an image while it is being changed: copied at the first change, and knowing which keys were touched."""
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Section(Generic[Key, Value]):
+    """`before` is never written to; `now` is `before` itself until something changes."""
+
+    __slots__ = ("_copy", "before", "touched")
+
+    def __init__(self, before: Mapping[Key, Value]):
+        self.before = before
+        self.touched: dict[Key, None] = {}  # in the order of their first change
+        self._copy: dict[Key, Value] | None = None
+
+    @property
+    def now(self) -> Mapping[Key, Value]:
+        return self.before if self._copy is None else self._copy
+
+    def get(self, key: Key) -> Value | None:
+        return self.now.get(key)
+
+    def put(self, key: Key, value: Value) -> None:
+        self._open(key)[key] = value
+
+    def remove(self, key: Key) -> Value | None:
+        """Takes the key out, if it is there, and gives what it had."""
+        return self._open(key).pop(key, None) if key in self.now else None
+
+    def _open(self, key: Key) -> dict[Key, Value]:
+        self.touched[key] = None
+        if self._copy is None:
+            self._copy = dict(self.before)
+        return self._copy

@@ -1,0 +1,245 @@
+"""Registration, heartbeats, fencing: what happens to a broker and to the partitions it has."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kraft.metadata.image import NO_LEADER, RECOVERED, RECOVERING
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
+from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+from kraft.protocol.messages.register_broker_record import RegisterBrokerRecord
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from tests.controller.world import CLUSTER, World
+
+
+def with_topic(world: World, replicas: int = 1) -> World:
+    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=replicas)]))
+    return world
+
+
+def single() -> World:
+    world = World()
+    world.join(1)
+    return with_topic(world)
+
+
+def state(world: World) -> tuple[Any, ...]:
+    partition = world.partition("a")
+    return (partition.leader, partition.leader_epoch, partition.isr, partition.elr, partition.last_known_elr,
+            partition.leader_recovery_state)
+
+
+# --- the life of a single node, as Kafka's own log tells it (golden/node) -------------------------------------------
+
+
+def test_a_clean_stop_and_start_of_the_only_replica() -> None:
+    """The records are those at offsets 62 to 99 of golden/node: the leader epoch grows by two."""
+    world = single()
+    epoch = world.image.brokers[1].epoch
+    start = world.log.end_offset
+    answer = world.beat(want_shut_down=True)
+    assert (answer.is_fenced, answer.should_shut_down) == (False, False)
+    topic_id = world.image.topic_ids["a"]
+    assert world.log.messages(start) == [
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, in_controlled_shutdown=1),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[], leader=NO_LEADER,
+                              eligible_leader_replicas=[1], last_known_elr=[1])]
+    assert state(world) == (NO_LEADER, 1, (), (1,), (1,), RECOVERED)
+    start = world.log.end_offset
+    answer = world.beat(want_shut_down=True)
+    assert (answer.is_fenced, answer.should_shut_down) == (True, True)
+    assert world.log.messages(start) == [
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=1)]
+
+    world = World(world.log)
+    start = world.log.end_offset
+    assert world.register(incarnation=2, previous_broker_epoch=epoch) == start
+    assert [type(message) for message in world.log.messages(start)] == [RegisterBrokerRecord]
+    start = world.log.end_offset
+    assert not world.beat().is_fenced
+    assert world.log.messages(start) == [
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=start - 1, fenced=-1),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[1], leader=1, eligible_leader_replicas=[],
+                              last_known_elr=[])]
+    assert state(world) == (1, 2, (1,), (), (), RECOVERED)
+
+
+def test_a_killed_only_replica_comes_back_at_once() -> None:
+    """Its old session is no obstacle: it went with the process. The epoch grows by two here too."""
+    world = single()
+    for kill in range(1, 4):
+        world = World(world.log)
+        start = world.log.end_offset
+        assert world.register(incarnation=1 + kill) == start
+        assert state(world) == (NO_LEADER, 2 * kill - 1, (), (), (1,), RECOVERED if kill == 1 else RECOVERING)
+        assert not world.beat().is_fenced
+        assert state(world) == (1, 2 * kill, (1,), (), (), RECOVERING)
+
+
+@pytest.mark.parametrize("level", [7, 14, 22])
+def test_without_eligible_leader_replicas_the_last_one_stays_in_sync(level: int) -> None:
+    world = World(metadata_level=level)
+    world.join(1)
+    with_topic(world)
+    world = World(world.log)
+    world.register(incarnation=2)
+    assert state(world) == (NO_LEADER, 1, (1,), (), (), RECOVERED)
+    world.beat()
+    assert state(world) == (1, 2, (1,), (), (), RECOVERED)
+
+
+# --- registration ---------------------------------------------------------------------------------------------------
+
+
+def registration(world: World, **fields: Any) -> Any:
+    features = [Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)]
+    features += [Feature(name=name, min_supported_version=0, max_supported_version=2)
+                 for name in world.image.features if name != "metadata.version"]
+    return world.ask(BrokerRegistrationRequest(**{
+        "broker_id": 2, "cluster_id": CLUSTER, "incarnation_id": UUID(int=42_000), "log_dirs": [UUID(int=43_000)],
+        "features": features, **fields}))
+
+
+@pytest.mark.parametrize(("fields", "code"), [
+    ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+    ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION),
+    ({"log_dirs": [UUID(int=1)]}, ErrorCode.INVALID_REGISTRATION),
+    ({"log_dirs": [UUID(int=500), UUID(int=500)]}, ErrorCode.INVALID_REGISTRATION),
+    ({"log_dirs": [UUID(int=9001)]}, ErrorCode.INVALID_REGISTRATION),  # broker 1 has it
+    ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED),
+    ({"features": []}, ErrorCode.UNSUPPORTED_VERSION),
+    ({}, ErrorCode.NONE),
+])
+def test_registrations_that_are_refused(fields: dict[str, Any], code: int) -> None:
+    world = single()
+    answer = registration(world, **fields)
+    assert answer.error_code == code
+    assert answer.broker_epoch == (-1 if code else world.log.end_offset - 1)
+    assert (2 in world.image.brokers) == (code == 0)
+
+
+def test_the_same_incarnation_keeps_its_epoch() -> None:
+    """wire.md 1.5: another incarnation is refused while the session lasts."""
+    world = single()
+    world.join(2)
+    epoch = world.image.brokers[2].epoch
+    assert world.register(2, incarnation=1, rack="r") == epoch
+    assert (world.image.brokers[2].rack, world.image.brokers[2].fenced) == ("r", False)
+    assert registration(world).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    world.now_ms += 9_000
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+    assert world.image.brokers[2].epoch > epoch
+    assert world.image.brokers[2].fenced
+
+
+# --- heartbeats -----------------------------------------------------------------------------------------------------
+
+
+def test_stale_epochs_are_refused() -> None:
+    world = single()
+    assert world.beat(epoch=99).error_code == ErrorCode.STALE_BROKER_EPOCH
+    answer: Any = world.ask(BrokerHeartbeatRequest(broker_id=7, broker_epoch=1))
+    assert (answer.error_code, answer.is_fenced, answer.is_caught_up) == (ErrorCode.STALE_BROKER_EPOCH, True, False)
+
+
+def test_a_broker_is_fenced_until_it_has_caught_up() -> None:
+    world = single()
+    epoch = world.register(2)
+    answer = world.beat(2, current_metadata_offset=epoch - 1)
+    assert (answer.is_fenced, answer.is_caught_up) == (True, False)
+    answer = world.beat(2, current_metadata_offset=epoch, want_fence=True)
+    assert (answer.is_fenced, answer.is_caught_up) == (True, True)
+    assert not world.beat(2).is_fenced
+
+
+def test_a_silent_broker_is_fenced() -> None:
+    world = World()
+    world.join(1, 2)
+    with_topic(world, replicas=2)
+    leader = world.partition("a").leader
+    other = 3 - leader
+    world.now_ms += 8_000
+    world.beat(other)
+    world.controller.tick(world.now_ms)
+    world.now_ms = world.controller.deadline_ms
+    assert world.now_ms == 1_009_000
+    world.controller.tick(world.now_ms)
+    world.commit()
+    assert world.image.brokers[leader].fenced
+    assert state(world) == (other, 1, (other,), (), (), RECOVERED)
+
+
+def test_a_controller_that_was_paused_fences_nobody() -> None:
+    world = World()
+    world.join(1, 2)
+    world.now_ms += 60_000
+    world.controller.tick(world.now_ms)
+    world.commit()
+    assert not any(broker.fenced for broker in world.image.brokers.values())
+    assert world.controller.deadline_ms == world.now_ms + 9_000
+
+
+def test_leaders_move_before_a_broker_may_stop() -> None:
+    """The others must know of it first."""
+    world = World()
+    world.join(1, 2)
+    with_topic(world, replicas=2)
+    leader = world.partition("a").leader
+    other = 3 - leader
+    answer = world.beat(leader, want_shut_down=True)
+    assert (answer.should_shut_down, world.partition("a").leader) == (False, other)
+    assert not world.beat(leader, want_shut_down=True).should_shut_down
+    world.beat(other)
+    assert world.beat(leader, want_shut_down=True).should_shut_down
+    assert world.image.brokers[leader].fenced
+
+
+def test_a_failed_directory_takes_its_leaderships() -> None:
+    world = World()
+    world.join(1, 2)
+    with_topic(world, replicas=2)
+    leader = world.partition("a").leader
+    world.beat(leader, offline_log_dirs=world.image.brokers[leader].log_dirs)
+    assert world.partition("a").leader == 3 - leader
+    assert world.image.brokers[leader].log_dirs != ()  # a change record cannot tell "none", as in Kafka
+
+
+# --- the rest -------------------------------------------------------------------------------------------------------
+
+
+def test_unregistering() -> None:
+    world = World()
+    world.join(1, 2)
+    with_topic(world, replicas=2)
+    assert world.ask(UnregisterBrokerRequest(broker_id=9)).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert world.ask(UnregisterBrokerRequest(broker_id=2)).error_code == 0
+    assert list(world.image.brokers) == [1]
+    assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
+    assert sorted(world.partition("a").replicas) == [1, 2]
+
+
+def test_controllers_register() -> None:
+    world = single()
+    answer: Any = world.ask(ControllerRegistrationRequest(controller_id=1, incarnation_id=UUID(int=5)))
+    assert (answer.error_code, world.image.controllers[1].incarnation_id) == (0, UUID(int=5))
+    old = World(metadata_level=14)
+    answer = old.ask(ControllerRegistrationRequest(controller_id=1))
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_producer_ids_come_in_blocks() -> None:
+    world = single()
+    request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=world.image.brokers[1].epoch)
+    assert [world.ask(request).producer_id_start for _ in range(3)] == [0, 1000, 2000]
+    assert world.image.next_producer_id == 3000
+    world = World(world.log)
+    assert world.ask(request).producer_id_start == 3000
+    stale = AllocateProducerIdsRequest(broker_id=1, broker_epoch=1)
+    assert world.ask(stale).error_code == ErrorCode.STALE_BROKER_EPOCH

@@ -1,0 +1,126 @@
+"""AlterConfigs and IncrementalAlterConfigs."""
+
+from typing import Any
+
+import pytest
+
+from kraft.controller.configs import APPEND, DELETE, SET, SUBTRACT
+from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, GROUP_RESOURCE, TOPIC_RESOURCE, Resource
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import alter_configs_request as legacy
+from kraft.protocol.messages import incremental_alter_configs_request as incremental
+from kraft.protocol.messages.clear_elr_record import ClearElrRecord
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tests.controller.world import World
+
+TOPIC = Resource(TOPIC_RESOURCE, "a")
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.join(1)
+    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
+    return world
+
+
+def alter(world: World, resource: Resource, *operations: tuple[str, int, str | None], **fields: Any) -> int:
+    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
+        resource_type=resource.type, resource_name=resource.name, configs=[
+            incremental.AlterableConfig(name=name, config_operation=operation, value=value)
+            for name, operation, value in operations])], **fields))
+    [result] = answer.responses
+    assert (result.resource_type, result.resource_name) == resource
+    assert bool(result.error_message) == bool(result.error_code)
+    code: int = result.error_code
+    return code
+
+
+def replace(world: World, resource: Resource, **values: str | None) -> int:
+    answer: Any = world.ask(legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(
+        resource_type=resource.type, resource_name=resource.name, configs=[
+            legacy.AlterableConfig(name=name.replace("_", "."), value=value) for name, value in values.items()])]))
+    code: int = answer.responses[0].error_code
+    return code
+
+
+def test_set_delete_append_subtract(world: World) -> None:
+    """Hazard 3."""
+    assert alter(world, TOPIC, ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")) == 0
+    assert world.image.config(TOPIC) == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
+    assert alter(world, TOPIC, ("cleanup.policy", SUBTRACT, "delete"), ("retention.ms", DELETE, None)) == 0
+    assert world.image.config(TOPIC) == {"cleanup.policy": "compact"}
+    assert alter(world, TOPIC, ("cleanup.policy", APPEND, "compact,delete")) == 0
+    assert world.image.config(TOPIC) == {"cleanup.policy": "compact,delete"}
+    assert alter(world, TOPIC, ("cleanup.policy", DELETE, "")) == 0
+    assert TOPIC not in world.image.configs
+
+
+@pytest.mark.parametrize(("operations", "code"), [
+    ([("retention.ms", APPEND, "5")], ErrorCode.INVALID_CONFIG),
+    ([("retention.ms", SET, "many")], ErrorCode.INVALID_CONFIG),
+    ([("no.such.thing", SET, "5")], ErrorCode.INVALID_CONFIG),
+    ([("no.such.thing", APPEND, "5")], ErrorCode.INVALID_CONFIG),
+    ([("cleanup.policy", SET, "burn")], ErrorCode.INVALID_CONFIG),
+    ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
+    ([("retention.ms", 9, "1")], ErrorCode.INVALID_REQUEST),
+    ([("retention.ms", SET, "1"), ("retention.ms", SET, "2")], ErrorCode.INVALID_REQUEST),
+    ([("min.compaction.lag.ms", SET, "9"), ("max.compaction.lag.ms", SET, "8")], ErrorCode.INVALID_CONFIG),
+])
+def test_what_is_refused_changes_nothing(world: World, operations: list[Any], code: int) -> None:
+    before = world.log.end_offset
+    assert alter(world, TOPIC, ("segment.bytes", SET, "1048576"), *operations) == code
+    assert world.log.end_offset == before
+
+
+def test_resources_that_are_not_there(world: World) -> None:
+    assert alter(world, Resource(TOPIC_RESOURCE, "b"), ("retention.ms", SET, "5")) == 3
+    assert alter(world, Resource(BROKER_RESOURCE, "7"), ("log.cleaner.threads", SET, "2")) == 102
+    assert alter(world, Resource(BROKER_RESOURCE, "x"), ("log.cleaner.threads", SET, "2")) == 42
+    assert alter(world, Resource(GROUP_RESOURCE, ""), ("consumer.session.timeout.ms", SET, "50000")) == 42
+    assert alter(world, Resource(8, "1"), ("logger", SET, "INFO")) == 42
+    assert alter(world, Resource(GROUP_RESOURCE, "g"), ("consumer.session.timeout.ms", SET, "50000")) == 0
+    assert alter(world, Resource(BROKER_RESOURCE, "1"), ("log.cleaner.threads", SET, "2")) == 0
+
+
+def test_broker_settings(world: World) -> None:
+    assert alter(world, CLUSTER_DEFAULT, ("message.max.bytes", SET, "1048000")) == 0
+    assert alter(world, CLUSTER_DEFAULT, ("node.id", SET, "4")) == ErrorCode.INVALID_REQUEST
+    assert alter(world, CLUSTER_DEFAULT, ("nothing", SET, "4")) == ErrorCode.INVALID_REQUEST
+    before = world.log.end_offset
+    assert alter(world, CLUSTER_DEFAULT, ("message.max.bytes", SET, "1048000")) == 0
+    assert world.log.end_offset == before + 1  # written again: brokers read what it names anew
+    assert alter(world, TOPIC, ("retention.ms", SET, "5")) == 0
+    before = world.log.end_offset
+    assert alter(world, TOPIC, ("retention.ms", SET, "5")) == 0
+    assert world.log.end_offset == before
+
+
+def test_alter_configs_replaces_all(world: World) -> None:
+    assert replace(world, TOPIC, retention_ms="5", segment_bytes="1048576") == 0
+    assert replace(world, TOPIC, retention_ms="6") == 0
+    assert world.image.config(TOPIC) == {"retention.ms": "6"}
+    assert replace(world, TOPIC, retention_ms=None) == ErrorCode.INVALID_REQUEST
+    assert replace(world, TOPIC, retention_ms="x") == ErrorCode.INVALID_CONFIG
+    assert replace(world, Resource(TOPIC_RESOURCE, "b"), retention_ms="6") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert replace(world, TOPIC) == 0
+    assert TOPIC not in world.image.configs
+
+
+def test_validate_only_and_repeated_resources(world: World) -> None:
+    before = world.log.end_offset
+    assert alter(world, TOPIC, ("retention.ms", SET, "5"), validate_only=True) == 0
+    resource = incremental.AlterConfigsResource(resource_type=2, resource_name="a")
+    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[resource, resource]))
+    assert [result.error_code for result in answer.responses] == [ErrorCode.INVALID_REQUEST]
+    assert world.log.end_offset == before
+
+
+def test_min_insync_replicas_with_eligible_leader_replicas(world: World) -> None:
+    """What was eligible under another limit is forgotten, and the cluster always has one limit."""
+    assert alter(world, TOPIC, ("min.insync.replicas", SET, "2")) == 0
+    assert world.log.messages()[-1] == ClearElrRecord(topic_name="a")
+    assert alter(world, CLUSTER_DEFAULT, ("min.insync.replicas", SET, "2")) == 0
+    assert world.log.messages()[-1] == ClearElrRecord(topic_name="")
+    assert alter(world, CLUSTER_DEFAULT, ("min.insync.replicas", DELETE, None)) == ErrorCode.INVALID_CONFIG
+    assert alter(world, Resource(BROKER_RESOURCE, "1"), ("min.insync.replicas", SET, "2")) == ErrorCode.INVALID_CONFIG
