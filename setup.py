@@ -6,6 +6,7 @@ Switches, all environment variables, all off by default:
   KRAFT_COVERAGE=1   line tracing for Cython.Coverage
   KRAFT_ANNOTATE=1   write the annotated HTML of every module beside its source
   KRAFT_JOBS=N       how many compilers run at once (default: every processor)
+  KRAFT_CACHE=DIR    keep generated C by content there: several checkouts of one tree share the work
 """
 
 import os
@@ -80,6 +81,7 @@ MODULES: dict[str, list[str]] = {
     "fetch_session": [],
     "fetch_wire": [],
     "fetch": [],
+    "loadgen": ["_c/loadgen.c"],
 }
 
 
@@ -154,6 +156,7 @@ setup(
         nthreads=JOBS,
         quiet="-q" in sys.argv,
         force=REBUILD,
+        cache=os.environ.get("KRAFT_CACHE"),
         annotate=switch("ANNOTATE"),
         compiler_directives={
             "language_level": "3",

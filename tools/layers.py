@@ -58,7 +58,9 @@ PACKAGES: dict[str, Rule] = {
     "metadata": Rule(("protocol", "native"), ordered=True),
     "controller": Rule(("config", "metadata", "protocol", "native"), ordered=True),
     "runtime": Rule(("config", "controller", "metadata", "protocol", "native"), ("os",)),
-    "cli": Rule(("", "_version", "log", "log_dir", "reading", "native"), ("os", "signal")),
+    "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
+    "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
+    "cli": Rule(("", "_version", "client", "load", "log", "log_dir", "reading", "native"), ("os", "signal")),
     "__main__": Rule(("cli",)),
 }
 

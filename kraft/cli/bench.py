@@ -1,0 +1,175 @@
+"""`kraft bench`: loads any cluster that speaks Kafka's protocol, and measures it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kraft.cli.command import kraft
+from kraft.client import Cluster
+from kraft.load.compare import Ratio, compare
+from kraft.load.measure import Measurement, create_topic, fill, measure
+from kraft.load.report import html_report
+from kraft.load.workload import Workload
+
+Command = Callable[..., None]
+
+ADDRESS_DEFAULT: Final = "127.0.0.1:9092"
+WORKLOAD_OPTIONS: Final = (
+    click.option("--connections", default=1, show_default=True, help="Connections, each to a partition's leader."),
+    click.option("--in-flight", default=1, show_default=True, help="Requests in progress on each connection."),
+    click.option("--rate", default=0.0, show_default=True,
+                 help="Requests per second over all connections; 0 sends as fast as replies come."),
+    click.option("--record-bytes", default=100, show_default=True, help="Size of a record's value."),
+    click.option("--batch-bytes", default=0, show_default=True, help="About the size of a batch; 0 is one record."),
+    click.option("--acks", default=1, show_default=True, help="0, 1 or -1 (all)."),
+    click.option("--codec", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd."),
+    click.option("--fetch-bytes", default=1 << 20, show_default=True, help="max.bytes of a Fetch."),
+    click.option("--topic", default="kraft-bench", show_default=True, help="Created when it does not exist."),
+    click.option("--partitions", type=click.IntRange(1), help="Partitions of a new topic [default: --connections]."),
+    click.option("--fill-bytes", default=1 << 28, show_default=True, help="fetch: appended first, so there is data."),
+    click.option("--seed", default=1, show_default=True, help="Of the records' values."),
+    click.option("--seconds", default=10.0, show_default=True, help="Measured time."),
+    click.option("--warmup", default=2.0, show_default=True, help="Time before it that does not count."),
+    click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+                 help="Write the figures as JSON; - is standard output."),
+    click.option("--html", "html_file", type=click.Path(path_type=Path, dir_okay=False),
+                 help="Write a report with plots as one HTML file."),
+)
+WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "batch_bytes", "acks", "codec",
+                          "fetch_bytes", "topic", "seed")
+
+
+def workload_options(command: Command) -> Command:
+    """The options that every load has, in this order in the help."""
+    for option in reversed(WORKLOAD_OPTIONS):
+        command = option(command)
+    return command
+
+
+@kraft.group("bench")
+def bench() -> None:
+    """Load any Kafka cluster and measure it: latency from when a request was due, and CPU time with --pid."""
+
+
+def _single(kind: str, text: str) -> None:
+    """Registers `kraft bench KIND`."""
+    @bench.command(kind, help=text)
+    @click.option("--bootstrap", default=ADDRESS_DEFAULT, show_default=True, help="host:port of a broker.")
+    @click.option("--pid", type=click.IntRange(1), help="Process of the server on this machine: its CPU time.")
+    @workload_options
+    def command(bootstrap: str, pid: int | None, **options: Any) -> None:
+        workload = _workload(kind, options)
+        with Cluster(bootstrap) as cluster:
+            _prepare(workload, cluster, options)
+            with _waiting(f"{kind} for {options['warmup'] + options['seconds']:g} s"):
+                run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pid=pid)
+        _write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
+        _print_runs([(bootstrap, run)])
+
+
+_single("ping", "ApiVersions: what a request itself costs.")
+_single("produce", "One batch per request, to one partition per connection.")
+_single("fetch", "Read partitions from their start, again and again.")
+_single("end-to-end", "Produce and read at the same time: the time from when a batch was due to its arrival.")
+
+
+@bench.command("compare")
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.argument("kind", type=click.Choice(["ping", "produce", "fetch", "end-to-end"]))
+@click.option("--pid-a", type=click.IntRange(1), help="Process of A on this machine.")
+@click.option("--pid-b", type=click.IntRange(1), help="Process of B on this machine.")
+@click.option("--pairs", default=5, show_default=True, type=click.IntRange(1), help="Turns that each of them gets.")
+@workload_options
+def compare_command(a: str, b: str, kind: str, pid_a: int | None, pid_b: int | None, pairs: int,
+                    **options: Any) -> None:
+    """Run one workload on the clusters A and B (host:port) in turns, and print ratios with their confidence."""
+    workload = _workload(kind, options)
+    runs: list[tuple[Measurement, Measurement]] = []
+    with Cluster(a) as cluster_a, Cluster(b) as cluster_b:
+        for cluster in (cluster_a, cluster_b):
+            _prepare(workload, cluster, options)
+        for turn in range(pairs):
+            # Who begins changes with each pair, so that neither always finds what the other left.
+            order = [(cluster_a, pid_a), (cluster_b, pid_b)]
+            with _waiting(f"pair {turn + 1} of {pairs}"):
+                found = [measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pid=pid)
+                         for cluster, pid in (order if turn % 2 == 0 else reversed(order))]
+            runs.append((found[0], found[1]) if turn % 2 == 0 else (found[1], found[0]))
+    named = [(f"{name} {turn + 1}", run) for turn, pair in enumerate(runs)
+             for name, run in zip(("A", "B"), pair, strict=True)]
+    ratios = compare(runs, options["seed"])
+    _write(options, f"kraft bench compare: {kind}, A = {a}, B = {b}", named, ratios)
+    _print_ratios(ratios)
+
+
+def _workload(kind: str, options: dict[str, Any]) -> Workload:
+    return Workload(kind, **{name: options[name] for name in WORKLOAD_FIELDS})
+
+
+def _prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> None:
+    if workload.kind == "ping":
+        return
+    create_topic(cluster, workload.topic, options["partitions"] or workload.connections)
+    if workload.kind == "fetch" and options["fill_bytes"]:
+        with _waiting(f"appending {options['fill_bytes'] / 1e6:,.0f} MB to {workload.topic}"):
+            fill(workload, cluster, options["fill_bytes"])
+
+
+def _waiting(text: str) -> Progress:
+    """A spinner on standard error while a run goes on; nothing where that is no terminal."""
+    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+                        console=Console(stderr=True), transient=True)
+    progress.add_task(text, total=None)
+    return progress
+
+
+def _write(options: dict[str, Any], title: str, runs: list[tuple[str, Measurement]], ratios: list[Ratio]) -> None:
+    if (file := options["json_file"]) is not None:
+        found: dict[str, Any] = {"runs": [{"name": name, **run.as_dict()} for name, run in runs]}
+        if ratios:
+            found["ratios"] = [ratio._asdict() for ratio in ratios]
+        with click.open_file(str(file), "w") as out:
+            out.write(json.dumps(found, indent=1) + "\n")
+    if (file := options["html_file"]) is not None:
+        try:
+            file.write_text(html_report(title, runs, ratios), "utf-8")
+        except ModuleNotFoundError as error:
+            raise click.ClickException(f"--html draws with {error.name}: pip install 'kraft[bench]'") from error
+
+
+def _print_runs(runs: list[tuple[str, Measurement]]) -> None:
+    for name, run in runs:
+        table = Table(show_header=False, title=f"{run.workload['kind']} on {name}", title_justify="left")
+        table.add_row("requests", f"{run.requests_per_second:,.0f}/s ({run.requests:,} in {run.seconds:.1f} s)")
+        if run.workload["kind"] != "ping":
+            table.add_row("records", f"{run.records_per_second:,.0f}/s")
+        table.add_row("bytes", f"{run.megabytes_per_second:,.1f} MB/s")
+        for label, latency in (("latency", run.latency_us), ("end to end", run.end_to_end_us or {})):
+            if latency:
+                table.add_row(f"{label} us", ", ".join(f"{_percentile(point)} {value:,.0f}"
+                                                       for point, value in latency.items()))
+        if run.cpu_us_per_request is not None:
+            table.add_row("server CPU", f"{run.cpu_us_per_request:.2f} us/request, "
+                                        f"{run.cpu_seconds_per_gigabyte or 0:.2f} s/GB, "
+                                        f"{run.resident_megabytes or 0:.0f} MB resident")
+        table.add_row("errors", f"{run.errors:,}{f' ({run.first_error})' if run.first_error else ''}")
+        Console(stderr=False).print(table)
+
+
+def _print_ratios(ratios: list[Ratio]) -> None:
+    table = Table("figure", "A", "B", "A / B", "95 % interval")
+    for each in ratios:
+        table.add_row(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}",
+                      f"{each.low:.3f} to {each.high:.3f}")
+    Console().print(table)
+
+
+def _percentile(point: str) -> str:
+    return point if point in ("max", "mean") else f"p{point}"

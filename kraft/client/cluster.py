@@ -1,0 +1,146 @@
+"""A cluster through its bootstrap addresses: finds nodes, leaders, coordinators, and asks the right one."""
+
+import time
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeVar
+
+from kraft.client.connection import TIMEOUT_SECONDS_DEFAULT, Connection, ConnectionFailedError
+from kraft.client.refusals import RefusedError, check
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+
+COORDINATOR_BATCH_VERSION: Final = 4
+RETRY_PAUSE_SECONDS: Final = 0.1
+PORT_DEFAULT: Final = 9092
+
+Response = TypeVar("Response", bound=Message)
+
+
+class Node(NamedTuple):
+    """One broker as the cluster's metadata tells it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Cluster:
+    """Connections to a cluster's nodes, opened when needed; a context manager. One thread uses it at a time.
+
+    `bootstrap` is `host:port[,host:port...]`; the first that answers is used.
+    """
+
+    def __init__(self, bootstrap: str, *, client_id: str = "kraft", timeout: float = TIMEOUT_SECONDS_DEFAULT) -> None:
+        self.bootstrap = [_address(part) for part in bootstrap.split(",") if part.strip()]
+        if not self.bootstrap:
+            raise ConnectionFailedError(f"bootstrap: {bootstrap!r} is not host:port[,host:port...]")
+        self.client_id = client_id
+        self.timeout = timeout
+        self._first: Connection | None = None
+        self._by_node: dict[int, Connection] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes every connection."""
+        for connection in [self._first, *self._by_node.values()]:
+            if connection is not None:
+                connection.close()
+        self._first = None
+        self._by_node.clear()
+
+    def any(self) -> Connection:
+        """A connection to whichever bootstrap address answers."""
+        if self._first is None:
+            failures = []
+            for host, port in self.bootstrap:
+                try:
+                    self._first = self.connect(host, port)
+                    break
+                except ConnectionFailedError as error:
+                    failures.append(str(error))
+            else:
+                raise ConnectionFailedError("; ".join(failures))
+        return self._first
+
+    def connect(self, host: str, port: int) -> Connection:
+        """A connection of the caller's own."""
+        return Connection(host, port, client_id=self.client_id, timeout=self.timeout)
+
+    def node(self, node_id: int) -> Connection:
+        """A connection to a broker by its id. `ConnectionFailedError` when the cluster has no such broker."""
+        if node_id not in self._by_node:
+            nodes = {node.node_id: node for node in self.nodes()}
+            if node_id not in nodes:
+                raise ConnectionFailedError(f"node {node_id}: the cluster has {sorted(nodes)}")
+            self._by_node[node_id] = self.connect(nodes[node_id].host, nodes[node_id].port)
+        return self._by_node[node_id]
+
+    def metadata(self, topics: list[str] | None = None, *, create: bool = False) -> MetadataResponse:
+        """Metadata of these topics, of all when None. Errors of single topics stand in the answer."""
+        names = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        return self.any().send(MetadataRequest(topics=names, allow_auto_topic_creation=create), MetadataResponse)
+
+    def topic(self, name: str) -> MetadataResponseTopic:
+        """One topic's metadata; `RefusedError` when it does not exist or is not ready."""
+        found = self.metadata([name]).topics[0]
+        check(f"topic {name}", found.error_code)
+        return found
+
+    def nodes(self) -> list[Node]:
+        """The brokers, by id."""
+        brokers = self.metadata([]).brokers
+        return sorted(Node(each.node_id, each.host, each.port, each.rack) for each in brokers)
+
+    def controller(self) -> Connection:
+        """The broker to send changes of the cluster to: the one that metadata names."""
+        return self.node(self.metadata([]).controller_id)
+
+    def leader(self, topic: str, partition: int) -> Connection:
+        """The leader of a partition; `RefusedError` when it has none, `LookupError` when there is no such partition."""
+        for each in self.topic(topic).partitions:
+            if each.partition_index == partition:
+                check(f"partition {topic}-{partition}", each.error_code)
+                return self.node(each.leader_id)
+        raise LookupError(f"partition {topic}-{partition}: the topic has no such partition")
+
+    def coordinator(self, key: str, key_type: int = 0) -> Connection:
+        """The coordinator of a group (`key_type` 0) or a transactional id (1); waits while there is none yet."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            connection = self.any()
+            if connection.version(FindCoordinatorRequest.API_KEY) >= COORDINATOR_BATCH_VERSION:
+                request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+                found = connection.send(request, FindCoordinatorResponse).coordinators[0]
+                code, message, node = found.error_code, found.error_message, found.node_id
+            else:
+                old = connection.send(FindCoordinatorRequest(key_type=key_type, key=key), FindCoordinatorResponse)
+                code, message, node = old.error_code, old.error_message, old.node_id
+            if code == ErrorCode.NONE:
+                return self.node(node)
+            if code != ErrorCode.COORDINATOR_NOT_AVAILABLE or time.monotonic() > deadline:
+                raise RefusedError(f"coordinator of {key}", code, message or None)
+            time.sleep(RETRY_PAUSE_SECONDS)
+
+    def send(self, request: Message, response: type[Response]) -> Response:
+        """To whichever node: for requests that every broker answers or passes on."""
+        return self.any().send(request, response)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, separator, port = text.strip().rpartition(":")
+    if not separator:
+        return text.strip().strip("[]"), PORT_DEFAULT
+    if not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise ConnectionFailedError(f"bootstrap: {text.strip()!r} has no port of 1 to 65535")
+    return host.strip("[]"), int(port)

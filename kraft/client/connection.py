@@ -1,0 +1,135 @@
+"""One connection to one node, blocking: a request, then its response."""
+
+import socket
+import time
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from kraft._version import __version__
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import decode_response_header, encode_request_header
+from kraft.protocol.message import Message
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
+from kraft_native.errors import KraftError, UnsupportedVersionError
+
+RESPONSE_BYTES_MAX: Final = 1 << 30
+TIMEOUT_SECONDS_DEFAULT: Final = 30.0
+
+Response = TypeVar("Response", bound=Message)
+
+
+class ConnectionFailedError(KraftError, ConnectionError):
+    """The node could not be reached, closed the connection, or did not answer in time; the message names it."""
+
+
+class Connection:
+    """Opened when made, with the server's versions known; a context manager. One thread uses it at a time.
+
+    Raises `ConnectionFailedError` when the node cannot be reached within `timeout` seconds.
+    """
+
+    def __init__(self, host: str, port: int, *, client_id: str = "kraft",
+                 timeout: float = TIMEOUT_SECONDS_DEFAULT) -> None:
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.client_id = client_id
+        self.timeout = timeout
+        self._correlation_id = 0
+        try:
+            self.socket = socket.create_connection((host, port), timeout)
+        except OSError as error:
+            raise ConnectionFailedError(f"{self.address}: cannot connect: {error}") from error
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self.versions = self._ask_versions()
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the socket. May be called twice."""
+        self.socket.close()
+
+    def version(self, api_key: int, at_most: int | None = None) -> int:
+        """The newest version of an API that both sides speak, not above `at_most`.
+
+        `UnsupportedVersionError` when there is none.
+        """
+        api = API_BY_KEY[api_key]
+        low, high = self.versions.get(api_key, (0, -1))
+        ours = api.versions
+        best = min(high, ours.stop - 1, api.latest_stable, *(() if at_most is None else (at_most,)))
+        if best < max(low, ours.start):
+            offered = f"versions {low} to {high}" if high >= 0 else "none"
+            raise UnsupportedVersionError(f"{self.address}: {api.name} is needed in versions {ours.start} to "
+                                          f"{ours.stop - 1}; the server offers {offered}")
+        return best
+
+    def send(self, request: Message, response: type[Response], *, version: int | None = None,
+             timeout: float | None = None) -> Response:
+        """Sends `request` and waits for its answer, in the newest common version unless told.
+
+        Raises `ConnectionFailedError` when the connection ends or `timeout` passes (the connection is closed then, as
+        a late answer would be taken for the next one's), `MalformedMessageError` for an answer that cannot be read.
+        """
+        version = self.version(request.API_KEY) if version is None else version
+        body = self._exchange(request, version, self.timeout if timeout is None else timeout)
+        return response.decode(body, version)
+
+    def frame(self, request: Message, version: int, correlation_id: int = 0) -> bytes:
+        """`request` as it goes over the wire, with its length in front."""
+        api = API_BY_KEY[request.API_KEY]
+        content = encode_request_header(api, version, correlation_id, self.client_id) + request.encode(version)
+        return len(content).to_bytes(4, "big") + content
+
+    def _exchange(self, request: Message, version: int, timeout: float) -> memoryview:
+        self._correlation_id += 1
+        deadline = time.monotonic() + timeout
+        try:
+            self.socket.settimeout(timeout)
+            self.socket.sendall(self.frame(request, version, self._correlation_id))
+            size = int.from_bytes(self._receive(4, deadline), "big", signed=True)
+            if not 4 <= size <= RESPONSE_BYTES_MAX:
+                raise ConnectionFailedError(f"{self.address}: announced an answer of {size} bytes")
+            frame = self._receive(size, deadline)
+        except OSError as error:
+            self.close()
+            if isinstance(error, ConnectionFailedError):
+                raise
+            raise ConnectionFailedError(f"{self.address}: {type(request).__name__}: {error}") from error
+        header, body = decode_response_header(frame, API_BY_KEY[request.API_KEY], version)
+        if header.correlation_id != self._correlation_id:
+            self.close()
+            raise ConnectionFailedError(f"{self.address}: answered request {header.correlation_id}, "
+                                        f"not {self._correlation_id}")
+        return body
+
+    def _receive(self, size: int, deadline: float) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            part = self.socket.recv(min(size, 1 << 20))
+            if not part:
+                raise ConnectionFailedError(f"{self.address}: closed the connection")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _ask_versions(self) -> dict[int, tuple[int, int]]:
+        """The server's versions: asked in our newest, then in the oldest when the server does not know that one."""
+        request = ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__)
+        for version in (API_BY_KEY[request.API_KEY].latest_stable, 0):
+            body = self._exchange(request, version, self.timeout)
+            if body[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big") and version:
+                continue
+            answer = ApiVersionsResponse.decode(body, version)
+            return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        raise ConnectionFailedError(f"{self.address}: does not tell its versions")

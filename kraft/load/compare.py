@@ -1,0 +1,58 @@
+"""Two clusters, one workload, in turns: what differs, and how sure that is.
+
+Machines drift: another tenant wakes up, caches warm, clocks change. Two runs one after the other measure the drift as
+well as the clusters. So they take turns, each pair gives one ratio, and the interval comes from the ratios' spread.
+"""
+
+import random
+import statistics
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kraft.load.measure import Measurement
+
+FIGURES: Final[dict[str, Callable[[Measurement], float | None]]] = {
+    "requests/s": lambda each: each.requests_per_second,
+    "MB/s": lambda each: each.megabytes_per_second,
+    "p50 us": lambda each: each.latency_us.get("50"),
+    "p99 us": lambda each: each.latency_us.get("99"),
+    "p99.9 us": lambda each: each.latency_us.get("99.9"),
+    "CPU us/request": lambda each: each.cpu_us_per_request,
+    "CPU s/GB": lambda each: each.cpu_seconds_per_gigabyte,
+    "memory MB": lambda each: each.resident_megabytes,
+}
+RESAMPLES: Final = 2_000
+CONFIDENCE: Final = 0.95
+
+
+class Ratio(NamedTuple):
+    """One figure: medians of both sides, and A over B with its interval of 95 % confidence over the pairs."""
+
+    figure: str
+    a: float
+    b: float
+    ratio: float
+    low: float
+    high: float
+
+
+def compare(pairs: list[tuple[Measurement, Measurement]], seed: int = 1) -> list[Ratio]:
+    """The ratios of every figure that both sides have, from runs that were made in turns."""
+    found = []
+    for name, figure in FIGURES.items():
+        values = [(figure(a), figure(b)) for a, b in pairs]
+        both = [(a, b) for a, b in values if a and b]
+        if len(both) == len(pairs) and both:
+            ratios = [a / b for a, b in both]
+            low, high = interval(ratios, seed)
+            found.append(Ratio(name, statistics.median(a for a, _ in both), statistics.median(b for _, b in both),
+                               statistics.median(ratios), low, high))
+    return found
+
+
+def interval(ratios: list[float], seed: int = 1) -> tuple[float, float]:
+    """The bootstrap interval of the median: resampled with replacement, the outer 2.5 % cut off on each side."""
+    chance = random.Random(seed)
+    medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
+    cut = int(RESAMPLES * (1 - CONFIDENCE) / 2)
+    return medians[cut], medians[-1 - cut]

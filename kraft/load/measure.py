@@ -1,0 +1,223 @@
+"""Runs a workload against a cluster and says what was measured."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hdrh.histogram import HdrHistogram
+
+from kraft.client import Cluster, Connection, RefusedError
+from kraft.client.refusals import check, name_of
+from kraft.load import workload as parts
+from kraft.load.workload import Workload
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kraft_native.loadgen import Load, LoadResult, LoadSpec
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+LATENCY_NS_MAX: Final = 3_600 * 10**9
+SIGNIFICANT_DIGITS: Final = 3
+PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 99.99)
+FILL_BATCH_BYTES: Final = 1 << 20
+LEADER_WAIT_SECONDS: Final = 30.0
+READY_PAUSE_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One run's figures. Latencies are microseconds by percentile ("50", ..., "max", "mean"); bytes are of frames, and
+    of records for a Fetch. CPU figures are the server process's, None when its pid was not given.
+    """
+
+    workload: dict[str, Any]
+    server: str
+    seconds: float
+    requests: int
+    errors: int
+    first_error: str | None
+    requests_per_second: float
+    records_per_second: float
+    megabytes_per_second: float
+    latency_us: dict[str, float]
+    end_to_end_us: dict[str, float] | None
+    cpu_us_per_request: float | None
+    cpu_seconds_per_gigabyte: float | None
+    resident_megabytes: float | None
+    requests_per_slot: list[int]
+    histogram: list[tuple[float, float]]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warmup: float = 2.0, pid: int | None = None,
+            slots: int = 50) -> Measurement:
+    """Loads the cluster for `warmup` seconds without and `seconds` with counting.
+
+    A server's refusals are counted, not raised; `OperationError` when it closes a connection or answers wrongly.
+    """
+    with _prepared(workload, cluster) as (specs, _connections):
+        load = Load(specs)
+        if warmup > 0:
+            load.run(warmup)
+        before, begin = _cpu_seconds(pid), time.monotonic()
+        result = load.run(seconds, slots=slots)
+        after, elapsed = _cpu_seconds(pid), time.monotonic() - begin
+        used = None if before is None or after is None else after - before
+        return _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pid))
+
+
+def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1) -> None:
+    """Creates a topic unless it exists, and waits until each partition has a leader."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+    answer = cluster.controller().send(request, CreateTopicsResponse).topics[0]
+    if answer.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
+        check(f"topic {name}", answer.error_code, answer.error_message)
+    deadline = time.monotonic() + LEADER_WAIT_SECONDS
+    while not _has_leaders(cluster, name, partitions):
+        if time.monotonic() > deadline:
+            raise RefusedError(f"topic {name}", ErrorCode.LEADER_NOT_AVAILABLE)
+        time.sleep(READY_PAUSE_SECONDS)
+
+
+def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
+    """Appends about `data_bytes` of the workload's records to its topic, spread over the connections' partitions."""
+    filler = Workload("produce", workload.connections, 2, 0.0, workload.record_bytes,
+                      max(workload.batch_bytes, min(FILL_BATCH_BYTES, data_bytes)), topic=workload.topic)
+    opened = parts.partitions_of(filler, cluster)
+    try:
+        specs = [parts.produce_spec(filler, connection, partition) for connection, partition in opened]
+        result = Load(specs).run(3600, requests_max=max(1, data_bytes // len(filler.batch())))
+    finally:
+        _close(opened)
+    if result.errors:
+        raise RefusedError(f"filling {workload.topic}", result.first_error)
+
+
+def offset_of(connection: Connection, topic: str, partition: int, timestamp: int) -> int:
+    """The offset that ListOffsets gives for a time or one of its special values."""
+    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition,
+                                                                          timestamp=timestamp)])
+    answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=[asked]), ListOffsetsResponse)
+    found = answer.topics[0].partitions[0]
+    check(f"offset of {topic}-{partition}", found.error_code)
+    return found.offset
+
+
+@contextlib.contextmanager
+def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadSpec], list[Connection]]]:
+    """The specs of a workload over connections that are closed at the end."""
+    opened: list[tuple[Connection, int]] = []
+    try:
+        if workload.kind == "ping":
+            opened += [(_own(cluster), 0) for _ in range(workload.connections)]
+            specs = [parts.ping_spec(workload, connection) for connection, _ in opened]
+        elif workload.kind == "produce":
+            opened += parts.partitions_of(workload, cluster)
+            specs = [parts.produce_spec(workload, connection, partition) for connection, partition in opened]
+        elif workload.kind == "fetch":
+            opened += parts.partitions_of(workload, cluster)
+            specs = [parts.fetch_spec(workload, connection, partition,
+                                      offset_of(connection, workload.topic, partition, EARLIEST))
+                     for connection, partition in opened]
+        else:
+            opened += parts.partitions_of(workload, cluster)
+            specs = [parts.produce_spec(workload, connection, partition, stamped=True)
+                     for connection, partition in opened]
+            readers = parts.partitions_of(workload, cluster)
+            opened += readers
+            specs += [parts.fetch_spec(workload, connection, partition,
+                                       offset_of(connection, workload.topic, partition, LATEST), wrap=False,
+                                       stamped=True) for connection, partition in readers]
+        for connection, _ in opened:
+            connection.socket.setblocking(False)
+        yield specs, [connection for connection, _ in opened]
+    finally:
+        _close(opened)
+
+
+def _own(cluster: Cluster) -> Connection:
+    """A connection to the node that bootstrapping found, not shared with `cluster`."""
+    host, port = cluster.any().socket.getpeername()[:2]
+    return cluster.connect(host, port)
+
+
+def _close(opened: list[tuple[Connection, int]]) -> None:
+    for connection, _ in opened:
+        connection.close()
+
+
+def _has_leaders(cluster: Cluster, name: str, partitions: int) -> bool:
+    found = cluster.metadata([name]).topics[0]
+    if found.error_code != ErrorCode.NONE or len(found.partitions) < partitions:
+        return False
+    return all(each.error_code == ErrorCode.NONE and each.leader_id >= 0 for each in found.partitions)
+
+
+def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: float | None, elapsed: float,
+             resident: float | None) -> Measurement:
+    seconds = result.elapsed_ns / 1e9
+    count = max(result.requests, 1)
+    if workload.kind == "fetch":
+        moved, records = result.records_bytes, float(result.records)
+    else:
+        moved = result.bytes_sent if workload.kind != "ping" else result.bytes_sent + result.bytes_received
+        records = float(result.requests * workload.records_per_batch if workload.kind == "produce" else result.records)
+    histogram = _histogram(result.latency)
+    return Measurement(
+        workload=asdict(workload), server=cluster.any().address, seconds=seconds, requests=result.requests,
+        errors=result.errors, first_error=name_of(result.first_error) if result.first_error else None,
+        requests_per_second=result.requests / seconds, records_per_second=records / seconds,
+        megabytes_per_second=moved / seconds / 1e6, latency_us=_percentiles(histogram),
+        end_to_end_us=_percentiles(_histogram(result.end_to_end)) if result.end_to_end else None,
+        cpu_us_per_request=None if cpu is None else cpu * seconds / elapsed / count * 1e6,
+        cpu_seconds_per_gigabyte=None if cpu is None or not moved else cpu * seconds / elapsed / (moved / 1e9),
+        resident_megabytes=resident, requests_per_slot=result.slot_requests,
+        histogram=[(percentile, histogram.get_value_at_percentile(percentile) / 1e3)
+                   for percentile in (*range(0, 100, 5), *PERCENTILES[2:], 100.0)] if result.latency else [],
+    )
+
+
+def _histogram(pairs: list[tuple[int, int]]) -> Any:
+    histogram = HdrHistogram(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
+    for value, count in pairs:
+        histogram.record_value(min(max(value, 1), LATENCY_NS_MAX), count)
+    return histogram
+
+
+def _percentiles(histogram: Any) -> dict[str, float]:
+    if not histogram.get_total_count():
+        return {}
+    found = {f"{percentile:g}": histogram.get_value_at_percentile(percentile) / 1e3 for percentile in PERCENTILES}
+    return found | {"max": histogram.get_max_value() / 1e3, "mean": histogram.get_mean_value() / 1e3}
+
+
+def _cpu_seconds(pid: int | None) -> float | None:
+    """User and system time of a process so far, all its threads together."""
+    if pid is None:
+        return None
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_megabytes(pid: int | None) -> float | None:
+    """Resident memory of a process without the file pages it has mapped."""
+    if pid is None:
+        return None
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    return None

@@ -1,0 +1,166 @@
+"""What is sent: a workload, and the requests of each of its connections.
+
+Where things stand inside requests and replies is found with the codecs: a message is encoded twice with one field
+changed, and the first byte that differs is the field's. So the native core needs to know no API.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kraft.client import Cluster, Connection
+from kraft.load.errors import InvalidWorkloadError
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.headers import encode_response_header
+from kraft.protocol.message import Message
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kraft_native.loadgen import LoadSpec
+from kraft_native.records import BatchBuilder
+
+KINDS: Final = ("ping", "produce", "fetch", "end-to-end")
+PRODUCE_VERSION_MAX: Final = 12      # the last that names topics
+FETCH_VERSION_MAX: Final = 11        # the last whose records have a plain length and whose topics have names
+PING_VERSION_MAX: Final = 3
+STAMP_BYTES: Final = 8
+BATCH_OVERHEAD_BYTES: Final = 61
+RECORD_OVERHEAD_BYTES: Final = 12
+_STAMP_MARK: Final = bytes(range(0xA0, 0xA8))
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One load.
+
+    `record_bytes` is a record's value (8 to 64 Mi), `batch_bytes` about the size of a batch of them; a batch has at
+    least one record. `rate` is requests per second over all connections, 0 for a closed loop with `in_flight` requests
+    on each. `fetch_bytes` is max.bytes of a Fetch. Raises `InvalidWorkloadError` naming what does not fit.
+    """
+
+    kind: str
+    connections: int = 1
+    in_flight: int = 1
+    rate: float = 0.0
+    record_bytes: int = 100
+    batch_bytes: int = 0
+    acks: int = 1
+    codec: str = "none"
+    fetch_bytes: int = 1 << 20
+    topic: str = "kraft-bench"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        limits = {"connections": (1, 10_000), "in_flight": (1, 1 << 16), "record_bytes": (STAMP_BYTES, 64 << 20),
+                  "batch_bytes": (0, 1 << 30), "fetch_bytes": (1, 1 << 30), "rate": (0, 100_000_000)}
+        for name, (low, high) in limits.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise InvalidWorkloadError(f"{name}: {value} is not in {low} to {high}")
+        if self.kind not in KINDS:
+            raise InvalidWorkloadError(f"kind: {self.kind!r} is not one of {', '.join(KINDS)}")
+        if self.acks not in (0, 1, -1):
+            raise InvalidWorkloadError(f"acks: {self.acks} is not 0, 1 or -1")
+        if self.acks == 0 and self.rate == 0 and self.kind != "ping":
+            raise InvalidWorkloadError("acks: 0 has no replies, so it needs a rate")
+        if self.kind == "fetch" and self.in_flight != 1:
+            raise InvalidWorkloadError(f"in_flight: {self.in_flight}, but a Fetch reads on from its last reply: only 1")
+        if self.kind == "end-to-end" and self.codec != "none":
+            raise InvalidWorkloadError("codec: end-to-end stamps records, which it cannot inside a compressed batch")
+
+    @property
+    def records_per_batch(self) -> int:
+        room = self.batch_bytes - BATCH_OVERHEAD_BYTES
+        return max(1, room // (self.record_bytes + RECORD_OVERHEAD_BYTES))
+
+    @property
+    def interval_ns(self) -> int:
+        """Time between two requests of one connection; 0 in a closed loop."""
+        return round(1e9 * self.connections / self.rate) if self.rate else 0
+
+    def batch(self) -> bytes:
+        """A batch of random values, the same for the same seed. The first value begins with room for a stamp."""
+        values = random.Random(self.seed)
+        builder = BatchBuilder(self.codec)
+        for number in range(self.records_per_batch):
+            mark = _STAMP_MARK if number == 0 else values.randbytes(STAMP_BYTES)
+            builder.append(mark + values.randbytes(self.record_bytes - STAMP_BYTES))
+        return builder.build()
+
+
+def ping_spec(workload: Workload, connection: Connection) -> LoadSpec:
+    """ApiVersions, which costs a server next to nothing: the price of a request itself."""
+    request = ApiVersionsRequest(client_software_name="kraft-bench", client_software_version="1")
+    version = connection.version(request.API_KEY, PING_VERSION_MAX)
+    return LoadSpec(connection.socket.fileno(), connection.frame(request, version), workload.in_flight,
+                    workload.interval_ns, error_position=4)
+
+
+def produce_spec(workload: Workload, connection: Connection, partition: int, *, stamped: bool = False) -> LoadSpec:
+    """One batch to one partition, again and again."""
+    batch = workload.batch()
+    data = PartitionProduceData(index=partition, records=batch)
+    request = ProduceRequest(acks=workload.acks, timeout_ms=30_000,
+                             topic_data=[TopicProduceData(name=workload.topic, partition_data=[data])])
+    version = connection.version(request.API_KEY, PRODUCE_VERSION_MAX)
+    frame = connection.frame(request, version)
+
+    def answer(code: int) -> ProduceResponse:
+        part = PartitionProduceResponse(index=partition, error_code=code)
+        return ProduceResponse(responses=[TopicProduceResponse(name=workload.topic, partition_responses=[part])])
+
+    spec = LoadSpec(connection.socket.fileno(), frame, workload.in_flight, workload.interval_ns,
+                    no_reply=workload.acks == 0, error_position=_code_position(answer, version))
+    if stamped:
+        spec = spec._replace(batch_position=frame.index(batch) - 4, batch_bytes=len(batch),
+                             stamp_position=batch.index(_STAMP_MARK))
+    return spec
+
+
+def fetch_spec(workload: Workload, connection: Connection, partition: int, first_offset: int, *, wait_ms: int = 500,
+               wrap: bool = True, stamped: bool = False) -> LoadSpec:
+    """One partition from `first_offset` on; `wrap` begins there again at the log's end."""
+    def ask(offset: int) -> FetchRequest:
+        part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=workload.fetch_bytes)
+        return FetchRequest(max_wait_ms=0 if wrap else wait_ms, min_bytes=1, max_bytes=workload.fetch_bytes,
+                            session_epoch=-1, topics=[FetchTopic(topic=workload.topic, partitions=[part])])
+
+    def answer(code: int) -> FetchResponse:
+        part = PartitionData(partition_index=partition, error_code=code, aborted_transactions=None, records=b"")
+        return FetchResponse(responses=[FetchableTopicResponse(topic=workload.topic, partitions=[part])])
+
+    version = connection.version(FetchRequest.API_KEY, FETCH_VERSION_MAX)
+    frames = [connection.frame(ask(offset), version) for offset in (0, -1)]
+    batch = workload.batch()
+    return LoadSpec(
+        connection.socket.fileno(), frames[0], error_position=_code_position(answer, version),
+        fetch_offset_position=_first_difference(*frames) - 4,
+        records_position=len(_reply(answer(0), version)) - 4, first_offset=first_offset, wrap=wrap,
+        stamp_position=batch.index(_STAMP_MARK) if stamped else -1, reads_stamps=stamped)
+
+
+def partitions_of(workload: Workload, cluster: Cluster) -> list[tuple[Connection, int]]:
+    """A connection of its own to the leader of a partition, for each of the workload's connections, in turn."""
+    nodes = {node.node_id: node for node in cluster.nodes()}
+    partitions = sorted(cluster.topic(workload.topic).partitions, key=lambda each: each.partition_index)
+    chosen = [partitions[number % len(partitions)] for number in range(workload.connections)]
+    opened: list[tuple[Connection, int]] = []
+    for each in chosen:
+        leader = nodes[each.leader_id]
+        opened.append((cluster.connect(leader.host, leader.port), each.partition_index))
+    return opened
+
+
+def _reply(response: Message, version: int) -> bytes:
+    return encode_response_header(API_BY_KEY[response.API_KEY], version, 0) + response.encode(version)
+
+
+def _code_position(answer: Callable[[int], Message], version: int) -> int:
+    return _first_difference(_reply(answer(0), version), _reply(answer(-1), version))
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    return next(place for place, (left, right) in enumerate(zip(one, other, strict=True)) if left != right)

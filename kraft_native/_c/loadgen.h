@@ -1,0 +1,86 @@
+/* A load generator: one thread, many connections, one request each sent again and again.
+ *
+ * Closed loop: every connection keeps `in_flight` requests in progress. Open loop: every connection has a request due
+ * every `interval_ns`, and latency counts from the moment a request was due, not from when it could be sent, so that
+ * a server that stalls cannot hide the requests it kept from being sent.
+ *
+ * The core knows frames (int32 length, replies in order, correlation id first) and the few positions it is told: where
+ * the error code stands, where a Fetch has its offset and its answer the records, where a batch carries the time at
+ * which it was due. Which API that is, its caller knows.
+ */
+#ifndef KRAFT_LOADGEN_H
+#define KRAFT_LOADGEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KF_LOAD_SUB_BITS = 10, KF_LOAD_BUCKETS = (64 - KF_LOAD_SUB_BITS + 1) << KF_LOAD_SUB_BITS };
+
+typedef uint32_t (*kf_load_crc_fn)(uint32_t seed, const uint8_t *data, size_t size);
+
+/* Positions count from the frame's first byte after its length; -1: there is none. */
+typedef struct kf_load_shape {
+    int64_t error;          /* in the reply: int16 error code */
+    int64_t fetch_offset;   /* in the request: int64 */
+    int64_t records;        /* in the reply: int32 length of the records, then batches, to the reply's end */
+    int64_t batch;          /* in the request: a record batch that carries a stamp */
+    int64_t batch_bytes;
+    int64_t stamp;          /* in a batch: int64, nanoseconds of the monotonic clock at which it was due */
+} kf_load_shape;
+
+typedef struct kf_load_connection {
+    int fd;
+    const kf_load_shape *shape;
+    uint8_t *frame;         /* the request, length in front; changed in place */
+    size_t frame_bytes;
+    bool no_reply;          /* acks=0: a request is done when it is sent */
+    bool reads_stamps;      /* a consumer: the latency of what it receives goes to `end_to_end` */
+    int in_flight;
+    int64_t interval_ns;    /* 0: closed loop */
+    int64_t first_offset;   /* of a Fetch: where reading begins again at the log's end */
+    bool wrap;              /* a Fetch that returns nothing starts again there */
+    void *state;            /* the core's */
+} kf_load_connection;
+
+typedef struct kf_load_result {
+    int64_t requests;       /* answered; those of readers of stamps do not count */
+    int64_t errors;         /* of these with an error code */
+    int64_t records_bytes;  /* of Fetch replies */
+    int64_t records;        /* of Fetch replies, by the counts in their batches' headers */
+    int64_t bytes_sent;
+    int64_t bytes_received;
+    int64_t elapsed_ns;
+    int32_t first_error;    /* an error code that was seen, 0: none */
+    int32_t failed_fd;      /* the connection that ended the run, -1: none */
+    uint64_t *latency;      /* given: KF_LOAD_BUCKETS counters */
+    uint64_t *end_to_end;   /* given, likewise */
+    int64_t slot_ns;        /* given: requests are counted per slot of this length, 0: not */
+    int64_t slots;          /* given: how many there are */
+    uint64_t *slot_requests;
+} kf_load_result;
+
+/* Loads for `duration_ns` or until `requests_max` were sent (0: no bound), then waits for what is in progress, at most
+ * `drain_ns`. `stop` ends it early. Counts are added to `result`. Returns 0 or -errno: -EPROTO for a reply out of order
+ * or malformed, -ECONNRESET for a connection that was closed, -ETIMEDOUT when the drain took too long. */
+int kf_load_run(kf_load_connection *connections, int count, int64_t duration_ns, int64_t requests_max,
+                int64_t drain_ns, kf_load_crc_fn crc, const volatile int *stop, kf_load_result *result);
+
+/* The middle of a bucket's values. */
+static inline uint64_t kf_load_value(uint32_t bucket) {
+    uint32_t octave = bucket >> KF_LOAD_SUB_BITS, rest = bucket & ((1u << KF_LOAD_SUB_BITS) - 1);
+    if (octave == 0) {
+        return rest;
+    }
+    return (((uint64_t)rest | (1u << KF_LOAD_SUB_BITS)) << (octave - 1)) + ((1ull << (octave - 1)) >> 1);
+}
+
+static inline uint32_t kf_load_bucket(uint64_t value) {
+    if (value < (1u << KF_LOAD_SUB_BITS)) {
+        return (uint32_t)value;
+    }
+    uint32_t octave = 64u - (uint32_t)__builtin_clzll(value) - KF_LOAD_SUB_BITS;
+    return (octave << KF_LOAD_SUB_BITS) | (uint32_t)((value >> (octave - 1)) & ((1u << KF_LOAD_SUB_BITS) - 1));
+}
+
+#endif

@@ -1,0 +1,54 @@
+"""Ratios and their intervals, and the report made of them."""
+
+import pytest
+
+from kraft.load.compare import compare, interval
+from kraft.load.measure import Measurement
+from kraft.load.report import html_report
+
+
+def run(rate, p50, cpu=None):
+    return Measurement(
+        workload={"kind": "produce"}, server="here:1", seconds=10, requests=int(rate * 10), errors=0, first_error=None,
+        requests_per_second=rate, records_per_second=rate, megabytes_per_second=rate / 1000,
+        latency_us={"50": p50, "99": p50 * 3}, end_to_end_us=None, cpu_us_per_request=cpu,
+        cpu_seconds_per_gigabyte=None, resident_megabytes=None, requests_per_slot=[1, 2, 3],
+        histogram=[(0.0, 1.0), (50.0, p50), (100.0, 9.0)])
+
+
+def test_ratios_are_of_pairs_not_of_medians():
+    """The machine got slower from pair to pair; both sides the same, so the ratio is exact all the same."""
+    pairs = [(run(200 / drift, 10.0 * drift), run(100 / drift, 20.0 * drift)) for drift in (1, 2, 3, 4, 5)]
+    found = {ratio.figure: ratio for ratio in compare(pairs)}
+    assert found["requests/s"].ratio == pytest.approx(2)
+    assert (found["requests/s"].low, found["requests/s"].high) == (pytest.approx(2), pytest.approx(2))
+    assert found["p50 us"].ratio == pytest.approx(0.5)
+    assert found["requests/s"].a == pytest.approx(200 / 3)
+
+
+def test_a_figure_that_one_side_lacks_is_left_out():
+    names = [ratio.figure for ratio in compare([(run(2, 1, cpu=5), run(1, 2))])]
+    assert "CPU us/request" not in names
+    assert "CPU s/GB" not in names
+
+
+def test_an_interval_covers_the_spread():
+    low, high = interval([0.9, 1.0, 1.1, 1.0, 0.95, 1.05])
+    assert 0.9 <= low < 1.0 < high <= 1.1
+
+
+@pytest.fixture(scope="module")
+def fonts():
+    """matplotlib keeps the font files open that it drew with once."""
+    pytest.importorskip("matplotlib")
+    html_report("warm", [("A", run(1, 1))])
+
+
+@pytest.mark.usefixtures("fonts")
+def test_a_report_stands_alone():
+    page = html_report("a <b> title", [("A", run(2, 1)), ("B", run(1, 2))], compare([(run(2, 1), run(1, 2))]))
+    assert page.startswith("<!doctype html>")
+    assert "a &lt;b&gt; title" in page
+    assert page.count("<svg") == 2
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://creativecommons.org", "").replace(
+        "http://purl.org", "").replace("https://matplotlib.org", "")

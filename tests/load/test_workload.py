@@ -1,0 +1,108 @@
+"""Workloads: what is refused, and that the positions found are where the codecs put the fields."""
+
+import struct
+
+import pytest
+
+from kraft.load import workload as parts
+from kraft.load.errors import InvalidWorkloadError
+from kraft.load.workload import Workload
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.headers import encode_request_header, encode_response_header
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.produce_request import ProduceRequest
+from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kraft_native.batch import first_batch
+from kraft_native.loadgen import Load
+from kraft_native.records import records
+
+
+class FakeSocket:
+    def fileno(self):
+        return 7
+
+
+class FakeConnection:
+    """A connection that was never opened: gives versions and frames."""
+
+    socket = FakeSocket()
+
+    def __init__(self, version):
+        self.fixed = version
+
+    def version(self, api_key, at_most=None):
+        return min(self.fixed, at_most)
+
+    def frame(self, request, version, correlation_id=0):
+        api = API_BY_KEY[request.API_KEY]
+        content = encode_request_header(api, version, correlation_id, "test") + request.encode(version)
+        return len(content).to_bytes(4, "big") + content
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"kind": "destroy"}, "kind"),
+    ({"connections": 0}, "connections"),
+    ({"record_bytes": 7}, "record_bytes"),
+    ({"acks": 2}, "acks"),
+    ({"acks": 0}, "acks"),
+    ({"rate": -1.0}, "rate"),
+    ({"kind": "fetch", "in_flight": 2}, "in_flight"),
+    ({"kind": "end-to-end", "codec": "lz4"}, "codec"),
+])
+def test_what_does_not_fit_is_named(options, says):
+    with pytest.raises(InvalidWorkloadError, match=f"^{says}: "):
+        Workload(**({"kind": "produce"} | options))
+
+
+@pytest.mark.parametrize(("record_bytes", "batch_bytes", "count"), [
+    (100, 0, 1), (100, 16_384, 145), (1024, 1 << 20, 1012),
+])
+def test_a_batch_is_about_as_large_as_asked_for(record_bytes, batch_bytes, count):
+    workload = Workload("produce", record_bytes=record_bytes, batch_bytes=batch_bytes)
+    batch = workload.batch()
+    assert first_batch(batch).record_count == workload.records_per_batch == count
+    assert not batch_bytes or 0.9 * batch_bytes < len(batch) <= batch_bytes
+    assert batch == workload.batch()
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_batches_are_made_with_every_codec(codec):
+    batch = Workload("produce", batch_bytes=4096, codec=codec).batch()
+    assert {len(record.value) for record in records(first_batch(batch))} == {100}
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+def test_the_error_code_of_a_produce_is_found_in_every_version(version):
+    spec = parts.produce_spec(Workload("produce", topic="a-topic"), FakeConnection(version), 5)
+    part = PartitionProduceResponse(index=5, error_code=7, base_offset=1 << 40)
+    answer = ProduceResponse(responses=[TopicProduceResponse(name="a-topic", partition_responses=[part])])
+    reply = encode_response_header(API_BY_KEY[0], version, 0) + answer.encode(version)
+    assert struct.unpack_from(">h", reply, spec.error_position) == (7,)
+
+
+@pytest.mark.parametrize("version", range(4, 12))
+def test_what_a_fetch_needs_is_found_in_every_version(version):
+    spec = parts.fetch_spec(Workload("fetch", topic="a-topic"), FakeConnection(version), 2, 77)
+    assert struct.unpack_from(">q", spec.frame, 4 + spec.fetch_offset_position) == (0,)
+    part = PartitionData(partition_index=2, error_code=3, aborted_transactions=None, records=b"abcdefgh")
+    answer = FetchResponse(responses=[FetchableTopicResponse(topic="a-topic", partitions=[part])])
+    reply = encode_response_header(API_BY_KEY[1], version, 0) + answer.encode(version)
+    assert struct.unpack_from(">h", reply, spec.error_position) == (3,)
+    assert reply[spec.records_position:] == b"\0\0\0\x08abcdefgh"
+
+
+def test_a_stamp_lies_inside_the_first_value():
+    workload = Workload("end-to-end", record_bytes=40, batch_bytes=500)
+    spec = parts.produce_spec(workload, FakeConnection(9), 0, stamped=True)
+    Load([spec])  # accepts the positions
+    batch = spec.frame[4 + spec.batch_position:][:spec.batch_bytes]
+    assert batch == workload.batch()
+    first = next(iter(records(first_batch(batch))))
+    assert batch[spec.stamp_position:].startswith(first.value)
+    body = spec.frame[4 + len(encode_request_header(API_BY_KEY[0], 9, 0, "test")):]
+    assert ProduceRequest.decode(body, 9).acks == 1
+
+
+def test_an_open_loop_spreads_its_rate_over_connections():
+    assert Workload("ping", connections=4, rate=1000).interval_ns == 4_000_000
+    assert Workload("ping").interval_ns == 0
