@@ -238,7 +238,7 @@ cdef class Appender:
             for i in range(first, end):
                 h = &self.pending[i].prepared.h
                 if h.leader_epoch != core.epochs.latest():
-                    core.epochs.assign(h.leader_epoch, h.base_offset)
+                    core.begin_epoch(h.leader_epoch, h.base_offset)
             active.write(pieces, piece_count, bytes_count)
             for i in range(first, end):
                 active.count_batch(&self.pending[i].prepared.h)

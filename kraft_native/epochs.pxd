@@ -1,6 +1,6 @@
 """Leader-epoch cache: which epoch began at which offset (KIP-101, KIP-279), kept in `leader-epoch-checkpoint`."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
 cdef class LeaderEpochCache:
@@ -10,6 +10,8 @@ cdef class LeaderEpochCache:
     cdef int32_t last_epoch        # the last entry again, for the check on every append; -1 when empty
     cdef int64_t last_start
     cdef readonly bint dirty       # the file holds older entries below the log start (see `truncate_from_start`)
+    cdef readonly bint trusted     # the cache is what this engine made it, or follows from the batches
+    cdef readonly uint32_t stored_crc  # of the entries that the file holds
 
     cdef inline int32_t latest(self) noexcept nogil:
         """The latest epoch, -1 when there is none."""
@@ -27,6 +29,9 @@ cdef class LeaderEpochCache:
     cpdef int rebuild(self, object entries) except -1
     # Writes the file when it is behind; a clean stop calls this.
     cpdef int flush(self) except -1
+    # epoch_at, and where the next epoch starts.
+    cdef int32_t epoch_from(self, int64_t offset, int64_t* end) except? -2
+    cdef uint32_t crc(self) except? 0
     cdef int note(self, int32_t epoch, int64_t start_offset) except -1
     cdef int keep(self, Py_ssize_t first, Py_ssize_t end) except -1
     cdef int write(self) except -1

@@ -6,6 +6,8 @@ from typing import Self, final
 class LeaderEpochCache:
     path: str
     dirty: bool
+    trusted: bool
+    stored_crc: int
     def __new__(cls, directory: str | bytes | PathLike[str], *, load: bool = True) -> Self: ...
     def __len__(self) -> int: ...
     @property

@@ -12,6 +12,9 @@ both strictly increasing. What a crash may leave in the file, and why that is sa
   truncates the cache to the log start. They are written with the next change, or by `flush` at a clean stop. The
   file is never replaced without a flush, which could leave it empty after a power loss (KAFKA-16541).
 
+The file has no checksum. The engine keeps one of it (`stored_crc`) in its own state file; where that fits, `trusted`
+tells the readers of segments that a batch of another epoch than the cache says is damaged (`segment.pyx`).
+
 Used by the thread that owns the log.
 """
 
@@ -19,8 +22,10 @@ import os
 from bisect import bisect_left, bisect_right
 
 cimport cython
+from libc.stdint cimport INT64_MAX
 
 from kraft_native.checkpoints import read_leader_epochs, write_leader_epochs
+from kraft_native.crc import checksum
 from kraft_native.errors import InvalidArgumentError
 
 cdef str FILE_NAME = "leader-epoch-checkpoint"
@@ -42,11 +47,14 @@ cdef class LeaderEpochCache:
         self.last_epoch = -1
         self.last_start = -1
         self.dirty = False
+        self.trusted = True
         if load and os.path.exists(self.path):
             for epoch, start_offset in read_leader_epochs(self.path):
                 self.epochs.append(epoch)
                 self.starts.append(start_offset)
             self.keep(0, len(self.epochs))
+            self.trusted = False       # until somebody who knows more says otherwise
+        self.stored_crc = self.crc()
 
     def __len__(self) -> int:
         return len(self.epochs)
@@ -138,6 +146,15 @@ cdef class LeaderEpochCache:
         cdef Py_ssize_t higher = bisect_right(self.starts, offset)
         return self.epochs[higher - 1] if higher > 0 else -1
 
+    cdef int32_t epoch_from(self, int64_t offset, int64_t* end) except? -2:
+        """As `epoch_at`; `end` is set to where the next epoch starts, to the largest number where none does."""
+        cdef Py_ssize_t higher = bisect_right(self.starts, offset)
+        end[0] = self.starts[higher] if higher < len(self.starts) else INT64_MAX
+        return self.epochs[higher - 1] if higher > 0 else -1
+
+    cdef uint32_t crc(self) except? 0:
+        return checksum(b"".join([b"%d %d\n" % entry for entry in zip(self.epochs, self.starts)]))
+
     cpdef int rebuild(self, object entries) except -1:
         """Replaces everything by `entries`, (epoch, start offset) pairs in log order, and writes the file.
 
@@ -155,6 +172,7 @@ cdef class LeaderEpochCache:
             self.keep(0, 0)
             raise
         self.write()
+        self.trusted = True
         return 0
 
     cpdef int flush(self) except -1:
@@ -174,5 +192,6 @@ cdef class LeaderEpochCache:
     cdef int write(self) except -1:
         """Replaces the file, flushed."""
         write_leader_epochs(self.path, zip(self.epochs, self.starts))
+        self.stored_crc = self.crc()
         self.dirty = False
         return 0

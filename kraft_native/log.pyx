@@ -114,7 +114,8 @@ cdef class Log:
         core.txn_checker = TxnChecker(core.directory)
         core.log_start = loaded.log_start
         core.log_end = loaded.log_end
-        core.recovery_point = core.flushed_end = loaded.recovery_point
+        core.recovery_point = core.flushed_end = core.noted_durable = loaded.recovery_point
+        core.noted_start = loaded.log_start
         core.gapped = loaded.gapped
         core.lost = [(lost.offset, lost.next_offset) for lost in loaded.report.lost_ranges]
         core.mark = max(loaded.high_watermark, loaded.log_start)
@@ -347,7 +348,7 @@ cdef class Log:
         self.core.enter_write()
         if leader_epoch > self.core.epochs.latest():
             try:
-                self.core.epochs.assign(leader_epoch, self.core.log_end)
+                self.core.begin_epoch(leader_epoch, self.core.log_end)
             except BaseException as error:
                 self.core.fail(error)
 

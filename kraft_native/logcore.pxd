@@ -39,6 +39,8 @@ cdef class LogCore:
     cdef int64_t mark                  # manual high watermark; in auto mode the last one that was shown
     cdef int64_t flushed_end           # durable before this process, or flushed by the owner's own thread
     cdef int64_t recovery_point        # as in the state file
+    cdef int64_t noted_durable         # likewise
+    cdef int64_t noted_start           # likewise
     cdef int64_t first_dirty           # all below it was compacted; anything outside the log counts as its start
     cdef list lost                     # of (offset, next offset): known to be gone for good
     cdef bint gapped                   # compacted at some time, here or at a leader: offsets may be missing
@@ -84,6 +86,11 @@ cdef class LogCore:
     cdef int limit_losses(self, int64_t log_end) except -1
     # Writes the state file, durably.
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1
+    # Writes it with the marks as they were written last, because something else in it has changed.
+    cdef int write_state(self, bint clean) except -1
+    # Notes durably that a leader epoch begins, before a batch of it is written.
+    cdef int begin_epoch(self, int32_t epoch, int64_t offset) except -1
+    cdef int cut_epochs(self, int64_t end_offset) except -1
     cdef int note_gaps(self) except -1         # durably, before the first gap is written
     cdef int64_t checkpoint(self) except -1
     cdef int close(self) except -1

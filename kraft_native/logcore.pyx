@@ -32,6 +32,7 @@ from kraft_native.segment cimport segment_create
 from kraft_native.checkpoints import LogState as LogStateFile
 from kraft_native.checkpoints import write_log_state
 from kraft_native.errors import LogClosedError, LogReadOnlyError, OperationError, StorageError, WrongThreadError
+from kraft_native.marks import EPOCHS_CRC_KEY
 
 # In the state file: offsets may be missing though the policy is no longer (or never was, here) to compact.
 GAPPED_KEY = "gapped"
@@ -322,28 +323,44 @@ cdef class LogCore:
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
         # What is durable is noted as `durable_end`. The recovery point stays below the active segment, which is always
         # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable.
-        cdef int64_t durable_end = recovery_point
-        cdef dict further = {GAPPED_KEY: "1"} if self.gapped else {}
+        self.noted_durable = recovery_point
+        self.noted_start = log_start
+        self.recovery_point = recovery_point if clean else min(recovery_point, self.active.base_offset)
         self.lost = [lost for lost in self.lost if <int64_t>lost[1] > log_start]
+        self.write_state(clean)
+        return 0
+
+    cdef int write_state(self, bint clean) except -1:
+        cdef dict further = {GAPPED_KEY: "1"} if self.gapped else {}
         if self.lost:
             further["lost_offsets"] = " ".join([f"{offset}-{next_offset}" for offset, next_offset in self.lost])
-        if not clean:
-            recovery_point = min(recovery_point, self.active.base_offset)
+        if self.epochs.trusted:
+            further[EPOCHS_CRC_KEY] = f"{self.epochs.stored_crc:08x}"
         write_log_state(self.directory, LogStateFile(
-            log_start, recovery_point, self.log_end if clean else -1, clean,
+            self.noted_start, self.recovery_point, self.log_end if clean else -1, clean,
             {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty),
-             "durable_end": str(durable_end), "active_base": str(self.active.base_offset),
+             "durable_end": str(self.noted_durable), "active_base": str(self.active.base_offset),
              "active_size": str(self.active.size)} | further))
-        self.recovery_point = recovery_point
         self.clean = clean
         return 0
 
     cdef int note_gaps(self) except -1:
         self.gapped = True
         try:
-            self.write_marks(self.recovery_point, self.log_start, False)
+            self.write_state(False)
         except StorageError as error:
             self.fail(error)
+        return 0
+
+    cdef int begin_epoch(self, int32_t epoch, int64_t offset) except -1:
+        if self.epochs.assign(epoch, offset):
+            self.write_state(False)
+        return 0
+
+    cdef int cut_epochs(self, int64_t end_offset) except -1:
+        """After the log was cut: epochs from `end_offset` on are forgotten, durably."""
+        if self.epochs.truncate_from_end(end_offset):
+            self.write_state(False)
         return 0
 
     cdef int64_t checkpoint(self) except -1:

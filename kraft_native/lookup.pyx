@@ -143,9 +143,9 @@ cdef tuple find_in_segment(LogCore core, Segment segment, int64_t target, int64_
     """Looks on past damage: a time that can only be answered from damaged batches is answered by the next sound one."""
     cdef BatchHeader h
     cdef StepResult found
-    cdef int64_t position, expected = segment.base_offset, offset = -1, timestamp = -1
+    cdef int64_t expected, offset = -1, timestamp = -1
+    cdef int64_t position = segment.index_start(max(segment.time_start(target), start_offset), &expected)
     cdef tuple damaged
-    position = segment.index_start(max(segment.time_start(target), start_offset))
     while True:
         found = segment.step(position, expected, &h)
         if found == STEP_END:

@@ -14,6 +14,7 @@ cdef class LogMarks:
     cdef readonly int64_t active_base           # of the active segment at our own clean stop; -1: not known
     cdef readonly int64_t active_size
     cdef readonly list lost                     # (offset, next offset) pairs that are known to be gone
+    cdef readonly int64_t epochs_crc            # `LeaderEpochCache.stored_crc` as last noted; -1: not known
     cdef readonly dict extra                    # what else our state file says, for other users of it
     cdef readonly list notes                    # (path, what was wrong with it)
 

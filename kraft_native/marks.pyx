@@ -21,6 +21,9 @@ from kraft_native.checkpoints import read_clean_shutdown, read_log_state, read_o
 from kraft_native.errors import CorruptFileError
 from kraft_native.fileio import sync_directory, unlink
 
+# In our state file: the checksum of the leader epochs, hexadecimal. They have none in their own file.
+EPOCHS_CRC_KEY = "leader_epochs_crc"
+
 cdef str STATE_FILE = "kraft-log-state"
 cdef str RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
 cdef str LOG_STARTS_FILE = "log-start-offset-checkpoint"
@@ -32,6 +35,7 @@ cdef class LogMarks:
     def __cinit__(self):
         self.source = "none"
         self.log_start = self.log_end = self.high_watermark = self.active_base = self.active_size = -1
+        self.epochs_crc = -1
         self.extra = {}
         self.lost = []
         self.notes = []
@@ -122,6 +126,11 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
     marks.log_start = max(log_start, <int64_t>(starts or {}).get(partition_of(directory), -1))
     if state is not None:
         marks.log_start = max(marks.log_start, <int64_t>state.log_start)
+        # Where it fits nobody has changed the epochs since, whoever is younger.
+        try:
+            marks.epochs_crc = int(state.extra.get(EPOCHS_CRC_KEY, "-1"), 16)
+        except ValueError as error:
+            marks.notes.append((STATE_FILE, f"{error}; not used"))
     marks.durable_end = max(marks.durable_end, marks.recovery_point)
     return marks
 

@@ -44,6 +44,7 @@ cdef class LoadedLog:
     cdef int64_t high_watermark        # as last recorded, -1: not known
     cdef bint clean                    # the log was closed cleanly, and nothing was changed by opening it
     cdef bint gapped                   # the log is or was compacted: offsets may be missing
+    cdef bint epochs_lost              # the file of the leader epochs cannot be used
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
     cdef readonly RecoveryReport report
 
@@ -56,6 +57,7 @@ cdef class LoadedLog:
     cdef int64_t note_damage(self, Segment segment, tuple damaged) except -1
     cdef int join_losses(self) except -1
     cdef int lose(self, int64_t offset, int64_t next_offset) except -1
+    cdef int read_epochs(self) except -1
     cdef int load_epochs(self) except -1
     cdef str epochs_path(self)
     cdef int load_producers(self) except -1

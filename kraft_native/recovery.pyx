@@ -34,6 +34,7 @@ from kraft_native.checkpoints import LogState, write_log_state
 from kraft_native.errors import CorruptFileError, StorageError
 from kraft_native.fileio import read_file, unlink, write_atomic
 from kraft_native.logcore import GAPPED_KEY
+from kraft_native.marks import EPOCHS_CRC_KEY
 from kraft_native.producer_snapshots import read_snapshot, snapshot_path
 
 
@@ -128,6 +129,7 @@ cdef class LoadedLog:
             segment = segment_load(self.directory, base_offset, size, next_base >= 0, next_base,
                                    config.index_interval_bytes, config.segment_index_bytes)
             segment.gapless = not self.gapped
+            segment.epochs = self.epochs
             self.segments.append(segment)
         if not self.segments:
             self.add_segment(max(self.marks.log_start, 0))
@@ -268,16 +270,27 @@ cdef class LoadedLog:
 
     # --- what follows from the batches ------------------------------------------------------------------------------
 
-    cdef int load_epochs(self) except -1:
-        """The leader epochs: from their file, and of the scanned segments. All of them from the batches when the file
-        is missing or cannot be read."""
-        cdef bint whole = False
+    cdef int read_epochs(self) except -1:
+        """The leader epochs as their file has them, for comparison with the batches; none when it cannot be read."""
         try:
             self.epochs = LeaderEpochCache(self.directory)
         except CorruptFileError as error:
             self.report.ignored.append(Ignored(self.epochs_path(), str(error)))
             self.epochs = LeaderEpochCache(self.directory, load=False)
-            whole = True
+            self.epochs_lost = True
+            return 0
+        if self.epochs.stored_crc == self.marks.epochs_crc:
+            self.epochs.trusted = True
+        elif self.marks.epochs_crc >= 0 and self.marks.clean and self.marks.source == "state":
+            self.report.ignored.append(Ignored(self.epochs_path(), "not as it was when the log was closed"))
+            self.epochs = LeaderEpochCache(self.directory, load=False)
+            self.epochs_lost = True
+        return 0
+
+    cdef int load_epochs(self) except -1:
+        """The leader epochs: from their file, and of the scanned segments. All of them from the batches when the file
+        is missing or cannot be used."""
+        cdef bint whole = self.epochs_lost
         if not whole and len(self.epochs) == 0 and self.log_end > self.log_start:
             whole = True
             self.report.ignored.append(Ignored(self.epochs_path(), "missing or empty, although there are batches"))
@@ -377,6 +390,7 @@ cdef class LoadedLog:
         write_log_state(self.directory, LogState(
             self.log_start, min(self.log_end, segment.base_offset), -1, False,
             self.marks.extra | {"high_watermark": str(self.high_watermark), "durable_end": str(self.log_end),
+                                EPOCHS_CRC_KEY: f"{self.epochs.stored_crc:x}" if self.epochs.trusted else "-1",
                                 "lost_offsets": " ".join([f"{lost.offset}-{lost.next_offset}"
                                                           for lost in self.report.lost_ranges])}))
         self.recovery_point = self.log_end
@@ -387,8 +401,8 @@ cdef list epoch_starts(list segments, Py_ssize_t first):
     """(epoch, start offset) of the batches of segments[first:], ascending.
 
     The epoch of a batch lies outside its CRC. Epochs never fall, so one that a single batch has and the next is below
-    is an error of the disk, and so is one below that of several batches before it. A segment that begins with the
-    epoch that the next one begins with has no other.
+    is an error of the disk, and so is one below that of several batches before it. A segment whose first two batches
+    have the epoch that the next one begins with has no other.
     """
     cdef list found = []               # [epoch, start offset, batches]
     cdef Segment segment
@@ -396,9 +410,11 @@ cdef list epoch_starts(list segments, Py_ssize_t first):
     cdef StepResult result
     cdef Py_ssize_t slot
     cdef int64_t position, expected
+    cdef int seen                      # of the first two batches: how many have the epoch of the next segment
     for slot in range(first, len(segments)):
         segment = segments[slot]
         position = 0
+        seen = 0
         expected = segment.base_offset
         while True:
             result = segment.step(position, expected, &h)
@@ -410,8 +426,12 @@ cdef list epoch_starts(list segments, Py_ssize_t first):
                 expected = max(expected, <int64_t>damaged[3])
                 continue
             note_epoch(found, h.leader_epoch, h.base_offset)
-            if position == 0 and slot + 1 < len(segments) and first_epoch(segments[slot + 1]) == h.leader_epoch:
-                break
+            if slot + 1 < len(segments) and seen < 2 and first_epoch(segments[slot + 1]) == h.leader_epoch:
+                seen += 1
+                if seen == 2:
+                    break
+            else:
+                seen = 3               # walk on: it has several
             expected = batch_last_offset(&h) + 1
             position += batch_bytes(&h)
     return [(epoch, start_offset) for epoch, start_offset, _ in found]
@@ -451,6 +471,7 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
     loaded.marks = marks
     loaded.gapped = config.compact or GAPPED_KEY in marks.extra or (marks.source != "state" and compacted)
     report.ignored += [Ignored(path, what) for path, what in marks.notes]
+    loaded.read_epochs()
     loaded.load_segments()
     loaded.scanned_from = len(loaded.segments)
     segment = loaded.segments[0]

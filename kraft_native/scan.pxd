@@ -1,6 +1,6 @@
 """Walking batches in memory that may be damaged. All nogil; bounds are [position, end) of `data`."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kraft_native.batch cimport BatchHeader
 from kraft_native.errors cimport Fault
@@ -17,6 +17,11 @@ cdef struct ScanBounds:
 # position after the last sound batch; `fault.code` is 0 when it was not stopped by damage.
 cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, const ScanBounds* bounds,
                         int64_t* next_offset, Fault* fault) noexcept nogil
+
+# Passes over sound batches that have `epoch` and end below `offset_end`; gives the position of the first other one, or
+# `end`, a batch boundary.
+cdef int64_t scan_epoch(const uint8_t* data, int64_t position, int64_t end, int64_t offset_end,
+                        int32_t epoch) noexcept nogil
 
 # Where the next sound batch starts, at `position` or later, whose offsets lie in [offset_min, offset_end); -1: nowhere.
 cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,

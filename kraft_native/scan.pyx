@@ -7,7 +7,7 @@ batch behind it begins before this one ends, or if it reaches past the end of th
 right only if what comes behind it says so.
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memchr
 
 from kraft_native.batch cimport (
@@ -15,7 +15,10 @@ from kraft_native.batch cimport (
 )
 from kraft_native.bytes_be cimport load_i32, load_i64
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
-from kraft_native.limits cimport BATCH_HEADER_BYTES, BATCH_LENGTH, BATCH_MAGIC, LOG_OVERHEAD_BYTES, MAGIC_CURRENT
+from kraft_native.limits cimport (
+    BATCH_HEADER_BYTES, BATCH_LAST_OFFSET_DELTA, BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_MAGIC, LOG_OVERHEAD_BYTES,
+    MAGIC_CURRENT,
+)
 
 
 cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int64_t end, const ScanBounds* bounds,
@@ -35,6 +38,20 @@ cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int
         next_offset[0] = batch_last_offset(&h) + 1
         position += batch_bytes(&h)
     fault.code = 0
+    return position
+
+
+cdef int64_t scan_epoch(const uint8_t* data, int64_t position, int64_t end, int64_t offset_end,
+                        int32_t epoch) noexcept nogil:
+    cdef const uint8_t* p
+    while position < end:
+        p = data + position
+        if (
+            load_i32(p + BATCH_LEADER_EPOCH) != epoch
+            or load_i64(p) + load_i32(p + BATCH_LAST_OFFSET_DELTA) >= offset_end
+        ):
+            break
+        position += LOG_OVERHEAD_BYTES + load_i32(p + BATCH_LENGTH)
     return position
 
 

@@ -1,9 +1,10 @@
 """One segment: a `.log` file with its indexes. Owned by one Log; its thread only."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.batch cimport BatchHeader
 from kraft_native.buffer cimport Slice
+from kraft_native.epochs cimport LeaderEpochCache
 from kraft_native.errors cimport Fault
 from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.ranges cimport RangeSet
@@ -27,6 +28,9 @@ cdef class Segment(SegmentFile):
     cdef readonly TransactionIndex txn_index
     cdef RangeSet checked                       # bytes whose CRC and structure were checked, here or as appended
     cdef readonly list damage                   # known damaged ranges, see `Segment`
+    cdef LeaderEpochCache epochs                # of the log, to compare batches with; None: nothing to compare with
+    cdef int64_t epoch_position                 # where a check of epochs ended last, and the epoch right before
+    cdef int32_t epoch_before
     cdef bint timestamps_loaded
     cdef int64_t max_timestamp                  # largest so far, and the last offset of the first batch that has it
     cdef int64_t max_timestamp_offset
@@ -70,6 +74,8 @@ cdef class Segment(SegmentFile):
     cdef int64_t modified_ms(self) except? -2
     # --- plumbing ---------------------------------------------------------------------------------------------------
     cdef int check_from(self, int64_t position, int64_t expected_offset) except -1
+    cdef int64_t check_epochs(self, int64_t position, int64_t end, Fault* fault) except -1
+    cdef bint epoch_is_wrong(self, int64_t position, const BatchHeader* h) except -1
     cdef void bounds(self, ScanBounds* bounds) noexcept nogil
     cdef int forget_checks(self, int64_t known_end) except -1
     cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1
@@ -79,7 +85,7 @@ cdef class Segment(SegmentFile):
     cdef int make_indexes(self) except -1
     cdef int grow_indexes(self) except -1
     cdef int rebuild_indexes(self) except -1
-    cdef int64_t index_start(self, int64_t offset) except? -2
+    cdef int64_t index_start(self, int64_t offset, int64_t* expected) except? -2
     cdef int64_t walk(self, int64_t position, int64_t expected, int64_t offset, BatchHeader* h,
                       bint stop_at_damage) except? -2
     cdef int64_t extent(self, int64_t position, int64_t max_bytes, int64_t limit_offset, bint strict,

@@ -3,29 +3,29 @@
 Only the active segment is written, at its end (`segmentfile.pyx` has the file). `size` counts whole batches only.
 
 Trust. Bytes that this process appended were checked before. All others are checked (structure, CRC, rising offsets)
-when they are first walked over, and once. What is not sound is noted in `damage` with the place where soundness begins
-again, and is never given out. An index entry is believed only when the batch it names is there and ends at its offset;
-else the indexes are rebuilt from the log.
+when they are first walked over, and once; so is their leader epoch, which the CRC does not cover. What is not sound is
+noted in `damage` with the place where soundness begins again, and is never given out. An index entry is believed only
+when the batch it names is there and ends at its offset; else the indexes are rebuilt from the log.
 """
 
 import errno
 import os
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
 from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_offset, batch_load, batch_look
 from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
 from kraft_native.bytes_be cimport load_i32, load_i64
-from kraft_native.errors cimport Fault, fault_text
+from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
 from kraft_native.fileio cimport check, file_open
 from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.limits cimport (
     BATCH_LAST_OFFSET_DELTA, BATCH_LENGTH, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
 )
 from kraft_native.ranges cimport RangeSet
-from kraft_native.scan cimport ScanBounds, scan_behind, scan_sound
+from kraft_native.scan cimport ScanBounds, scan_behind, scan_epoch, scan_sound
 from kraft_native.txnindex cimport TransactionIndex
 
 from kraft_native.errors import CorruptFileError, CorruptLogError, StorageError
@@ -194,17 +194,61 @@ cdef class Segment(SegmentFile):
         """Checks a stretch from `position` on; adds what is sound to `checked` and the first damage to `damage`."""
         cdef int64_t stop = self.checked.next_start(position, self.size)
         cdef int64_t next_offset = max(expected_offset, self.base_offset)
-        cdef int64_t reached
+        cdef int64_t reached, agreed
         cdef Fault fault
         cdef ScanBounds bounds
         self.bounds(&bounds)
         stop = min(stop, position + CHECK_STEP_BYTES)
         with nogil:
             reached = scan_sound(self.data, position, stop, self.size, &bounds, &next_offset, &fault)
+        if self.epochs is not None and reached > position:
+            agreed = self.check_epochs(position, reached, &fault)
+            if agreed < reached:
+                reached = agreed
+                next_offset = load_i64(self.data + reached)
         self.checked.add(position, reached)
         if fault.code != 0:
             self.note_damage(reached, next_offset, &fault)
         return 0
+
+    cdef int64_t check_epochs(self, int64_t position, int64_t end, Fault* fault) except -1:
+        """Position of the first of the sound batches in [position, end) whose leader epoch is wrong, with `fault` set;
+        `end` when there is none."""
+        cdef BatchHeader h
+        cdef int64_t reached, epoch_end
+        cdef int32_t epoch
+        if position != self.epoch_position:
+            self.epoch_before = -1
+        while position < end:
+            batch_load(self.data + position, &h)
+            # Its last offset, because a log start within the batch has become the start of its epoch.
+            epoch = self.epochs.epoch_from(batch_last_offset(&h), &epoch_end)
+            with nogil:
+                reached = scan_epoch(self.data, position, end, epoch_end, h.leader_epoch)
+            if h.leader_epoch != epoch and epoch >= 0 and self.epoch_is_wrong(position, &h):
+                fault_set(fault, ERROR_CORRUPT_MESSAGE, "leader epoch %lld where the log was in %lld", h.leader_epoch,
+                          epoch)
+                return position
+            self.epoch_before = h.leader_epoch
+            position = self.epoch_position = reached
+        return end
+
+    cdef bint epoch_is_wrong(self, int64_t position, const BatchHeader* h) except -1:
+        """Whether a batch of another epoch than the cache says is damaged.
+
+        It is, if the cache is known to be right. Else the cache may be what is wrong, unless the epoch is above, or
+        below, those of the batch before and the batch behind: epochs never fall.
+        """
+        cdef BatchHeader behind
+        cdef int64_t following = position + batch_bytes(h)
+        if self.epochs.trusted:
+            return True
+        return (
+            self.epoch_before >= 0
+            and batch_look(self.data + following, self.size - following, True, &behind, NULL) == LOOK_OK
+            and (h.leader_epoch > max(self.epoch_before, behind.leader_epoch)
+                 or h.leader_epoch < min(self.epoch_before, behind.leader_epoch))
+        )
 
     cdef void bounds(self, ScanBounds* bounds) noexcept nogil:
         """What is known of this segment's offsets."""
@@ -279,8 +323,9 @@ cdef class Segment(SegmentFile):
             expected = damaged[3]
 
     cdef int64_t locate(self, int64_t offset, BatchHeader* h, bint stop_at_damage) except? -2:
-        cdef int64_t position = self.index_start(offset)
-        return self.walk(position, self.base_offset, offset, h, stop_at_damage)
+        cdef int64_t expected
+        cdef int64_t position = self.index_start(offset, &expected)
+        return self.walk(position, expected, offset, h, stop_at_damage)
 
     # --- indexes ----------------------------------------------------------------------------------------------------
 
@@ -309,10 +354,12 @@ cdef class Segment(SegmentFile):
         self.indexes_ready = True
         return 0
 
-    cdef int64_t index_start(self, int64_t offset) except? -2:
-        """A batch boundary at or before the batch that holds `offset`."""
+    cdef int64_t index_start(self, int64_t offset, int64_t* expected) except? -2:
+        """A batch boundary at or before the batch that holds `offset`; `expected` is the smallest offset that may be
+        there. That of the batch itself where the index confirms it: what lies before may be damaged, and no gap."""
         cdef BatchHeader h
         cdef int64_t position, entry_offset
+        expected[0] = self.base_offset
         self.load_indexes()
         position = self.offset_index.lookup(offset, &entry_offset)
         if position == 0:
@@ -325,6 +372,7 @@ cdef class Segment(SegmentFile):
                            &h, NULL) == LOOK_OK
                 and batch_last_offset(&h) == entry_offset
             ):
+                expected[0] = h.base_offset
                 return position
         # The entry is wrong, or the batch that it names is damaged. A walk from the front tells which.
         if self.walk(0, self.base_offset, entry_offset, &h, True) != position:
@@ -417,10 +465,9 @@ cdef class Segment(SegmentFile):
     cdef int64_t end_offset(self) except? -1:
         cdef BatchHeader h
         cdef StepResult found
-        cdef int64_t position, expected = self.base_offset
+        cdef int64_t expected
+        cdef int64_t position = self.index_start(INT64_MAX, &expected)
         cdef tuple damaged
-        self.load_indexes()
-        position = self.index_start(INT64_MAX)
         while True:
             found = self.step(position, expected, &h)
             if found == STEP_END:
@@ -451,8 +498,7 @@ cdef class Segment(SegmentFile):
         self.timestamps_loaded = True
         if self.time_index.count > 0 and not self.time_entry_holds(self.max_timestamp, self.max_timestamp_offset):
             return self.rebuild_indexes()
-        position = self.index_start(self.max_timestamp_offset)
-        expected = self.base_offset
+        position = self.index_start(self.max_timestamp_offset, &expected)
         while True:
             found = self.step(position, expected, &h)
             if found == STEP_END:
@@ -475,7 +521,7 @@ cdef class Segment(SegmentFile):
     cdef bint time_entry_holds(self, int64_t timestamp, int64_t offset) except -1:
         """Whether the batch that an entry of the time index names is there and has that time."""
         cdef BatchHeader h
-        cdef int64_t position = self.walk(self.index_start(offset), self.base_offset, offset, &h, True)
+        cdef int64_t position = self.locate(offset, &h, True)
         return (position >= 0 and self.checked.covered_to(position) > position and h.base_offset <= offset
                 and h.max_timestamp == timestamp)
 

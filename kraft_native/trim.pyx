@@ -18,7 +18,7 @@ from kraft_native.fileio cimport check, file_sync_dir
 from kraft_native.logcore cimport clock_ms
 from kraft_native.segment cimport segment_create
 
-from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError
+from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError, StorageError
 from kraft_native.producer_snapshots import remove_snapshots_before
 
 
@@ -31,7 +31,10 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         raise InvalidArgumentError(f"offset: {offset} is below 0")
     if offset >= core.log_end:
         # A leader's epoch may have been noted at the log end without a batch.
-        core.epochs.truncate_from_end(core.log_end)
+        try:
+            core.cut_epochs(core.log_end)
+        except StorageError as error:
+            core.fail(error)
         return False
     if offset < (<Segment>core.segments[0]).base_offset:
         truncate_fully(core, offset)
@@ -55,7 +58,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         core.flushed_end = min(core.flushed_end, offset)
         if core.flush is not None:
             core.flush.raise_result(core.flush.reset_to(offset))
-        core.epochs.truncate_from_end(offset)
+        core.cut_epochs(offset)
         replay_tail(core)
         core.mark = min(core.mark, offset)
         core.begin_active()
@@ -100,8 +103,9 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
                                      core.config.segment_index_bytes)
         core.segments.append(core.active)
         check(file_sync_dir(core.directory), core.directory)
-        core.epochs.truncate_from_end(0)
         core.log_start = core.log_end = core.mark = core.flushed_end = offset
+        core.epochs.trusted = True     # nothing that it could contradict is left
+        core.cut_epochs(0)
         if core.flush is not None:
             core.flush.raise_result(core.flush.reset_to(offset))
         core.begin_active()

@@ -253,6 +253,7 @@ class EngineLog:
         self.name = "log" if policy == "delete" else "compacted log"
         self.policy = policy
         self.transactions = policy == "delete"
+        self.checks_epochs = True
 
     def open(self, directory: Path, durability: str) -> EngineSession:
         return EngineSession(directory, durability, self.policy)

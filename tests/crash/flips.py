@@ -1,9 +1,8 @@
 """Damage to a small log that nobody writes to: every byte flipped, every length cut, and what a reader is told.
 
 A flip is harmless when everything is served as it was; told when what is missing is reported and all else is served;
-everything else is a broken promise, but for three things, which are counted apart:
+everything else is a broken promise, but for two things, which are counted apart:
 
-- "epoch": the leader epoch of a batch lies outside its CRC; a served batch may differ there.
 - "torn end": the end of a log that was not closed cleanly looks the same whether torn or damaged; the last batch that
   a flip hit, and whatever a cut took off, may be missing without a word.
 - "start forgotten": without its state file a log does not know that records at its front were deleted.
@@ -24,7 +23,7 @@ from .runner import scratch_directory
 from .subject import Subject
 
 ZEROS_EVERY = 65_537
-EPOCH = slice(12, 16)       # of a batch: its leader epoch
+EPOCH = slice(12, 16)       # of a batch: its leader epoch, which lies outside the CRC
 
 
 @dataclass(slots=True)
@@ -163,14 +162,15 @@ class DamageRun:
             self.report.broken.append(f"{label}: the log is {seen.start}..{seen.end} and was "
                                       f"{self.wanted.start}..{self.wanted.end}")
             return "bounds"
-        return "epoch" if seen.batches != self.wanted.batches else "told"
+        return "told"
 
     def is_right(self, batch: Batch) -> bool:
-        """The same records at the same offsets; the leader epoch may differ."""
+        """The same bytes at the same offsets; where the log's format does not cover the leader epoch, but for that."""
         wanted = self.by_base.get(batch.base)
-        if wanted is None or batch.last != wanted.last or len(batch.data) != len(wanted.data):
-            return False
-        return without_epoch(batch) == without_epoch(wanted)
+        return wanted is not None and batch.last == wanted.last and self.covered(batch) == self.covered(wanted)
+
+    def covered(self, batch: Batch) -> bytes:
+        return batch.data if self.subject.checks_epochs else batch.data[:EPOCH.start] + batch.data[EPOCH.stop:]
 
     def is_torn_end(self, path: str, label: str, lost: list[Batch]) -> bool:
         if self.clean or path != self.newest or lost != self.wanted.batches[-len(lost):]:
@@ -193,10 +193,6 @@ class DamageRun:
         bases = [int(Path(name).stem) for name in self.state.files if name.endswith(".log")]
         end = min((other for other in bases if other > base), default=self.wanted.end)
         return sum(not base <= batch.base < end for batch in lost)
-
-
-def without_epoch(batch: Batch) -> bytes:
-    return batch.data[:EPOCH.start] + batch.data[EPOCH.stop:]
 
 
 def told(seen: Observed, batch: Batch) -> bool:

@@ -268,6 +268,7 @@ class ReferenceSession:
 
 class ReferenceLog:
     transactions = True
+    checks_epochs = False
 
     def __init__(self, *flaws: str):
         unknown = set(flaws) - set(FLAWS)

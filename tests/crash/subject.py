@@ -66,6 +66,7 @@ class Session(Protocol):
 class Subject(Protocol):
     name: str
     transactions: bool      # whether workloads write transactions
+    checks_epochs: bool     # whether it knows a wrong leader epoch in a batch
 
     def open(self, directory: Path, durability: str) -> Session:
         """Opens the log in an existing directory."""
