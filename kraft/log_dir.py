@@ -27,7 +27,7 @@ from typing import NamedTuple, Self
 from kraft.log import Log
 from kraft_native import checkpoints, fileio
 from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptFileError, InvalidArgumentError, LogClosedError, LogLockedError
+from kraft_native.errors import CorruptFileError, InvalidArgumentError, KraftError, LogClosedError, LogLockedError
 from kraft_native.flusher import Flusher
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -205,17 +205,31 @@ class LogDir:
         fileio.sync_directory(self.path)
         for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
             marks.pop(name, None)
-        self.checkpoint()
-        shutil.rmtree(doomed)
+        try:
+            self.checkpoint()
+        finally:
+            shutil.rmtree(doomed)
 
     def checkpoint(self) -> None:
-        """Makes each log's checkpoint and writes the directory's files, so that a restart scans less."""
+        """Makes each log's checkpoint and writes the directory's files, so that a restart scans less.
+
+        A log that fails does not keep the others from theirs. The first failure is raised at the end, with the others
+        as notes; of a failed log the marks of its last checkpoint are written.
+        """
         self._need_open()
+        failures: list[KraftError] = []
         for name, log in self._logs.items():
-            if not log.closed:
-                log.checkpoint()
+            try:
+                if not log.closed:
+                    log.checkpoint()
+            except KraftError as error:
+                failures.append(error)
             self._note(name, log)
         self._write()
+        if failures:
+            for other in failures[1:]:
+                failures[0].add_note(f"and: {other}")
+            raise failures[0]
 
     def _need_open(self) -> None:
         if not self._open:

@@ -55,3 +55,5 @@ cdef int file_locked(int fd) noexcept nogil
 
 # Raises StorageError(errno = -result, path) when result is negative; otherwise gives it back.
 cdef int64_t check(int64_t result, object path) except? -1
+# Whether a StorageError says that the disk, or what the user may have of it, is full.
+cdef bint disk_is_full(object error) except -1

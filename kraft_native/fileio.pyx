@@ -4,6 +4,7 @@ The Python functions here serve cold paths (checkpoints, snapshots, directory wo
 the path and the cause, and none retries. Any thread may call them.
 """
 
+import errno
 import os
 
 cimport cython
@@ -122,6 +123,10 @@ cdef int64_t check(int64_t result, object path) except? -1:
     if result >= 0:
         return result
     raise StorageError(os.fsdecode(path), <int>-result)
+
+
+cdef bint disk_is_full(object error) except -1:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 cdef bytes system_path(object path):

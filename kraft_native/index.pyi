@@ -14,7 +14,9 @@ _Int64s: TypeAlias = Buffer | NDArray[np.int64]
 @final
 class OffsetIndex(IndexFile):
     @staticmethod
-    def create(path: str | bytes | PathLike[str], base_offset: int, max_bytes: int) -> OffsetIndex: ...
+    def create(
+        path: str | bytes | PathLike[str], base_offset: int, max_bytes: int, *, detached: bool = False
+    ) -> OffsetIndex: ...
     @staticmethod
     def open_growing(
         path: str | bytes | PathLike[str], base_offset: int, entries_valid: int, max_bytes: int
@@ -35,7 +37,9 @@ class OffsetIndex(IndexFile):
 @final
 class TimeIndex(IndexFile):
     @staticmethod
-    def create(path: str | bytes | PathLike[str], base_offset: int, max_bytes: int) -> TimeIndex: ...
+    def create(
+        path: str | bytes | PathLike[str], base_offset: int, max_bytes: int, *, detached: bool = False
+    ) -> TimeIndex: ...
     @staticmethod
     def open_growing(
         path: str | bytes | PathLike[str], base_offset: int, entries_valid: int, max_bytes: int

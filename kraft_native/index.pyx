@@ -32,12 +32,13 @@ cdef class OffsetIndex(IndexFile):
     """
 
     @staticmethod
-    def create(path, int64_t base_offset, int64_t max_bytes):
+    def create(path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
         """A growing index over a new, empty file; what had the name before is gone. `max_bytes` >= 8 is the size at
-        which `is_full` asks for a roll (Kafka's segment.index.bytes). The directory is not flushed."""
+        which `is_full` asks for a roll (Kafka's segment.index.bytes). The directory is not flushed. `detached`: in
+        memory only; no file is touched, now or later."""
         cdef OffsetIndex index = OffsetIndex.__new__(OffsetIndex)
         index.adopt(path, base_offset, OFFSET_INDEX_ENTRY_BYTES)
-        index.start(max_bytes)
+        index.start(max_bytes, detached)
         return index
 
     @staticmethod
@@ -235,11 +236,11 @@ cdef class TimeIndex(IndexFile):
     """
 
     @staticmethod
-    def create(path, int64_t base_offset, int64_t max_bytes):
+    def create(path, int64_t base_offset, int64_t max_bytes, *, bint detached=False):
         """As `OffsetIndex.create`; `max_bytes` >= 12. One slot stays reserved for the entry made at roll."""
         cdef TimeIndex index = TimeIndex.__new__(TimeIndex)
         index.adopt(path, base_offset, TIME_INDEX_ENTRY_BYTES)
-        index.start(max_bytes)
+        index.start(max_bytes, detached)
         return index
 
     @staticmethod

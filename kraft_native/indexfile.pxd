@@ -42,6 +42,7 @@ cdef class IndexFile:
     cdef Py_ssize_t window_samples     # how far from the interpolated sample the search begins
     cdef int64_t file_bytes            # size of a sealed file when it was mapped, any useless tail included
     cdef bint loaded
+    cdef bint detached                 # in memory only
     cdef bint unsynced                 # written since the last durable flush
     cdef object failure                # the first failed write or flush; no other is tried after it
 
@@ -54,7 +55,7 @@ cdef class IndexFile:
     cdef int keep(self, Py_ssize_t count) except -1            # drops all entries but the first `count`
 
     cdef int adopt(self, object path, int64_t base_offset, Py_ssize_t entry_bytes) except -1
-    cdef int start(self, int64_t max_bytes) except -1
+    cdef int start(self, int64_t max_bytes, bint detached) except -1
     cdef int continue_from(self, Py_ssize_t entries_valid, int64_t max_bytes) except -1
     cdef int require_growing(self) except -1
     cdef int require_usable(self) except -1

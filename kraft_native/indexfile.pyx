@@ -103,12 +103,14 @@ cdef class IndexFile:
         self.entry_bytes = entry_bytes
         return 0
 
-    cdef int start(self, int64_t max_bytes) except -1:
-        """A new empty file in place of whatever has the name, and the growing form."""
+    cdef int start(self, int64_t max_bytes, bint detached) except -1:
+        """A new empty file in place of whatever has the name, and the growing form; or that form alone."""
         if not self.entry_bytes <= max_bytes <= INT32_MAX_VALUE:
             raise InvalidArgumentError(f"max_bytes: {max_bytes} is outside {self.entry_bytes} to {INT32_MAX_VALUE}")
-        unlink(self.path, missing_ok=True)
-        file_close(<int>check_errno(file_open(self.path, O_WRONLY | O_CREAT | O_EXCL, 0o644), self.path))
+        self.detached = detached
+        if not detached:
+            unlink(self.path, missing_ok=True)
+            file_close(<int>check_errno(file_open(self.path, O_WRONLY | O_CREAT | O_EXCL, 0o644), self.path))
         self.growing = Scratch()
         self.max_bytes = max_bytes
         self.loaded = True
@@ -154,6 +156,8 @@ cdef class IndexFile:
         cdef size_t size = 0
         cdef int result
         self.require_usable()
+        if self.detached:
+            return 0
         if self.growing is not None:
             data = self.entries + position
             size = <size_t>((self.count - self.written) * self.entry_bytes)
@@ -174,6 +178,8 @@ cdef class IndexFile:
         cdef int count
         if self.growing is None:
             self.load()
+            return <int>self.count
+        if self.detached:
             return <int>self.count
         self.flush(False)
         count = <int>self.count
@@ -230,6 +236,8 @@ cdef class IndexFile:
 
     cdef int replace_file(self, Py_ssize_t count) except -1:
         """A new file with the first `count` entries over the old one, durable."""
+        if self.detached:
+            return 0
         try:
             write_atomic(self.path, PyBytes_FromStringAndSize(<const char*>self.entries, count * self.entry_bytes))
         except StorageError as error:

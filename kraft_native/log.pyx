@@ -88,6 +88,9 @@ cdef class Log:
     that this engine closed knows them itself. `flusher`: one to share among logs, closed by whoever made it; without it
     a log with group commit has its own, the others share one of the process.
 
+    Where a full disk keeps recovery from writing what it must, the log opens all the same: it is read-only, `failure`
+    is the cause, and what could not be written is in memory. The next open begins anew.
+
     Raises `LogLockedError` when another process or Log has it open for writing, or somebody has the log directory of
     Kafka's layout that it lies in; `log_dir_locked` says that the caller is that somebody.
     """
@@ -123,6 +126,7 @@ cdef class Log:
             core.mark = core.log_end
         self.recovery = loaded.report
         self.core = core
+        core.failure = loaded.failure
         core.clean = loaded.clean
         self.begin(flusher)
 
@@ -141,7 +145,10 @@ cdef class Log:
         """Everything that needs the opened state: durability, working space."""
         cdef LogCore core = self.core
         # What was found on disk but is not known to be durable becomes so before it is shown as that.
-        if core.config.durability_kind != DURABILITY_PAGE_CACHE and core.flushed_end < core.log_end:
+        if (
+            core.config.durability_kind != DURABILITY_PAGE_CACHE and core.flushed_end < core.log_end
+            and core.failure is None
+        ):
             core.active.sync()
             core.flushed_end = core.log_end
         core.flusher = flusher
@@ -152,7 +159,7 @@ cdef class Log:
                                        linger_us=core.config.flush_interval_us)
             core.handle()
         core.begin_active()
-        if core.first_dirty > core.log_end:
+        if core.first_dirty > core.log_end and core.failure is None:
             # Compacted records were lost and others will get their offsets: the note must not cover those.
             core.first_dirty = core.log_start
             core.write_marks(core.recovery_point, core.log_start, False)

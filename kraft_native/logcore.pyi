@@ -1,6 +1,7 @@
 from typing import final
 
 from kraft_native.config import LogConfig
+from kraft_native.marks import EPOCHS_CRC_KEY as EPOCHS_CRC_KEY
 
 GAPPED_KEY: str
 

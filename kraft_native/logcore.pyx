@@ -323,11 +323,16 @@ cdef class LogCore:
     cdef int write_marks(self, int64_t recovery_point, int64_t log_start, bint clean) except -1:
         # What is durable is noted as `durable_end`. The recovery point stays below the active segment, which is always
         # checked: inside it, it would exempt the segment once sealed, though nothing has made its indexes durable.
+        cdef tuple before = (self.noted_durable, self.noted_start, self.recovery_point)
         self.noted_durable = recovery_point
         self.noted_start = log_start
         self.recovery_point = recovery_point if clean else min(recovery_point, self.active.base_offset)
         self.lost = [lost for lost in self.lost if <int64_t>lost[1] > log_start]
-        self.write_state(clean)
+        try:
+            self.write_state(clean)
+        except BaseException:
+            self.noted_durable, self.noted_start, self.recovery_point = before
+            raise
         return 0
 
     cdef int write_state(self, bint clean) except -1:

@@ -1,5 +1,7 @@
 from typing import Literal, final
 
+EPOCHS_CRC_KEY: str
+
 @final
 class LogMarks:
     @property

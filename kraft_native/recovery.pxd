@@ -1,6 +1,6 @@
 """Opening the files of a log: what is there, what is sound, what has to be rebuilt."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.config cimport LogConfig
 from kraft_native.epochs cimport LeaderEpochCache
@@ -46,6 +46,7 @@ cdef class LoadedLog:
     cdef bint gapped                   # the log is or was compacted: offsets may be missing
     cdef bint epochs_lost              # the file of the leader epochs cannot be used
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
+    cdef object failure                # a full disk kept something from being written; None
     cdef readonly RecoveryReport report
 
     cdef int load_segments(self) except -1
@@ -59,12 +60,15 @@ cdef class LoadedLog:
     cdef int lose(self, int64_t offset, int64_t next_offset) except -1
     cdef int read_epochs(self) except -1
     cdef int load_epochs(self) except -1
+    cdef int assign_epoch(self, int32_t epoch, int64_t start_offset) except -1
     cdef str epochs_path(self)
     cdef int load_producers(self) except -1
     cdef bint load_snapshot(self, int64_t offset) except -1
     cdef bytes snapshot_after_loss(self, str path)
     cdef int check_txn_indexes(self) except -1
     cdef int keep(self) except -1
+    cdef int write_kept(self) except -1
+    cdef int bear(self, object error) except -1
 
 
 # Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as

@@ -23,15 +23,17 @@ from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.apply cimport replay_segment
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset
-from kraft_native.fileio cimport check, file_sync_dir
+from kraft_native.fileio cimport check, disk_is_full, file_sync_dir
 from kraft_native.leftovers cimport tidy_directory
 from kraft_native.logcore cimport clock_ms
 from kraft_native.marks cimport drop_kafka_mark, read_marks
-from kraft_native.segment cimport STEP_BATCH, STEP_END, StepResult, segment_create, segment_load
+from kraft_native.segment cimport (
+    STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load,
+)
 from kraft_native.txncheck cimport TxnChecker
 
 from kraft_native.checkpoints import LogState, write_log_state
-from kraft_native.errors import CorruptFileError, StorageError
+from kraft_native.errors import CorruptFileError, LogReadOnlyError, StorageError
 from kraft_native.fileio import read_file, unlink, write_atomic
 from kraft_native.logcore import GAPPED_KEY
 from kraft_native.marks import EPOCHS_CRC_KEY
@@ -136,9 +138,22 @@ cdef class LoadedLog:
         return 0
 
     cdef int add_segment(self, int64_t base_offset) except -1:
-        self.segments.append(segment_create(self.directory, base_offset, self.config.index_interval_bytes,
-                                            self.config.segment_index_bytes))
-        check(file_sync_dir(self.directory), self.directory)
+        try:
+            self.segments.append(segment_create(self.directory, base_offset, self.config.index_interval_bytes,
+                                                self.config.segment_index_bytes))
+            check(file_sync_dir(self.directory), self.directory)
+        except StorageError as error:
+            self.bear(error)
+            self.segments.append(segment_detached(self.directory, base_offset, self.config.index_interval_bytes,
+                                                  self.config.segment_index_bytes))
+        return 0
+
+    cdef int bear(self, object error) except -1:
+        """A full disk keeps a log from being written, not from being read; any other failure is raised."""
+        if not disk_is_full(error):
+            raise error
+        if self.failure is None:
+            self.failure = error
         return 0
 
     cdef bint tail_fits(self) except -1:
@@ -194,11 +209,24 @@ cdef class LoadedLog:
                 self.report.cut.append(CutTail(os.fsdecode(active.path), damaged[0], active.size - damaged[0],
                                                damaged[4]))
                 self.report.cut_bytes += active.size - damaged[0]
+                try:
+                    active.txn_index.truncate_to(damaged[2])
+                except StorageError as error:
+                    self.bear(error)
+                    active.txn_index.answer_from([], error)     # until it is checked against the batches, below
+                except CorruptFileError:
+                    pass               # `cut` begins it anew
                 active.cut(damaged[0], damaged[2])
         if not active.damage and self.log_end == valid_end:
             return 0
         if active.size > 0:
-            active.seal(self.log_end)
+            try:
+                active.seal(self.log_end)
+            except StorageError as error:
+                self.bear(error)
+                active.unwritten = error
+                active.fill_indexes(True)
+                active.seal(self.log_end)
         else:
             active.delete()
             self.segments.pop()
@@ -294,16 +322,29 @@ cdef class LoadedLog:
         if not whole and len(self.epochs) == 0 and self.log_end > self.log_start:
             whole = True
             self.report.ignored.append(Ignored(self.epochs_path(), "missing or empty, although there are batches"))
-        if whole:
-            self.epochs.rebuild(epoch_starts(self.segments, 0))
-            self.report.rebuilt.append(self.epochs_path())
-        else:
-            for epoch, start_offset in epoch_starts(self.segments, self.scanned_from):
-                if epoch > self.epochs.latest():
-                    self.epochs.assign(epoch, start_offset)
-        # An epoch that begins at the log end may have had batches that are lost; after a clean stop it had none yet.
-        self.epochs.truncate_from_end(self.log_end + 1 if self.clean else self.log_end)
+        cdef list found = epoch_starts(self.segments, 0 if whole else self.scanned_from)
+        try:
+            if whole:
+                self.report.rebuilt.append(self.epochs_path())
+                self.epochs.rebuild(found)
+        except StorageError as error:
+            self.bear(error)
+        for epoch, start_offset in found:
+            if epoch > self.epochs.latest():
+                self.assign_epoch(epoch, start_offset)
+        try:
+            # An epoch that begins at the log end may have had batches that are lost; after a clean stop it had none.
+            self.epochs.truncate_from_end(self.log_end + 1 if self.clean else self.log_end)
+        except StorageError as error:
+            self.bear(error)
         self.epochs.truncate_from_start(self.log_start)
+        return 0
+
+    cdef int assign_epoch(self, int32_t epoch, int64_t start_offset) except -1:
+        try:
+            self.epochs.assign(epoch, start_offset)
+        except StorageError as error:
+            self.bear(error)           # the cache has changed all the same
         return 0
 
     cdef str epochs_path(self):
@@ -334,13 +375,20 @@ cdef class LoadedLog:
                 continue
             if slot >= self.scanned_from:
                 if segment.base_offset > self.log_start and segment.base_offset >= reached:
-                    producers.write_snapshot(self.directory, segment.base_offset, False)
+                    try:
+                        producers.write_snapshot(self.directory, segment.base_offset, False)
+                    except StorageError as error:
+                        self.bear(error)
             reached = max(reached, replay_segment(segment, reached, producers))
         producers.advance(self.log_end)
         if after_loss:
             # What was lost is in no batch any more, but the snapshot of the clean stop knows what it did.
-            write_atomic(last, after_loss)
-            producers.load(last, self.log_end, clock_ms())
+            try:
+                write_atomic(last, after_loss)
+            except StorageError as error:
+                self.bear(error)       # what is not written cannot be appended to either
+            else:
+                producers.load(last, self.log_end, clock_ms())
         return 0
 
     cdef bytes snapshot_after_loss(self, str path):
@@ -376,7 +424,20 @@ cdef class LoadedLog:
         return True
 
     cdef int keep(self) except -1:
-        """Makes durable what was scanned and rebuilt, then says that nothing below the log end needs another scan."""
+        """Makes durable what was scanned and rebuilt, then says that nothing below the log end needs another scan.
+        Where that fails on a full disk nothing is said: the next open begins anew."""
+        if self.failure is None:
+            try:
+                self.write_kept()
+                return 0
+            except StorageError as error:
+                self.bear(error)
+            except LogReadOnlyError as error:
+                self.bear(error.cause)
+        self.recovery_point = min(self.marks.durable_end, self.log_end)
+        return 0
+
+    cdef int write_kept(self) except -1:
         cdef Segment segment
         cdef Py_ssize_t slot
         for slot in range(self.scanned_from, len(self.segments)):
@@ -489,6 +550,9 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
     loaded.load_producers()
     loaded.check_txn_indexes()
     loaded.recovery_point = loaded.log_end
+    segment = loaded.segments[len(loaded.segments) - 1]
+    if segment.unwritten is not None:
+        loaded.bear(segment.unwritten)
     if not loaded.clean:
         loaded.keep()
     report.directory = os.fsdecode(directory)

@@ -41,6 +41,7 @@ cdef class Segment(SegmentFile):
     cdef readonly bint sealed
     cdef readonly bint indexes_ready
     cdef readonly bint indexes_rebuilt          # from the log, since it was opened
+    cdef readonly object unwritten              # the failure that keeps rebuilt indexes in memory only; None
     cdef bint txn_checked                       # the transaction index is known to be right
     cdef int64_t unstable_after                 # checked: first offset of the oldest transaction open at its end, or -1
     cdef bint gapless                           # only damage leaves gaps between its offsets: it was never compacted
@@ -82,9 +83,10 @@ cdef class Segment(SegmentFile):
     cdef tuple damage_at(self, int64_t position)
     cdef int raise_damage(self, tuple damaged, int64_t offset) except -1
     cdef int load_indexes(self) except -1
-    cdef int make_indexes(self) except -1
+    cdef int make_indexes(self, bint detached) except -1
     cdef int grow_indexes(self) except -1
     cdef int rebuild_indexes(self) except -1
+    cdef int fill_indexes(self, bint detached) except -1
     cdef int64_t index_start(self, int64_t offset, int64_t* expected) except? -2
     cdef int64_t walk(self, int64_t position, int64_t expected, int64_t offset, BatchHeader* h,
                       bint stop_at_damage) except? -2
@@ -98,5 +100,8 @@ cdef Segment segment_load(bytes directory, int64_t base_offset, int64_t size, bi
 # A new, empty, active segment; its files are created. The caller makes the directory entry durable.
 cdef Segment segment_create(bytes directory, int64_t base_offset, int64_t index_interval_bytes,
                             int64_t index_bytes_max)
+# One that is in memory only, has no files, and is never written: what a log ends with that a full disk made read-only.
+cdef Segment segment_detached(bytes directory, int64_t base_offset, int64_t index_interval_bytes,
+                              int64_t index_bytes_max)
 # Path of one of a segment's files: b".log", b".index", b".timeindex", b".txnindex", or b".snapshot".
 cdef bytes segment_path(bytes directory, int64_t offset, bytes suffix)

@@ -19,7 +19,7 @@ from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_of
 from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
 from kraft_native.bytes_be cimport load_i32, load_i64
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
-from kraft_native.fileio cimport check, file_open
+from kraft_native.fileio cimport check, disk_is_full, file_open
 from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.limits cimport (
     BATCH_LAST_OFFSET_DELTA, BATCH_LENGTH, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
@@ -70,7 +70,15 @@ cdef Segment segment_create(bytes directory, int64_t base_offset, int64_t index_
                             int64_t index_bytes_max):
     cdef Segment segment = make(directory, base_offset, index_interval_bytes, index_bytes_max)
     segment.fd = <int>check(file_open(segment.path, O_RDWR | O_CREAT | O_EXCL, 0o644), segment.path)
-    segment.make_indexes()
+    segment.make_indexes(False)
+    segment.timestamps_loaded = segment.txn_checked = True
+    return segment
+
+
+cdef Segment segment_detached(bytes directory, int64_t base_offset, int64_t index_interval_bytes,
+                              int64_t index_bytes_max):
+    cdef Segment segment = make(directory, base_offset, index_interval_bytes, index_bytes_max)
+    segment.make_indexes(True)
     segment.timestamps_loaded = segment.txn_checked = True
     return segment
 
@@ -98,12 +106,12 @@ cdef class Segment(SegmentFile):
         """Bytes from the front whose CRC and structure were checked."""
         return self.checked.covered_to(0)
 
-    cdef int make_indexes(self) except -1:
-        """New, empty, growing indexes; their files are replaced."""
+    cdef int make_indexes(self, bint detached) except -1:
+        """New, empty, growing indexes; their files are replaced. `detached`: in memory only."""
         self.offset_index = OffsetIndex.create(segment_path(self.directory, self.base_offset, b".index"),
-                                               self.base_offset, self.index_bytes_max)
+                                               self.base_offset, self.index_bytes_max, detached=detached)
         self.time_index = TimeIndex.create(segment_path(self.directory, self.base_offset, b".timeindex"),
-                                           self.base_offset, self.index_bytes_max)
+                                           self.base_offset, self.index_bytes_max, detached=detached)
         self.indexes_ready = True
         return 0
 
@@ -204,8 +212,7 @@ cdef class Segment(SegmentFile):
         if self.epochs is not None and reached > position:
             agreed = self.check_epochs(position, reached, &fault)
             if agreed < reached:
-                reached = agreed
-                next_offset = load_i64(self.data + reached)
+                reached, next_offset = agreed, load_i64(self.data + agreed)
         self.checked.add(position, reached)
         if fault.code != 0:
             self.note_damage(reached, next_offset, &fault)
@@ -348,9 +355,13 @@ cdef class Segment(SegmentFile):
         except CorruptFileError:
             self.rebuild_indexes()
         except StorageError as error:
-            if error.errno != errno.ENOENT:
+            if disk_is_full(error):    # growing again, an index could not be cut to its entries
+                self.unwritten = error
+                self.fill_indexes(True)
+            elif error.errno == errno.ENOENT:
+                self.rebuild_indexes()
+            else:
                 raise
-            self.rebuild_indexes()
         self.indexes_ready = True
         return 0
 
@@ -380,13 +391,25 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int rebuild_indexes(self) except -1:
-        """Writes both indexes anew from the sound batches, with the entries Kafka's recovery makes."""
+        """Writes both indexes anew from the sound batches. On a full disk they are made in memory, so that the segment
+        can be read; `flush_indexes` tells of it."""
+        try:
+            self.fill_indexes(False)
+        except StorageError as error:
+            if not disk_is_full(error):
+                raise
+            self.unwritten = error
+            self.fill_indexes(True)
+        return 0
+
+    cdef int fill_indexes(self, bint detached) except -1:
+        """With the entries Kafka's recovery makes."""
         cdef BatchHeader h
         cdef StepResult found
         cdef int64_t position = 0, since = 0, largest = NO_TIMESTAMP, largest_offset = self.base_offset
         cdef int64_t expected = self.base_offset
         cdef tuple damaged
-        self.make_indexes()
+        self.make_indexes(detached)
         while True:
             found = self.step(position, expected, &h)
             if found == STEP_END:
@@ -556,6 +579,8 @@ cdef class Segment(SegmentFile):
     # --- files ------------------------------------------------------------------------------------------------------
 
     cdef int flush_indexes(self, bint durable) except -1:
+        if self.unwritten is not None:
+            raise self.unwritten
         if self.offset_index is not None:
             self.offset_index.flush(durable)
             self.time_index.flush(durable)

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from kraft_native.producers cimport ProducerStates
 from kraft_native.segment cimport Segment
+from kraft_native.txnindex cimport TransactionIndex
 
 
 cdef class TxnChecker:
@@ -14,6 +15,7 @@ cdef class TxnChecker:
     cdef int require(self, list segments, Py_ssize_t slot, int64_t log_end) except -1
     cdef Py_ssize_t load_producers(self, list segments, Py_ssize_t slot) except -1
     cdef int check_segment(self, Segment segment, int64_t end) except -1
+    cdef int correct(self, TransactionIndex index, list entries) except -1
     cdef list replay(self, Segment segment)
 
 

@@ -20,12 +20,14 @@ from kraft_native.apply cimport ControlMark, read_control
 from kraft_native.batch cimport (
     BatchHeader, batch_bytes, batch_is_control, batch_is_transactional, batch_last_offset,
 )
+from kraft_native.fileio cimport disk_is_full
 from kraft_native.limits cimport CONTROL_ABORT
 from kraft_native.producer_entry cimport AbortedTxn
 from kraft_native.producers cimport TXN_ABORTED, ProducerStates
 from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
+from kraft_native.txnindex cimport TransactionIndex
 
-from kraft_native.errors import CorruptFileError
+from kraft_native.errors import CorruptFileError, StorageError
 from kraft_native.producer_snapshots import snapshot_path
 
 
@@ -88,12 +90,24 @@ cdef class TxnChecker:
         kept += [entry for entry in stored if in_damage(segment, entry[2])]
         kept.sort(key=last_offset_of)
         if unreadable or kept != stored:
-            segment.txn_index.reset()
-            for entry in kept:
-                segment.txn_index.add(*entry)
-            segment.txn_index.flush()
+            self.correct(segment.txn_index, kept)
         segment.txn_checked = True
         segment.unstable_after = self.producers.first_unstable(end)
+        return 0
+
+    cdef int correct(self, TransactionIndex index, list entries) except -1:
+        """Writes the entries; where the disk is full, or something failed before, they are kept in memory."""
+        if index.failure is not None:
+            return index.answer_from(entries, index.failure)
+        try:
+            index.reset()
+            for entry in entries:
+                index.add(*entry)
+            index.flush()
+        except StorageError as error:
+            if not disk_is_full(error):
+                raise
+            index.answer_from(entries, error)
         return 0
 
     cdef list replay(self, Segment segment):

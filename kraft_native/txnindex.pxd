@@ -23,6 +23,8 @@ cdef class TransactionIndex:
     cpdef int flush(self) except -1                                 # makes the entries durable, and the file's name
     cpdef int reset(self) except -1                                 # drops all entries and what the file holds
 
+    # Answers with these entries; the file is left as it is and never written again, because of `failure`.
+    cdef int answer_from(self, list entries, object failure) except -1
     cdef int load(self) except -1
     cdef int parse(self, bytes data) except -1
     cdef int replace(self, list entries) except -1

@@ -159,6 +159,12 @@ cdef class TransactionIndex:
         self.loaded = True
         return 0
 
+    cdef int answer_from(self, list entries, object failure) except -1:
+        self.entries = entries
+        self.failure = failure
+        self.loaded = True
+        return 0
+
     cpdef int flush(self) except -1:
         cdef const char* name = PyBytes_AS_STRING(self.path)
         cdef int fd, result

@@ -239,6 +239,30 @@ def test_a_failed_log_takes_the_clean_mark_away_and_the_rest_is_closed(tmp_path:
 # --- deleting ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_failed_log_does_not_keep_the_others_from_their_checkpoint(tmp_path: Path) -> None:
+    directory = LogDir(tmp_path / "d")
+    logs = [directory.log("t", number) for number in range(4)]
+    for log in logs:
+        fill(log, 5)
+        log.roll()
+        fill(log, 1)
+        log.flush()
+    for number, told in ((1, errors.StorageError), (2, errors.LogReadOnlyError)):
+        with faults.fail_at(1, error=28, kinds=["write"], under=tmp_path / "d" / f"t-{number}"), pytest.raises(told):
+            directory.checkpoint()
+    with pytest.raises(errors.LogReadOnlyError) as caught:
+        directory.checkpoint()
+    assert caught.value.cause is logs[1].failure
+    assert [str(logs[2].directory) in note for note in caught.value.__notes__] == [True]
+    points = checkpoints.read_offsets(tmp_path / "d" / RECOVERY_POINTS)
+    assert [points["t", number] for number in range(4)] == [10, 0, 10, 10]
+    with pytest.raises(errors.LogReadOnlyError):
+        directory.delete("t", 0)
+    assert [name.partition for name in directory.partitions()] == [1, 2, 3]
+    with pytest.raises(errors.LogReadOnlyError):
+        directory.close()
+
+
 def test_delete_forgets_everything(tmp_path: Path) -> None:
     with LogDir(tmp_path) as directory:
         fill(directory.log("t", 0), 5)
