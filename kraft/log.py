@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from kraft.reading import READ_BYTES, Isolation, Reading, batches_in, visible_end
+from kraft.reading import READ_BYTES, Isolation, Place, Reading, visible_end
 from kraft_native import log as native_log
 from kraft_native import reader as native_reader
 from kraft_native.batch import Batch
@@ -137,18 +137,18 @@ class Log(Reading, native_log.Log):
         """Batches from `start` (the log start) on, for ever: waits at the end until more is visible, without polling.
 
         For the event loop of the log's own thread; up to 64 followers may wait at a time. Ends when the log is closed.
-        Raises what `read` raises: `OffsetOutOfRangeError` when retention overtook it or its offset was truncated.
+        Raises what `read` raises; `OffsetOutOfRangeError` when retention overtook it, or when what it gave was
+        truncated, also if the log has grown past that again.
         """
-        offset = self.log_start_offset if start is None else start
+        place = Place(self, start)
         with _WakeUp(self) as wake_up:
             while not self.closed:
-                piece = self.read(offset, read_bytes, isolation)
-                if piece.next_offset <= offset:
+                piece = place.read(self, read_bytes, isolation)
+                if piece.next_offset <= place.offset:
                     await wake_up.wait()
                     continue
-                for batch in batches_in(self, offset, piece, isolation):
+                for batch in place.batches(self, piece, isolation):
                     yield batch
-                offset = piece.next_offset
                 await asyncio.sleep(0)  # others get their turn while this one catches up
 
     def stats(self) -> dict[str, object]:
@@ -184,19 +184,20 @@ class LogReader(Reading, native_reader.LogReader):
         """Batches from `start` on; at the end waits, without polling, until the owner shows more.
 
         Ends when nothing came for `timeout` seconds. Raises `LogClosedError` at the end of a log whose owner has gone,
-        and what `read` raises.
+        what `read` raises, and `OffsetOutOfRangeError` when what it gave was truncated, also if the log has grown past
+        that again.
         """
         if timeout is not None and timeout < 0:
             raise InvalidArgumentError(f"timeout: {timeout} is below 0 seconds")
-        offset = self.log_start_offset if start is None else start
+        place = Place(self, start)
         while True:
             limit = visible_end(self, isolation)
-            piece = self.read(offset, read_bytes, isolation)
-            yield from batches_in(self, offset, piece, isolation)
+            offset = place.offset
+            piece = place.read(self, read_bytes, isolation)
+            yield from place.batches(self, piece, isolation)
             # Nothing came although the limit is above: it lies inside of a batch, and must move first.
             if piece.next_offset <= offset and not self.wait(max(offset, limit), timeout, isolation):
                 return
-            offset = piece.next_offset
 
     async def follow_async(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
                            read_bytes: int = READ_BYTES) -> AsyncIterator[Batch]:
@@ -204,16 +205,16 @@ class LogReader(Reading, native_reader.LogReader):
 
         When it is cancelled that thread may go on waiting for up to half a second.
         """
-        offset = self.log_start_offset if start is None else start
+        place = Place(self, start)
         loop = asyncio.get_running_loop()
         while True:
             limit = visible_end(self, isolation)
-            piece = self.read(offset, read_bytes, isolation)
-            for batch in batches_in(self, offset, piece, isolation):
+            offset = place.offset
+            piece = place.read(self, read_bytes, isolation)
+            for batch in place.batches(self, piece, isolation):
                 yield batch
             if piece.next_offset <= offset:
                 awaited = max(offset, limit)
                 while not await loop.run_in_executor(None, self.wait, awaited, WAIT_SLICE_SECONDS, isolation):
                     pass  # a thread that waited without a limit could not be ended with the loop
-            offset = piece.next_offset
             await asyncio.sleep(0)  # others get their turn while this one catches up

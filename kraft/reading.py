@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from kraft_native.batch import Batch, walk
 from kraft_native.buffer import Slice
 from kraft_native.columns import DEFAULT_COLUMNS, ColumnReader
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError
 from kraft_native.records import Record
 from kraft_native.records import records as records_in
 
@@ -43,6 +43,8 @@ class Readable(Protocol):
     def high_watermark(self) -> int: ...
     @property
     def last_stable_offset(self) -> int: ...
+    @property
+    def truncation_generation(self) -> int: ...
     def read(self, offset: int, max_bytes: int = ..., isolation: Isolation = ...) -> Slice: ...
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int, int, int]]: ...
 
@@ -144,6 +146,53 @@ def batches_in(log: Readable, offset: int, piece: Slice, isolation: Isolation) -
     """The batches of a piece that was read at `offset`, without those that `isolation` hides."""
     aborted = _aborted_in(log, offset, piece, isolation)
     return (batch for batch in walk(piece, check_crc=False) if not is_aborted(batch, aborted))
+
+
+class Place:
+    """Where a follower stands, and what it was given last: so it notices when that was cut off while it slept, also
+    when the log has grown past its place again."""
+
+    def __init__(self, log: Readable, start: int | None):
+        self.offset = log.log_start_offset if start is None else start
+        self._generation = log.truncation_generation
+        self._last: tuple[int, int, int, int] | None = None     # base and last offset, leader epoch, CRC
+
+    def read(self, log: Readable, max_bytes: int, isolation: Isolation) -> Slice:
+        """What comes next. Raises what `read` raises, and `OffsetOutOfRangeError` when what came before is gone."""
+        while True:
+            generation = log.truncation_generation
+            settled = generation == self._generation or self._look_back(log, isolation)
+            piece = log.read(self.offset, max_bytes, isolation)
+            if log.truncation_generation == generation:
+                if settled:
+                    self._generation = generation
+                return piece
+
+    def batches(self, log: Readable, piece: Slice, isolation: Isolation) -> Iterator[Batch]:
+        """The batches of the piece that was read last, without those that `isolation` hides."""
+        aborted = _aborted_in(log, self.offset, piece, isolation)
+        batch = None
+        for batch in walk(piece, check_crc=False):
+            if not is_aborted(batch, aborted):
+                yield batch
+        self.offset = piece.next_offset
+        if batch is not None:
+            self._last = _identity(batch)
+
+    def _look_back(self, log: Readable, isolation: Isolation) -> bool:
+        """After a truncation: whether what was given last is still there. False: that cannot be seen yet."""
+        if self._last is None or self._last[1] < log.log_start_offset:
+            return True
+        piece = log.read(max(self._last[0], log.log_start_offset), 0, isolation)
+        found = next(iter(walk(piece, check_crc=False)), None)
+        if found is not None and _identity(found) != self._last:
+            raise OffsetOutOfRangeError(f"offset {self.offset}: the log was truncated below it, and other records have "
+                                        "taken the place of some that were read")
+        return found is not None
+
+
+def _identity(batch: Batch) -> tuple[int, int, int, int]:
+    return batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc
 
 
 def _without_aborted(piece: Slice, aborted: Aborted) -> Iterable[Slice | Batch]:

@@ -7,6 +7,9 @@ and header copies and bodies go to the file in one call.
 Order of effects (UnifiedLog.append): roll if due; the epoch's start, durable, so that the file never misses an epoch of
 the log; bytes; indexes; producers and transaction index; log end; flush. If anything from the first write on fails, the
 log is read-only and `log_end` was not moved: what was half written lies past every mark, and the next open cuts it off.
+
+A follower's call may fill several segments, when the leader's are larger. Then bytes of each segment are one write. If
+one fails, those before it stay, `log_end` stands behind them, and nothing of the failed one or behind it is there.
 """
 
 cimport cython

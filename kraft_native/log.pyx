@@ -223,6 +223,12 @@ cdef class Log:
         return self.core.recovery_point
 
     @property
+    def truncation_generation(self) -> int:
+        """Another number after each truncation, and with each opening."""
+        self.core.enter()
+        return self.core.live.page.state.truncation_generation
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of batches in all segments."""
         cdef Segment segment
@@ -272,7 +278,11 @@ cdef class Log:
         return self.appender.leader(start, size, leader_epoch, kind, now_ms, False)
 
     def append_as_follower(self, data not None) -> AppendInfo:
-        """Appends whole batches with the offsets and epochs that their leader gave them."""
+        """Appends whole batches with the offsets and epochs that their leader gave them.
+
+        What is refused is refused as a whole. When a write fails, the log is read-only; if the batches did not fit one
+        segment, those of the segments before stay, and `log_end_offset` tells how far it came.
+        """
         cdef const uint8_t* start
         cdef Py_ssize_t size
         cdef object _held = borrow(data, &start, &size)

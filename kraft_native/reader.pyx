@@ -481,6 +481,12 @@ cdef class LogReader:
         return self.current().log_end
 
     @property
+    def truncation_generation(self) -> int:
+        """Another number after each truncation and with each owner; 0 while there is none."""
+        cdef const kf_live_state* state = self.current()
+        return state.truncation_generation if self.live else 0
+
+    @property
     def high_watermark(self) -> int:
         """What is visible ends here."""
         return self.current().high_watermark

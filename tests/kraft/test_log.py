@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from kraft import CorruptLogError, Log, LogConfig, LogReader, errors
 from kraft_native import faults
+from kraft_native.batch import Batch
 from kraft_native.records import BatchBuilder
 from tests.native.logs import START_MS, batch
 from tools.tree import ROOT
@@ -252,6 +254,68 @@ def test_a_follower_that_retention_overtook_is_told(tmp_path: Path) -> None:
                 await collect(log, 2, 1)
 
     asyncio.run(main())
+
+
+def raised_by(batches: Iterator[Batch]) -> BaseException | None:
+    try:
+        next(batches)
+    except errors.KraftError as error:
+        return error
+    return None
+
+
+def regrow(log: Log, offset: int, count: int) -> None:
+    """Other records take the place of what was from `offset` on."""
+    log.truncate_to(offset)
+    for number in range(count):
+        log.append_record(b"other %d" % number)
+
+
+@pytest.mark.parametrize(("cut", "noticed"), [(0, True), (7, True), (9, True), (10, False)])
+def test_a_follower_notices_a_truncation_that_it_slept_through(tmp_path: Path, cut: int, noticed: bool) -> None:
+    """Ten records were given, eleven are there; the log is cut and grows to twenty before the follower looks again."""
+    async def main() -> None:
+        with Log(tmp_path) as log:
+            for _ in range(11):
+                log.append_record(b"a")
+            follower = log.follow(0)
+            for _ in range(11):
+                batch = await anext(follower)
+                assert batch.leader_epoch == 0
+            regrow(log, 11 if not noticed else cut, 20)
+            if noticed:
+                with pytest.raises(errors.OffsetOutOfRangeError, match="truncated below"):
+                    await anext(follower)
+            else:
+                assert (await anext(follower)).base_offset == 11
+            await follower.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_a_reader_that_follows_notices_it_too(tmp_path: Path, asleep: bool) -> None:
+    told: list[BaseException | None] = []
+    with Log(tmp_path) as log, LogReader(tmp_path) as reader:
+        for _ in range(5):
+            log.append_record(b"a")
+        follower = reader.follow(0, timeout=SOON)
+        assert [next(follower).base_offset for _ in range(5)] == [0, 1, 2, 3, 4]
+        log.truncate_to(5)  # nothing that was given
+        log.append_record(b"a")
+        assert next(follower).base_offset == 5
+        if asleep:
+            thread = threading.Thread(target=lambda: told.append(raised_by(follower)))
+            thread.start()
+            while not (tmp_path / "kraft.live").read_bytes()[256]:   # its wish to be woken
+                os.sched_yield()
+            regrow(log, 3, 9)
+            thread.join(SOON)
+            assert [type(error) for error in told] == [errors.OffsetOutOfRangeError]
+        else:
+            regrow(log, 3, 9)
+            with pytest.raises(errors.OffsetOutOfRangeError, match="truncated below"):
+                next(follower)
 
 
 def test_a_limit_inside_a_batch_is_waited_for(tmp_path: Path) -> None:

@@ -439,13 +439,13 @@ def test_closing_a_handle_drops_what_is_pending_and_waits_for_what_runs(files, g
 
 
 def test_dropping_the_objects_ends_the_thread(files):
-    before = threads()
+    before = flusher.counters()["flushers"]
     handle = Flusher().register("/logs/t-0")
-    assert threads() == before + 1
+    assert flusher.counters()["flushers"] == before + 1
     handle.submit(files[0], 1, 1)
     assert handle.wait(1, SOON)  # the handle keeps its flusher alive
     del handle
-    assert threads() == before
+    assert flusher.counters()["flushers"] == before  # that the thread has gone, `no_threads_left` waits for
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

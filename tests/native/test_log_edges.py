@@ -14,6 +14,7 @@ from kraft_native.batch import walk
 from kraft_native.config import LogConfig
 from kraft_native.errors import (
     CorruptLogError,
+    CorruptRecordError,
     InvalidArgumentError,
     KraftError,
     LogClosedError,
@@ -171,6 +172,34 @@ def test_a_truncation_that_fails_leaves_a_log_that_can_be_read(tmp_path, fault):
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_follower_append_over_several_segments_keeps_whole_segments(tmp_path, failing):
+    """Six batches of which two fit a segment: each segment's bytes are all there or not at all."""
+    data = b"".join(batch(base_offset=offset, leader_epoch=0, value=bytes(9000)) for offset in range(6))
+    log = Log(tmp_path / "log", small(segment_bytes=20_000))
+    with fail_at(failing, error=errno.ENOSPC, kinds={"write"}, under=tmp_path, suffix=".log"), \
+            pytest.raises(StorageError):
+        log.append_as_follower(data)
+    kept = 2 * (failing - 1)
+    assert log.log_end_offset == log.high_watermark == kept
+    assert read_all(log) == data[:kept * len(data) // 6]
+    with pytest.raises(LogReadOnlyError):
+        log.append_as_follower(data)
+    log.close()
+    with Log(tmp_path / "log", small(segment_bytes=20_000)) as log:
+        assert read_all(log) == data[:kept * len(data) // 6]
+        log.append_as_follower(data[kept * len(data) // 6:])
+        assert read_all(log) == data
+
+
+def test_a_follower_append_that_is_refused_leaves_nothing(tmp_path):
+    data = b"".join(batch(base_offset=offset, leader_epoch=0, value=bytes(9000)) for offset in range(6))
+    with Log(tmp_path / "log", small(segment_bytes=20_000)) as log:
+        with pytest.raises(CorruptRecordError):
+            log.append_as_follower(data[:-1] + b"x")
+        assert (log.log_end_offset, len(log.segments)) == (0, 1)
+
 
 @pytest.mark.parametrize("timeout", [-1, -1e-9, float("nan"), float("inf"), 1e10])
 def test_a_timeout_that_is_no_time_is_refused(tmp_path, timeout):
