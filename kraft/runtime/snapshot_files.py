@@ -1,0 +1,66 @@
+"""The snapshots of a metadata log's directory (KIP-630).
+
+    <end offset, 20 digits>-<epoch, 10 digits>.checkpoint          a whole snapshot; the end offset is exclusive
+    ... .checkpoint.part                                           being written, worth nothing after a crash
+    ... .checkpoint.deleted                                        on its way out
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from kraft_native import fileio
+
+SUFFIX: Final = ".checkpoint"
+PART: Final = ".part"
+DELETED: Final = ".deleted"
+READ_ONLY: Final = 0o400
+
+_NAME: Final = re.compile(r"(?P<end_offset>\d{20})-(?P<epoch>\d{10})\.checkpoint")
+
+
+class SnapshotId(NamedTuple):
+    """A snapshot includes the log below `end_offset`, the last record of which is of `epoch`."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
+
+    @classmethod
+    def of(cls, file_name: str) -> Self | None:
+        match = _NAME.fullmatch(file_name)
+        return None if match is None else cls(int(match["end_offset"]), int(match["epoch"]))
+
+
+def list_snapshots(directory: Path) -> list[SnapshotId]:
+    """The whole snapshots, oldest first."""
+    return sorted(found for name in os.listdir(directory) if (found := SnapshotId.of(name)) is not None)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Removes what an interrupted write or removal left."""
+    for name in sorted(os.listdir(directory)):
+        if name.endswith((SUFFIX + PART, SUFFIX + PART + ".tmp", SUFFIX + DELETED)):
+            fileio.unlink(directory / name)
+
+
+def write_snapshot(directory: Path, snapshot: SnapshotId, batches: Iterable[bytes]) -> int:
+    """Writes a snapshot so that its name appears only when it is whole and durable; gives its size in bytes."""
+    path = directory / snapshot.file_name
+    part = directory / (snapshot.file_name + PART)
+    data = b"".join(batches)
+    fileio.write_atomic(part, data)
+    os.chmod(part, READ_ONLY)
+    fileio.rename(part, path)
+    fileio.sync_directory(directory)
+    return len(data)
+
+
+def remove_snapshot(directory: Path, snapshot: SnapshotId) -> None:
+    fileio.unlink(directory / snapshot.file_name, missing_ok=True)
+    fileio.sync_directory(directory)

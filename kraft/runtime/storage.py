@@ -1,0 +1,187 @@
+"""Formatting of data directories, and what they are: the files that exist before a node ever ran (KIP-785, KIP-853).
+
+    <dir>/meta.properties                                   version, node id, cluster id, directory id; in every
+    directory <dir>/bootstrap.checkpoint                              feature levels that an empty log begins with; in
+    every directory <metadata dir>/__cluster_metadata-0/0...0-0...0.checkpoint   kraft.version 1 and the first voters
+
+`format_storage` may be called again with the same arguments, and completes what a crash interrupted: `meta.properties`
+is the last file of each directory, so a directory that has it is whole.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from kraft.metadata.image import RESERVED_IDS, Endpoint
+from kraft.metadata.quorum import QuorumRecords
+from kraft.metadata.snapshot import Record, decode_snapshot, encode_snapshot
+from kraft.metadata.versions import BY_LEVEL, FEATURES, KRAFT_VERSION, LATEST, METADATA_VERSION, default_features
+from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
+from kraft.runtime.metadata_log import DIRECTORY_NAME, voters_record
+from kraft.runtime.quorum_state import id_text
+from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
+from kraft_native import checkpoints, fileio
+from kraft_native.errors import InvalidArgumentError
+
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+
+# Draws a random id, such as `uuid.uuid4`.
+DrawId = Callable[[], UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRequest:
+    """`directories`: `log.dirs`, and `metadata_directory` (None: the first of them). `standalone`: this node is the
+    only voter, reached at `endpoints`, the controller listeners. `features`: levels that differ from the defaults of
+    `metadata_level`."""
+
+    node_id: int
+    cluster_id: str
+    directories: tuple[Path, ...]
+    endpoints: tuple[Endpoint, ...] = ()
+    metadata_directory: Path | None = None
+    metadata_level: int = LATEST.level
+    features: Mapping[str, int] = field(default_factory=dict)
+    standalone: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryInfo:
+    """What one directory is. `problem` says why it cannot be used."""
+
+    path: Path
+    formatted: bool
+    node_id: int | None = None
+    cluster_id: str | None = None
+    directory_id: UUID | None = None
+    holds_metadata_log: bool = False
+    features: Mapping[str, int] = field(default_factory=dict)
+    snapshots: tuple[SnapshotId, ...] = ()
+    problem: str | None = None
+
+
+def random_id(draw: DrawId) -> UUID:
+    """A random id that may be used for directories, topics and clusters."""
+    while True:
+        found = draw()
+        if found.int >= RESERVED_IDS and not id_text(found).startswith("-"):
+            return found
+
+
+def feature_levels(metadata_level: int, overrides: Mapping[str, int]) -> dict[str, int]:
+    """The feature levels to format with; `InvalidArgumentError` for levels that do not exist or do not fit."""
+    if metadata_level not in BY_LEVEL:
+        raise InvalidArgumentError(
+            f"metadata.version: {metadata_level} is not one of {min(BY_LEVEL)} to {max(BY_LEVEL)}")
+    levels = default_features(metadata_level)
+    for name, level in overrides.items():
+        feature = FEATURES.get(name)
+        if feature is None:
+            raise InvalidArgumentError(f"feature: {name!r} is not one of {', '.join(FEATURES)}")
+        if not 0 <= level <= feature.latest:
+            raise InvalidArgumentError(f"{name}: {level} is not in 0 to {feature.latest}")
+        for at, needed in feature.requires:
+            if level >= at and metadata_level < needed:
+                raise InvalidArgumentError(f"{name}: {level} needs metadata.version {needed}, not {metadata_level}")
+        levels.pop(name, None)
+        if level:
+            levels[name] = level
+    return {METADATA_VERSION: levels.pop(METADATA_VERSION), **{name: levels[name] for name in sorted(levels)}}
+
+
+def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[DirectoryInfo]:
+    """Formats the directories, creating them where needed, and says what they are now.
+
+    Directories that are formatted for the same node and cluster stay as they are. `InvalidArgumentError`, and nothing
+    is changed, when one of them belongs to another node or cluster, or the arguments contradict each other.
+    """
+    _check(request)
+    metadata_directory = request.metadata_directory or request.directories[0]
+    paths = list(dict.fromkeys((metadata_directory, *request.directories)))
+    before = [describe(path) for path in paths]
+    for info in before:
+        if info.problem:
+            raise InvalidArgumentError(f"{info.path}: {info.problem}")
+        if info.formatted and (info.node_id, info.cluster_id) != (request.node_id, request.cluster_id):
+            raise InvalidArgumentError(f"{info.path}: it is formatted for node {info.node_id} of cluster "
+                                       f"{info.cluster_id}, not for node {request.node_id} of {request.cluster_id}")
+    levels = feature_levels(request.metadata_level, request.features)
+    bootstrap = b"".join(encode_snapshot(
+        [Record(FeatureLevelRecord(name=name, feature_level=level)) for name, level in levels.items()
+         if name != KRAFT_VERSION],
+        epoch=0, now_ms=now_ms, last_timestamp_ms=0))
+    for info in before:
+        if not info.formatted:
+            _format_directory(info.path, request, info.path == metadata_directory, bootstrap, now_ms, draw)
+    return [describe(path) for path in paths]
+
+
+def _check(request: FormatRequest) -> None:
+    if request.node_id < 0:
+        raise InvalidArgumentError(f"node.id: {request.node_id} is below 0")
+    if not request.directories:
+        raise InvalidArgumentError("log.dirs: no directory is given")
+    if not request.cluster_id:
+        raise InvalidArgumentError("cluster id: it is empty")
+    if request.standalone and not request.endpoints:
+        raise InvalidArgumentError("controller.listener.names: a voter needs an address for its controller listener")
+
+
+def _format_directory(
+    path: Path, request: FormatRequest, holds_metadata: bool, bootstrap: bytes, now_ms: int, draw: DrawId
+) -> None:
+    _make_directory(path)
+    directory_id = random_id(draw)
+    fileio.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
+    kraft_version = dict(request.features).get(
+        KRAFT_VERSION, FEATURES[KRAFT_VERSION].default_for(request.metadata_level))
+    if holds_metadata and request.standalone and kraft_version:
+        directory = path / DIRECTORY_NAME
+        _make_directory(directory)
+        for leftover in list_snapshots(directory):
+            # Of an interrupted attempt, with another directory id: without meta.properties the log never began.
+            fileio.unlink(directory / leftover.file_name)
+        quorum = QuorumRecords(
+            kraft_version=kraft_version, voters=voters_record(request.node_id, directory_id, request.endpoints))
+        write_snapshot(directory, SnapshotId(0, 0), encode_snapshot(
+            (), epoch=0, now_ms=now_ms, last_timestamp_ms=now_ms, quorum=quorum))
+    checkpoints.write_meta_properties(
+        path, checkpoints.MetaProperties(request.node_id, request.cluster_id, directory_id))
+
+
+def _make_directory(path: Path) -> None:
+    """Makes the directory, and those above it, unless they are there; durable, so that what is in it can be."""
+    if not path.is_dir():
+        if not path.parent.is_dir():
+            _make_directory(path.parent)
+        fileio.make_directory(path)
+    fileio.sync_directory(path.parent)
+
+
+def describe(path: Path) -> DirectoryInfo:
+    """What a directory is; one that does not exist is not formatted. Reads only."""
+    if not path.is_dir():
+        problem = "it exists and is no directory" if path.exists() else None
+        return DirectoryInfo(path, formatted=False, problem=problem)
+    properties = checkpoints.read_meta_properties(path)
+    if properties is None:
+        problem = None
+        if any((path / DIRECTORY_NAME).glob("*.log")):
+            problem = "it holds a metadata log but no meta.properties"
+        return DirectoryInfo(path, formatted=False, problem=problem)
+    metadata = path / DIRECTORY_NAME
+    return DirectoryInfo(
+        path, formatted=True, node_id=properties.node_id, cluster_id=properties.cluster_id,
+        directory_id=properties.directory_id, holds_metadata_log=metadata.is_dir(),
+        features={record.message.name: record.message.feature_level for record in read_bootstrap(path)
+                  if isinstance(record.message, FeatureLevelRecord)},
+        snapshots=tuple(list_snapshots(metadata)) if metadata.is_dir() else (),
+    )
+
+
+def read_bootstrap(path: Path) -> Sequence[Record]:
+    """The records that the log of this directory's cluster begins with; none when nothing says so."""
+    file = path / BOOTSTRAP_CHECKPOINT
+    return decode_snapshot(fileio.read_file(file)).messages if file.exists() else ()
