@@ -1,0 +1,175 @@
+"""The controller as a machine: order, commits, elections of its own, determinism."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kraft.metadata.replay import Replayer
+from kraft.metadata.snapshot import encode_snapshot, image_records
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+from kraft.protocol.messages.no_op_record import NoOpRecord
+from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+from kraft.protocol.record_frames import encode_record
+from kraft_native.errors import InvalidArgumentError
+from tests.controller.world import World
+from tools.tree import ROOT
+
+
+def topic(name: str, replicas: int = 1) -> CreateTopicsRequest:
+    return CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=replicas)])
+
+
+def test_answers_come_in_order_and_only_when_committed() -> None:
+    world = World()
+    world.join(1)
+    answers: list[Any] = []
+    for name in ("a", "b", "a"):
+        world.controller.submit(topic(name), 7, world.now_ms, answers.append)
+    assert not answers
+    assert not world.image.topic_ids
+    assert list(world.controller.decided.topic_ids) == ["a", "b"]
+    end = world.log.end_offset
+    world.controller.committed(end - 2, world.now_ms)
+    assert [answer.topics[0].name for answer in answers] == ["a"]
+    assert list(world.image.topic_ids) == ["a"]
+    world.controller.committed(end, world.now_ms)
+    # The refusal says that "a" exists, which was not so before the first commit: it waited too.
+    assert [answer.topics[0].error_code for answer in answers] == [0, 0, ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+def test_listeners_get_every_change_once() -> None:
+    world = World()
+    world.join(1)
+    seen: list[tuple[int, list[str]]] = []
+    world.controller.subscribe(lambda delta, image: seen.append(
+        (image.offset, [created.name for created in delta.created_topics()])))
+    world.ask(topic("a"))
+    world.ask(topic("b"))
+    assert [names for _, names in seen] == [["a"], ["b"]]
+    assert [offset for offset, _ in seen] == sorted(offset for offset, _ in seen)
+
+
+def test_a_node_that_does_not_lead_says_so() -> None:
+    world = World()
+    world.join(1)
+    answers: list[Any] = []
+    world.controller.submit(topic("a"), 7, world.now_ms, answers.append)
+    world.controller.resigned(world.now_ms)
+    world.controller.submit(topic("b"), 7, world.now_ms, answers.append)
+    assert [answer.topics[0].error_code for answer in answers] == [ErrorCode.NOT_CONTROLLER] * 2
+    assert not world.image.topic_ids
+    world.controller.tick(world.now_ms + 100_000)
+    world.controller.submit(DescribeQuorumRequest(), 2, world.now_ms, answers.append)
+    assert answers[-1].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_other_requests_are_not_the_controllers() -> None:
+    with pytest.raises(InvalidArgumentError, match="FetchRequest"):
+        World().ask(FetchRequest())
+
+
+def test_an_idle_leader_shows_that_it_commits() -> None:
+    world = World(idle_interval_ms=500)
+    assert world.controller.deadline_ms == world.now_ms + 500
+    world.controller.tick(world.now_ms + 499)
+    end = world.log.end_offset
+    world.controller.tick(world.now_ms + 500)
+    assert world.log.messages(end) == [NoOpRecord()]
+    assert world.controller.deadline_ms == world.now_ms + 1000
+
+
+def test_elections() -> None:
+    world = World()
+    world.join(1, 2)
+    world.ask(topic("a", 2))
+    preferred = world.partition("a").replicas[0]
+
+    def elect(kind: int, *partitions: tuple[str, int]) -> list[int]:
+        answer = world.ask(ElectLeadersRequest(election_type=kind, topic_partitions=None if not partitions else [
+            TopicPartitions(topic=name, partitions=[index]) for name, index in partitions]))
+        return [answer.error_code, *(each.error_code for result in answer.replica_election_results
+                                     for each in result.partition_result)]
+
+    assert elect(0, ("a", 0)) == [0, ErrorCode.ELECTION_NOT_NEEDED]
+    assert elect(0) == [0]
+    assert elect(0, ("a", 1), ("b", 0)) == [0, 3, 3]
+    assert elect(5) == [ErrorCode.INVALID_REQUEST]
+    world.beat(preferred, want_fence=True)
+    assert elect(0, ("a", 0)) == [0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
+    world.beat(preferred)
+    change = PartitionChangeRecord(partition_id=0, topic_id=world.image.topic_ids["a"], isr=[1, 2])
+    world.log.append([encode_record(change, 2)], 0)
+    world = World(world.log)
+    for broker in (1, 2):
+        world.beat(broker)
+    assert elect(0, ("a", 0)) == [0, 0]
+    assert world.partition("a").leader == preferred
+    world.beat(1, want_fence=True)
+    world.beat(2, want_fence=True)
+    assert world.partition("a").leader == -1
+    assert elect(1, ("a", 0)) == [0, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE]
+
+
+def test_reassignments_are_listed() -> None:
+    world = World()
+    world.join(1, 2)
+    world.ask(topic("a"))
+    world.ask(topic("b"))
+    change = PartitionChangeRecord(partition_id=0, topic_id=world.image.topic_ids["a"], replicas=[1, 2],
+                                   adding_replicas=[2], directories=[UUID(int=9001), UUID(int=9002)])
+    world.log.append([encode_record(change, 2)], 0)
+    world = World(world.log)
+    for topics in (None, [ListPartitionReassignmentsTopics(name="a", partition_indexes=[0, 5]),
+                          ListPartitionReassignmentsTopics(name="b", partition_indexes=[0]),
+                          ListPartitionReassignmentsTopics(name="c", partition_indexes=[0])]):
+        answer = world.ask(ListPartitionReassignmentsRequest(topics=topics))
+        assert [(each.name, partition.partition_index, partition.replicas, partition.adding_replicas)
+                for each in answer.topics for partition in each.partitions] == [("a", 0, [1, 2], [2])]
+
+
+def history() -> str:
+    """A run of decisions, as what was written and what a snapshot of it is."""
+    world = World()
+    world.join(3, 1, 2, racks=("x", "y", "x"))
+    for number in range(20):
+        world.ask(topic(f"t{number}", 1 + number % 3))
+    world.beat(2, want_shut_down=True)
+    world = World(world.log)
+    world.now_ms += 10_000
+    world.register(2, incarnation=2)
+    world.beat(2)
+    log = b"".join(encode_record(message, version) for _, message, version in world.log.records)
+    snapshot = b"".join(encode_snapshot(image_records(world.image), epoch=1, now_ms=0, last_timestamp_ms=0))
+    return f"{log.hex()} {snapshot.hex()}"
+
+
+def test_the_same_requests_give_the_same_bytes_in_every_process() -> None:
+    program = "from tests.controller.test_controller import history; print(history())"
+    found = [subprocess.run([sys.executable, "-c", program], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
+                            check=True, capture_output=True, text=True).stdout.strip() for seed in ("1", "2")]
+    assert found[0] == found[1] == history()
+
+
+def test_replaying_the_log_gives_the_image() -> None:
+    world = World()
+    world.join(1, 2, 3)
+    for number in range(10):
+        world.ask(topic(f"t{number}", 2))
+    world.beat(3, want_fence=True)
+    replayer = Replayer()
+    for offset, message, _ in world.log.records:
+        replayer.replay(message, offset, 1, world.now_ms)
+    replayer.take()
+    assert replayer.image.state() == world.image.state()

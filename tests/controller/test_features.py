@@ -1,0 +1,87 @@
+"""UpdateFeatures."""
+
+from typing import Any
+
+import pytest
+
+from kraft.controller.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.broker_registration_request import Feature
+from kraft.protocol.messages.clear_elr_record import ClearElrRecord
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.controller.world import World
+
+
+def update(world: World, *updates: tuple[str, int, int], version: int = 2, **fields: Any) -> Any:
+    return world.ask(UpdateFeaturesRequest(feature_updates=[
+        FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates
+    ], **fields), version)
+
+
+@pytest.mark.parametrize(("name", "level", "kind", "code"), [
+    ("metadata.version", 30, UPGRADE, 0),
+    ("metadata.version", 99, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("metadata.version", 29, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("metadata.version", 29, SAFE_DOWNGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("metadata.version", 29, UNSAFE_DOWNGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("group.version", 0, SAFE_DOWNGRADE, 0),
+    ("group.version", 0, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("group.version", 2, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("group.version", 1, 9, ErrorCode.INVALID_UPDATE_VERSION),
+    ("group.version", -1, SAFE_DOWNGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("no.such.feature", 1, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("kraft.version", 1, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+])
+def test_levels(name: str, level: int, kind: int, code: int) -> None:
+    world = World()
+    world.join(1)
+    before = world.image.features
+    answer = update(world, (name, level, kind))
+    assert (answer.error_code, bool(answer.error_message)) == (code, bool(code))
+    assert world.image.features == (before if code else {k: v for k, v in {**before, name: level}.items() if v})
+
+
+def test_all_or_none() -> None:
+    world = World()
+    world.join(1)
+    before = world.log.end_offset
+    assert update(world, ("group.version", 0, SAFE_DOWNGRADE), ("share.version", 7, UPGRADE)).error_code == 95
+    assert update(world, ("group.version", 0, SAFE_DOWNGRADE), validate_only=True).error_code == 0
+    assert world.log.end_offset == before
+    answer = update(world, ("group.version", 0, SAFE_DOWNGRADE), version=1)
+    assert [(result.feature, result.error_code) for result in answer.results] == [("group.version", 0)]
+
+
+def test_upgrades_and_downgrades_of_the_metadata_version() -> None:
+    world = World(metadata_level=25)
+    world.join(1)
+    assert update(world, ("metadata.version", 24, SAFE_DOWNGRADE)).error_code == 0
+    assert update(world, ("metadata.version", 22, SAFE_DOWNGRADE)).error_code == 95  # 4.0-IV1 brought ELR
+    assert update(world, ("metadata.version", 30, UPGRADE)).error_code == 0
+    assert world.image.metadata_version.name == "4.3-IV0"
+
+
+def test_eligible_leader_replicas_on_and_off() -> None:
+    world = World(metadata_level=23)
+    world.join(1)
+    name = "eligible.leader.replicas.version"
+    assert not world.image.elr_enabled
+    assert update(world, (name, 1, UPGRADE)).error_code == 0
+    assert world.image.configs[next(iter(world.image.configs))] == {"min.insync.replicas": "1"}
+    assert update(world, (name, 0, SAFE_DOWNGRADE)).error_code == 0
+    assert world.log.messages()[-1] == ClearElrRecord(topic_name="")
+    old = World(metadata_level=22)
+    assert update(old, (name, 1, UPGRADE)).error_code == 95
+
+
+def test_every_broker_must_support_the_level() -> None:
+    world = World(metadata_level=22)
+    world.register(1, features=[each for each in broker_features(world) if each.name != "transaction.version"])
+    answer = update(world, ("transaction.version", 1, UPGRADE))
+    assert answer.error_code == 95
+    assert "broker 1 does not support" in answer.error_message
+
+
+def broker_features(world: World) -> list[Any]:
+    return [Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in world.settings.features.items()]
