@@ -1,0 +1,77 @@
+"""The life of the controller's own broker."""
+
+from typing import Any
+from uuid import UUID
+
+from kraft.controller.local_broker import RETRY_MS, LocalBroker, State
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tests.controller.world import CLUSTER, World
+
+
+def broker_of(world: World, incarnation: int = 1, **fields: Any) -> LocalBroker:
+    return LocalBroker(world.controller, BrokerRegistrationRequest(**{
+        "broker_id": 1, "cluster_id": CLUSTER, "incarnation_id": UUID(int=6000 + incarnation),
+        "log_dirs": [UUID(int=9001)], "features": [
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in world.settings.features.items()], **fields}))
+
+
+def run(world: World, broker: LocalBroker) -> None:
+    """Commits, and sends what is due, until nothing is."""
+    for _ in range(10):
+        world.commit()
+        if broker.deadline_ms <= world.now_ms:
+            broker.tick(world.now_ms)
+
+
+def test_a_whole_life_and_the_next() -> None:
+    world = World()
+    broker = broker_of(world)
+    broker.start(world.now_ms)
+    assert (broker.state, broker.epoch) == (State.NEW, -1)
+    run(world, broker)
+    assert (broker.state, broker.epoch) == (State.FENCED, world.image.brokers[1].epoch)
+    assert broker.deadline_ms == world.now_ms + 2_000
+    broker.serve(world.now_ms)
+    run(world, broker)
+    assert broker.state is State.RUNNING
+    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
+    broker.stop(world.now_ms)
+    run(world, broker)
+    assert broker.state is State.STOPPED
+    assert world.image.brokers[1].fenced
+    world = World(world.log)
+    broker = broker_of(world, incarnation=2, previous_broker_epoch=broker.epoch)
+    broker.start(world.now_ms)
+    broker.serve(world.now_ms)
+    run(world, broker)
+    assert broker.state is State.RUNNING
+    partition = world.partition("a")
+    assert (partition.leader, partition.leader_epoch, partition.leader_recovery_state) == (1, 2, 0)
+
+
+def test_heartbeats_keep_it_alive() -> None:
+    world = World()
+    broker = broker_of(world)
+    broker.start(world.now_ms)
+    broker.serve(world.now_ms)
+    run(world, broker)
+    for _ in range(20):
+        world.now_ms = broker.deadline_ms
+        run(world, broker)
+        world.controller.tick(world.now_ms)
+        world.commit()
+        assert not world.image.brokers[1].fenced
+
+
+def test_refusals_are_told_and_tried_again() -> None:
+    world = World()
+    broker = broker_of(world, cluster_id="other")
+    broker.start(world.now_ms)
+    run(world, broker)
+    assert (broker.state, broker.refusal) == (State.NEW, ErrorCode.INCONSISTENT_CLUSTER_ID)
+    assert broker.deadline_ms == world.now_ms + RETRY_MS
+    broker.stop(world.now_ms)
+    assert broker.state is State.STOPPED
