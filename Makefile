@@ -61,10 +61,11 @@ bench: build ## the figures: micro benchmarks and the engine's table
 demo: build ## writes a data set through the engine, reads it back, verifies it, prints figures
 	@$(BIN)/python -m tools.demo
 
-check: build ## ruff, mypy, cython-lint, house rules, layers, type stubs
+check: build ## ruff, mypy, cython-lint, generated code, house rules, layers, type stubs
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; failed=0; \
 		for step in "ruff check --quiet ." "mypy --no-error-summary" "cython-lint kraft_native" \
-				"python -m tools.tidy" "python -m tools.layers" "python -m tools.stubs"; do \
+				"python -m tools.protocol --check" "python -m tools.tidy" "python -m tools.layers" \
+				"python -m tools.stubs"; do \
 			$$step || { failed=1; echo "failed: $$step"; }; \
 		done; exit $$failed
 

@@ -12,6 +12,8 @@ cdef class WireReader:
     cdef Py_buffer view
     cdef bint has_view
     cdef WireReader root
+    # Array elements and tags that this message may still have; counted in the root.
+    cdef Py_ssize_t elements_left
     cdef readonly bint flexible
 
     # The next `size` bytes.
@@ -21,6 +23,7 @@ cdef class WireReader:
     cdef Py_ssize_t next_string_bytes(self) except -2
     cdef Py_ssize_t next_length(self) except -2
     cdef Py_ssize_t next_count(self) except -2
+    cdef int charge(self, Py_ssize_t elements) except -1
     cdef list next_tags(self)
 
 

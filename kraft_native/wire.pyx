@@ -5,7 +5,8 @@ then reads or writes the old or the compact form. The generated code of `kraft.p
 
 Reading trusts nothing: a length or count is compared with the bytes that are left before anything is made of it. An
 element of an array takes at least one byte (the generator refuses schemas where it would not), so a count above the
-bytes that are left is refused at once, and lists grow only as elements are really read.
+bytes that are left is refused at once, and lists grow only as elements are really read. An object of a few bytes on the
+wire takes about a hundred in memory, so the elements of one message have a limit of their own.
 
 Every refusal of a reader is `MalformedMessageError`, every refusal of a writer `InvalidArgumentError`.
 Any thread, one at a time.
@@ -24,11 +25,12 @@ from kraft_native.bytes_be cimport load_i16, load_i32, load_i64, load_u16, load_
 from kraft_native.bytes_be cimport store_i64, store_u16, store_u32, store_u64
 from kraft_native.span cimport span_bytes, span_left, span_of, span_uvarint
 
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 from kraft_native.errors import InvalidArgumentError, MalformedMessageError
 
 cdef extern from "Python.h":
+    int PyObject_GenericSetAttr(object instance, object name, object value) except -1
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef enum:
@@ -36,18 +38,32 @@ cdef enum:
     LENGTH_MAX = 0x7FFFFFFF - 1
     CAPACITY_FIRST = 256
 
+# Enough for the metadata of half a million partitions with three replicas each; about 400 MB when all of them are read.
+ELEMENTS_MAX = 4_000_000
+
 cdef object ZERO_UUID = UUID(int=0)
+cdef object UNKNOWN_SAFETY = SafeUUID.unknown
+
+
+cdef object new_uuid(uint64_t high, uint64_t low):
+    """`UUID(int=...)` without its checks of arguments, which take long: the two attributes that it sets."""
+    value = UUID.__new__(UUID)
+    PyObject_GenericSetAttr(value, "int", (<object>high << 64) | low)
+    PyObject_GenericSetAttr(value, "is_safe", UNKNOWN_SAFETY)
+    return value
 
 
 @cython.final
 cdef class WireReader:
     """Reads one message from `data`, which must not change meanwhile. The end of `data` is the end of the message, at
-    most; what is left over is the caller's business (`finish`, `rest`).
+    most; what is left over is the caller's business (`finish`, `rest`). A message with more than `elements_max` array
+    elements and tags, at all levels together, is refused.
     """
 
-    def __cinit__(self, data=None, bint flexible=False):
+    def __cinit__(self, data=None, bint flexible=False, Py_ssize_t elements_max=ELEMENTS_MAX):
         self.has_view = False
         self.flexible = flexible
+        self.elements_left = elements_max
         if data is not None:
             PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
             self.has_view = True
@@ -105,7 +121,18 @@ cdef class WireReader:
 
     cdef Py_ssize_t next_count(self) except -2:
         """As a length: an element has at least one byte."""
-        return self.next_length()
+        cdef Py_ssize_t count = self.next_length()
+        if count > 0:
+            self.charge(count)
+        return count
+
+    cdef int charge(self, Py_ssize_t elements) except -1:
+        cdef WireReader root = self if self.root is None else self.root
+        if elements > root.elements_left:
+            raise MalformedMessageError(f"more array elements and tags than one message may have: {elements} more at "
+                                        f"byte {self.position}, {root.elements_left} are allowed")
+        root.elements_left -= elements
+        return 0
 
     def int8(self) -> int:
         return <int8_t>self.take(1)[0]
@@ -143,7 +170,7 @@ cdef class WireReader:
         cdef const uint8_t* p = self.take(16)
         if load_u64(p) == 0 and load_u64(p + 8) == 0:
             return ZERO_UUID
-        return UUID(bytes=PyBytes_FromStringAndSize(<const char*>p, 16))
+        return new_uuid(load_u64(p), load_u64(p + 8))
 
     def nullable_string(self) -> str | None:
         cdef Py_ssize_t size = self.next_string_bytes()
@@ -230,16 +257,27 @@ cdef class WireReader:
             return None
         return read(self, version)
 
+    def tagged_struct(self, read, version):
+        """A nullable struct as the value of a tag: one uvarint, 0 for null, then what `read(self, version)` gives."""
+        if self.next_uvarint() == 0:
+            return None
+        return read(self, version)
+
     cdef list next_tags(self):
         cdef list tags = []
+        cdef set seen = set()
         cdef WireReader value
         cdef uint32_t count, tag, size
         cdef const uint8_t* p
         if not self.flexible:
             return tags
         count = self.next_uvarint()
+        self.charge(count)
         while count > 0:
             tag = self.next_uvarint()
+            if tag in seen:
+                raise MalformedMessageError(f"tag {tag} stands twice before byte {self.position}")
+            seen.add(tag)
             size = self.next_uvarint()
             value = WireReader.__new__(WireReader, None, True)
             value.root = self if self.root is None else self.root
@@ -254,8 +292,8 @@ cdef class WireReader:
         return tags
 
     def tags(self) -> list:
-        """The tag section that ends a struct: (tag, reader of its value) in the order of the wire. Empty in a version
-        that is not flexible.
+        """The tag section that ends a struct: (tag, reader of its value) in the order of the wire, no tag twice. Empty
+        in a version that is not flexible.
         """
         return self.next_tags()
 
@@ -463,6 +501,14 @@ cdef class WireWriter:
             self.reserve(1)[0] = 0xFF
         else:
             self.reserve(1)[0] = 1
+            value.write(self, version)
+
+    def tagged_struct(self, value, version) -> None:
+        """A nullable struct as the value of a tag."""
+        if value is None:
+            self.put_uvarint(0)
+        else:
+            self.put_uvarint(1)
             value.write(self, version)
 
     def tags(self, tags) -> None:

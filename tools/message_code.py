@@ -182,7 +182,7 @@ class MessageCode:
             if field.is_array:
                 return f"{r}.{prefix}structs({field.kind}.read, version)"
             if nullable:
-                return f"{r}.nullable_struct({field.kind}.read, version)"
+                return f"{r}.{nullable_struct_method(field)}({field.kind}.read, version)"
             return f"{field.kind}.read({r}, version)"
         method = METHODS.get(field.kind, field.kind)
         return f"{r}.{prefix}array({r}.{method})" if field.is_array else f"{r}.{prefix}{method}()"
@@ -241,7 +241,9 @@ class MessageCode:
         if field.is_struct:
             if field.is_array:
                 return f"{w}.{prefix}structs({value}, version)"
-            return f"{w}.nullable_struct({value}, version)" if nullable else f"{value}.write({w}, version)"
+            if nullable:
+                return f"{w}.{nullable_struct_method(field)}({value}, version)"
+            return f"{value}.write({w}, version)"
         method = METHODS.get(field.kind, field.kind)
         return f"{w}.{prefix}array({w}.{method}, {value})" if field.is_array else f"{w}.{prefix}{method}({value})"
 
@@ -259,6 +261,11 @@ def initializer_code(field: Field) -> tuple[str, str]:
             return f"{kind} | EllipsisType | None = ...", f"{kind}() if {name} is ... else {name}"
         return f"{kind} | None = None", f"{kind}() if {name} is None else {name}"
     return f"{kind}{null} = {default_code(field)}", name
+
+
+def nullable_struct_method(field: Field) -> str:
+    """Kafka marks null in one way in the value of a tag, and in another elsewhere."""
+    return "nullable_struct" if field.tag is None else "tagged_struct"
 
 
 def inverse(test: str) -> str:

@@ -79,7 +79,8 @@ class Message(Struct):
         """The message that `data` begins with. Bytes after it are ignored, as Kafka does with requests, unless `exact`.
 
         Raises `MalformedMessageError`, and `UnsupportedVersionError` for a version outside `VERSIONS`. Memory taken
-        is at most proportional to the size of `data`, whatever lengths it claims.
+        is at most proportional to the size of `data`, whatever lengths it claims, and bounded by `ELEMENTS_MAX` of
+        `kraft_native.wire` besides the bytes themselves.
         """
         r = cls.reader(data, version)
         try:

@@ -115,7 +115,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0:
-                struct.classic_member_metadata = value.nullable_struct(ClassicMemberMetadata.read, version)
+                struct.classic_member_metadata = value.tagged_struct(ClassicMemberMetadata.read, version)
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))
@@ -134,6 +134,6 @@ class ConsumerGroupMemberMetadataValue(Message):
         tags = list(self.unknown_tags)
         if self.classic_member_metadata != ClassicMemberMetadata():
             value = WireWriter(True)
-            value.nullable_struct(self.classic_member_metadata, version)
+            value.tagged_struct(self.classic_member_metadata, version)
             tags.append((0, value.finish()))
         w.tags(tags)
