@@ -1,6 +1,6 @@
-"""Data that is not in memory: telling that it is not, and having it read off the loop's thread."""
+"""Data that is not in memory, read off the loop's thread."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 
 from kraft_native.buffer cimport Slice
 
@@ -30,6 +30,3 @@ cdef class ColdReader:
     # Has the bytes read; `owner.warmed` is called when they are there. False when too many wait already.
     cdef bint submit(self, Slice data, Warming owner) except -1
     cdef ColdRange take(self)
-
-
-cdef bint is_resident(const uint8_t* data, Py_ssize_t size) noexcept nogil

@@ -7,7 +7,6 @@ loop's thread that would stop every client. So a read that may meet such pages a
 import os
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport uint8_t
 
 cimport cython
 
@@ -16,7 +15,6 @@ from kraft_native.buffer cimport Mapping
 from kraft_native.errors import InvalidArgumentError
 
 cdef extern from "coldread.h" nogil:
-    int kf_cold_resident(const void* data, size_t size)
     kf_cold_reader* kf_cold_start(int* error)
     int kf_cold_submit(kf_cold_reader* reader, const void* data, size_t size, size_t ahead, void* owner)
     void* kf_cold_take(kf_cold_reader* reader)
@@ -26,10 +24,6 @@ cdef extern from "coldread.h" nogil:
 
 cdef enum:
     PENDING_MAX_DEFAULT = 10_000
-
-
-cdef bint is_resident(const uint8_t* data, Py_ssize_t size) noexcept nogil:
-    return kf_cold_resident(data, <size_t>size) != 0
 
 
 cdef class Warming:

@@ -132,6 +132,9 @@ cdef class ParkedFetch(Parked):
         self.attempt(True)
         return 0
 
+    cdef bint abandoned(self) noexcept:
+        return self.reply.sink is None
+
     cdef int leave(self) except -1:
         if self.purgatory is not None:
             self.handler.waiting_entries -= len(self.entries)
@@ -215,6 +218,9 @@ cdef class ParkedFetch(Parked):
                 self.begin()
             if self.session is not None:
                 session_id = self.session.session_id
+        for entry in self.entries:
+            if entry.records is not None and entry.goes_out and entry.partition is not None:
+                entry.partition.fetched_bytes += entry.size()
         parts = encode_fetch(self.reply, self.handler.table, error, session_id,
                              self.entries if error == ERROR_NONE else [], self.handler.out)
         self.forget()

@@ -23,8 +23,7 @@ from kraft_native.errors cimport (
     ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kraft_native.logcore cimport LogCore
-from kraft_native.coldread cimport is_resident
-from kraft_native.lookup cimport aborted_between, read_extent, read_from
+from kraft_native.lookup cimport aborted_between, cold_extent, read_from
 from kraft_native.table cimport Topic
 
 from kraft_native.errors import KraftError
@@ -82,12 +81,15 @@ cdef class FetchEntry:
             error = ERROR_NOT_LEADER_OR_FOLLOWER
         if error == ERROR_NONE and partition.core.closed:
             error = ERROR_KAFKA_STORAGE_ERROR
+        if error == ERROR_NONE:
+            try:
+                self.read_records(rules)
+            except KraftError as refusal:
+                error = refusal.code
         if error != ERROR_NONE:
-            return self.fail(error)
-        try:
-            self.read_records(rules)
-        except KraftError as refusal:
-            return self.fail(refusal.code)
+            self.fail(error)
+        if self.error != ERROR_NONE:
+            partition.refused_fetches += 1
         if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
             partition.note_replica(rules.replica_id, self.spec.fetch_offset)
         return 0
@@ -111,13 +113,11 @@ cdef class FetchEntry:
         if offset >= core.visible_limit(rules.isolation) or (bytes_max == 0 and not rules.whole_first):
             return 0
         if rules.look_for_cold:
-            self.cold = read_extent(core, offset, bytes_max)
+            self.cold = cold_extent(core, offset, bytes_max)
             if self.cold is not None:
-                if not is_resident(self.cold.data, self.cold.size):
-                    rules.whole_first = False          # it will have its share; the others are looked at for theirs
-                    rules.bytes_left = max(0, rules.bytes_left - bytes_max)
-                    return 0
-                self.cold = None
+                rules.whole_first = False              # it will have its share; the others are looked at for theirs
+                rules.bytes_left = max(0, rules.bytes_left - bytes_max)
+                return 0
         self.records = read_from(core, offset, bytes_max, rules.isolation)
         if self.records.size == 0 or (self.records.size > bytes_max and not rules.whole_first):
             self.records = None

@@ -44,6 +44,8 @@ cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil
 # Small appends by copy into a mapped window (`_c/window.h`); a zeroed kf_window is a closed one.
 cdef int file_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset) noexcept nogil
 cdef void file_window_close(kf_window* window) noexcept nogil
+# Whether [position, position + size) of the file, mapped at `data`, is in the page cache.
+cdef bint file_resident(int fd, int64_t position, const void* data, size_t size) noexcept nogil
 cdef int file_sync(int fd) noexcept nogil
 cdef int file_sync_dir(const char* path) noexcept nogil
 cdef int file_rename(const char* source, const char* target) noexcept nogil

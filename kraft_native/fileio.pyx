@@ -38,6 +38,9 @@ cdef extern from "window.h" nogil:
     int kf_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset)
     void kf_window_close(kf_window* window)
 
+cdef extern from "resident.h" nogil:
+    int kf_resident(int fd, int64_t position, const void* data, size_t size)
+
 
 cdef void file_set_hook(kf_hook_fn hook, void* context) noexcept nogil:
     kf_set_hook(hook, context)
@@ -73,6 +76,10 @@ cdef int file_truncate(int fd, int64_t size) noexcept nogil:
 
 cdef int file_datasync(int fd) noexcept nogil:
     return kf_datasync(fd)
+
+
+cdef bint file_resident(int fd, int64_t position, const void* data, size_t size) noexcept nogil:
+    return kf_resident(fd, position, data, size) != 0
 
 
 cdef int file_sync(int fd) noexcept nogil:

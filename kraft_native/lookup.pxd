@@ -12,9 +12,9 @@ from kraft_native.segment cimport Segment
 # outside [log start, log end]; CorruptLogError where `offset` cannot be read.
 cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation)
 
-# The bytes that `read_from` would look at, pinned, so that somebody can see first whether they are in memory; None for
-# the tail of the active segment, which was just written. Touches none of them.
-cdef Slice read_extent(LogCore core, int64_t offset, int64_t max_bytes)
+# The bytes that `read_from` would look at, pinned, if some of them are not in memory; None when all are. The tail of
+# the active segment was just written and counts as there. Touches none of them.
+cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes)
 
 # (producer id, first offset, last offset, last stable offset) of the aborted transactions that overlap the range.
 cdef list aborted_between(LogCore core, int64_t start_offset, int64_t end_offset)

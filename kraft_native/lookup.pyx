@@ -12,6 +12,7 @@ from kraft_native.batch cimport (
     BatchHeader, batch_bytes, batch_is_log_append_time, batch_last_offset,
 )
 from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
+from kraft_native.fileio cimport file_resident
 from kraft_native.limits cimport NO_TIMESTAMP
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.segment cimport STEP_BATCH, STEP_END, StepResult
@@ -56,9 +57,10 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
     return piece
 
 
-cdef Slice read_extent(LogCore core, int64_t offset, int64_t max_bytes):
+cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):
     cdef Segment segment = core.segments[core.slot_of(offset)]
     cdef int64_t start, end
+    cdef bint was_open, resident
     if segment is core.active and segment.size <= TAIL_BYTES:
         return None
     segment.load_indexes()
@@ -70,7 +72,12 @@ cdef Slice read_extent(LogCore core, int64_t offset, int64_t max_bytes):
     if end <= start:
         return None
     segment.map_to(end)
-    return slice_mapping(segment.mapping, start, end - start)
+    was_open = segment.fd >= 0
+    segment.open_file(not segment.complete)
+    resident = file_resident(segment.fd, start, segment.data + start, <size_t>(end - start))
+    if not was_open:
+        segment.close_file()           # sealed segments are read without a descriptor
+    return None if resident else slice_mapping(segment.mapping, start, end - start)
 
 
 cdef bint known_lost(LogCore core, int64_t offset) except -1:

@@ -27,6 +27,12 @@ cdef class Partition(Watched):
     cdef readonly bint internal            # a topic that clients may not write to
     cdef readonly int32_t min_insync_replicas
     cdef readonly ReplicaProgress progress
+    # Since it was made, of clients' requests.
+    cdef readonly int64_t produced_bytes
+    cdef readonly int64_t produced_records
+    cdef readonly int64_t fetched_bytes
+    cdef readonly int64_t refused_produces
+    cdef readonly int64_t refused_fetches
     cdef LogCore core                      # of `log`
     cdef Appender appender
     cdef Purgatory purgatory               # None until the partition is in a table

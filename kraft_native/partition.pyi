@@ -26,6 +26,11 @@ class Partition(Watched):
     internal: bool
     min_insync_replicas: int
     progress: ReplicaProgress
+    produced_bytes: int
+    produced_records: int
+    fetched_bytes: int
+    refused_produces: int
+    refused_fetches: int
     def __init__(
         self, log: Log, topic: str, topic_id: bytes, index: int, *, min_insync_replicas: int = 1
     ) -> None: ...

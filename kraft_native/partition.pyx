@@ -153,6 +153,8 @@ cdef class Partition(Watched):
     cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms):
         cdef AppendInfo info = self.appender.leader(data, size, self.leader_epoch, ORIGIN_CLIENT, now_ms, True)
         if not info.duplicate:
+            self.produced_bytes += size
+            self.produced_records += info.last_offset - info.first_offset + 1
             self.appended(size)
         return info
 

@@ -110,6 +110,9 @@ cdef class ProduceHandler(RequestHandler):
         cdef Py_ssize_t i
         cdef int16_t error = ERROR_NONE
         cdef ParkedProduce parked
+        # Empty, unless a failure of ours came in between.
+        self.waiting.clear()
+        self.refusals.clear()
         if not VERSION_MIN <= reply.api_version <= VERSION_MAX or not self.decode(
             &span, reply.api_version, &acks, &timeout_ms, &transactional
         ):
@@ -132,8 +135,6 @@ cdef class ProduceHandler(RequestHandler):
             self.waiting = []
         else:
             reply.finish([self.encode(reply)])
-        if self.refusals:
-            self.refusals.clear()
         if self.part_capacity > PARTITIONS_KEPT:
             self.give_back()
         return 0
@@ -253,6 +254,7 @@ cdef class ProduceHandler(RequestHandler):
             part.leader_id = partition.leader_id
             part.leader_epoch = partition.leader_epoch
         if part.error != ERROR_NONE:
+            partition.refused_produces += 1
             return 0
         try:
             info = partition.produce(part.records, max(part.records_bytes, 0), now_ms)
@@ -277,6 +279,7 @@ cdef class ProduceHandler(RequestHandler):
     cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1:
         """What the engine refused. Only what is wrong with the records themselves is told in words, as Kafka does."""
         part.error = error.code
+        partition.refused_produces += 1
         if part.error == ERROR_INVALID_RECORD or part.error == ERROR_INVALID_TIMESTAMP:
             self.refusals[place] = (str(error).encode()[:TEXT_BYTES_MAX], error.record_errors)
             part.log_start_offset = partition.core.log_start
@@ -465,6 +468,9 @@ cdef class ParkedProduce(Parked):
             self.purgatory.leave(self)
             self.reply.finish([self.encoded])
         return 0
+
+    cdef bint abandoned(self) noexcept:
+        return self.reply.sink is None
 
     cdef int expire(self) except -1:
         cdef Py_ssize_t place

@@ -29,6 +29,8 @@ cdef class Parked:
     cdef int wake(self, int64_t bytes_count) except -1
     # Its time is over: it answers and leaves.
     cdef int expire(self) except -1
+    # Nobody is there any more to be answered.
+    cdef bint abandoned(self) noexcept
 
 
 cdef class Purgatory:
@@ -38,6 +40,7 @@ cdef class Purgatory:
     cdef readonly int64_t parked_total         # since it was made
     cdef readonly int64_t expired_total
     cdef list slots                # of the wheel: dict of Parked, or None
+    cdef int64_t swept_total       # `parked_total` when it was last swept
     cdef int64_t tick_ms           # everything due before it was taken out
     cdef int64_t armed_ms          # the timer's time, -1: none runs
     cdef object schedule
@@ -54,6 +57,8 @@ cdef class Purgatory:
     cdef int tell(self, Watched watched, int64_t bytes_count) except -1
     # Its `flushed` is to be called when the flusher has done something.
     cdef int await_flush(self, Watched watched) except -1
+    # Lets those go whose client is gone.
+    cdef int sweep(self) except -1
     cdef int64_t next_deadline(self) noexcept
 
 

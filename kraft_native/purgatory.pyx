@@ -47,6 +47,9 @@ cdef class Parked:
     cdef int expire(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what happens in the end")
 
+    cdef bint abandoned(self) noexcept:
+        return False
+
 
 @cython.final
 cdef class Purgatory:
@@ -80,7 +83,11 @@ cdef class Purgatory:
         cdef Watched one
         cdef dict slot
         if self.parked_count >= self.parked_max:
-            return False
+            # Seldom enough that a full house does not pay for it with each request.
+            if self.parked_total - self.swept_total >= self.parked_max // 8:
+                self.sweep()
+            if self.parked_count >= self.parked_max:
+                return False
         if self.parked_count == 0:
             self.tick_ms = max(self.tick_ms, monotonic_ms())
         parked.slot = <Py_ssize_t>(max(deadline_ms, self.tick_ms) & (SLOTS - 1))
@@ -113,6 +120,16 @@ cdef class Purgatory:
             one.waiters.pop(parked, None)          # once, though it may watch one thing twice
         parked.watched = None
         self.parked_count -= 1
+        return 0
+
+    cdef int sweep(self) except -1:
+        cdef Parked parked
+        self.swept_total = self.parked_total
+        for slot in self.slots:
+            if slot:
+                for parked in list(slot):
+                    if parked.abandoned():
+                        parked.expire()
         return 0
 
     # --- what moves -------------------------------------------------------------------------------------------------

@@ -15,8 +15,6 @@
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
 
-#define PAGES_PER_LOOK 1024
-
 typedef struct job {
     struct job *next;
     const void *data;
@@ -41,22 +39,6 @@ struct kf_cold_reader {
     bool joined;
 };
 
-static uintptr_t page_bytes(void) { return (uintptr_t)sysconf(_SC_PAGESIZE); }
-
-int kf_cold_resident(const void *data, size_t size) {
-    unsigned char pages[PAGES_PER_LOOK];
-    uintptr_t page = page_bytes(), at = (uintptr_t)data & ~(page - 1), end = (uintptr_t)data + size;
-    while (at < end) {
-        size_t count = (end - at + page - 1) / page;
-        if (count > PAGES_PER_LOOK) count = PAGES_PER_LOOK;
-        if (mincore((void *)at, count * page, pages) < 0) return 1;
-        for (size_t i = 0; i < count; i++)
-            if (!(pages[i] & 1)) return 0;
-        at += count * page;
-    }
-    return 1;
-}
-
 static void push(job_queue *queue, job *item) {
     item->next = NULL;
     if (queue->tail) queue->tail->next = item;
@@ -73,7 +55,7 @@ static job *pop(job_queue *queue) {
 }
 
 static void bring_in(const job *item) {
-    uintptr_t page = page_bytes();
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t start = (uintptr_t)item->data & ~(page - 1), end = (uintptr_t)item->data + item->size;
     /* All at once, so that the disk sees one large read; then wait for it. Failed advice costs time, nothing else. */
     madvise((void *)start, end - start + item->ahead, MADV_WILLNEED);

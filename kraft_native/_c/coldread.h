@@ -10,9 +10,6 @@
 
 typedef struct kf_cold_reader kf_cold_reader;
 
-/* Whether every page of the range is in memory. A range that cannot be judged counts as being there. */
-int kf_cold_resident(const void *data, size_t size);
-
 /* NULL with *error set when memory, a descriptor or the thread cannot be had. */
 kf_cold_reader *kf_cold_start(int *error);
 /* 0 or -errno. `ahead`: bytes after the range that are mapped too and likely to be wanted next; they are asked for and

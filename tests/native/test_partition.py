@@ -1,0 +1,209 @@
+"""Partitions: roles and epochs, what look-ups answer, settings that change, and the table they stand in."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraft_native.config import LogConfig
+from kraft_native.errors import (
+    FencedLeaderEpochError,
+    InvalidArgumentError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+)
+from kraft_native.log import Log
+from kraft_native.partition import Partition
+from kraft_native.purgatory import Purgatory
+from kraft_native.table import PartitionTable
+from tests.native.logs import START_MS, batch
+from tests.native.serving import NODE_ID, Node, fetched, produced, serving, topic_id_of
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    with serving(tmp_path) as made:
+        yield made
+
+
+def test_roles_and_epochs(node: Node) -> None:
+    partition = node.partition(leader=False)
+    assert (partition.leader_epoch, partition.leader_id, partition.is_leader) == (-1, -1, False)
+    assert produced(node.produce(batch())).error_code == 6
+    partition.become_leader(3, node_id=NODE_ID)
+    assert partition.log.epochs.latest_epoch == 3
+    for call in (lambda: partition.become_leader(2, node_id=NODE_ID), lambda: partition.become_follower(2, 5)):
+        with pytest.raises(FencedLeaderEpochError):
+            call()
+    assert (partition.leader_epoch, partition.is_leader) == (3, True)
+    partition.become_follower(4, 5)
+    assert (partition.leader_epoch, partition.leader_id, partition.is_leader) == (4, 5, False)
+    with pytest.raises(NotLeaderOrFollowerError):
+        partition.append(batch())
+    with pytest.raises(NotLeaderOrFollowerError):
+        partition.set_isr([1])
+    assert "follower, epoch 4" in repr(partition)
+
+
+def test_replicas_that_cannot_be(node: Node) -> None:
+    partition = node.partition()
+    with pytest.raises(InvalidArgumentError, match="high_watermark"):
+        partition.become_leader(1, node_id=1, replicas=[1, 2], isr=[1])
+    manual = node.partition("m", high_watermark="manual")
+    for replicas, isr in (([1, 2], [2]), ([1, 2], [1, 3])):
+        with pytest.raises(InvalidArgumentError, match="isr"):
+            manual.become_leader(1, node_id=1, replicas=replicas, isr=isr)
+    manual.become_leader(1, node_id=1, replicas=[1, 2, 3], isr=[1, 2])
+    assert (len(manual.progress), manual.progress.in_sync_count) == (2, 2)
+    for isr in ([2, 3], [1, 4]):
+        with pytest.raises(InvalidArgumentError, match="isr"):
+            manual.set_isr(isr)
+    with pytest.raises(InvalidArgumentError, match="min_insync_replicas"):
+        manual.set_min_insync_replicas(0)
+
+
+@pytest.mark.parametrize("high_watermark", ["auto", "manual"])
+def test_alone_everything_appended_is_committed(node: Node, high_watermark: str) -> None:
+    partition = node.partition(high_watermark=high_watermark)
+    for count in (1, 3, 5):
+        end = partition.append(batch(count)).last_offset + 1
+        assert partition.high_watermark == partition.log.high_watermark == end
+
+
+def test_the_high_watermark_is_the_slowest_in_sync_replica(node: Node) -> None:
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=1, replicas=[1, 2, 3], isr=[1, 2, 3])
+    partition.append(batch(10))
+    ends = {2: -1, 3: -1}
+    for replica, end in ((2, 4), (3, 2), (3, 6), (2, 10), (3, 9), (2, 3)):
+        node.fetch(("t", 0, end), replica_id=replica, version=12)
+        ends[replica] = end
+        assert partition.high_watermark >= 0
+    assert partition.high_watermark == 9, "it never goes back"
+    partition.set_isr([1, 3])
+    assert partition.high_watermark == 9
+
+
+def test_look_ups(node: Node) -> None:
+    partition = node.partition()
+    partition.become_leader(2, node_id=NODE_ID)
+    partition.append(batch(4))
+    partition.append(batch(2, producer_id=4, producer_epoch=0, base_sequence=0, transactional=True))
+    assert partition.earliest() == (0, -1, 2)
+    assert partition.latest() == (6, -1, 2)
+    assert partition.latest("read_committed") == (4, -1, 2)
+    assert partition.latest("log_end") == (6, -1, 2)
+    assert partition.offset_for_time(START_MS + 2) == (2, START_MS + 2, 2)
+    assert partition.offset_for_time(START_MS + 9) is None
+    assert partition.max_timestamp() == (3, START_MS + 3, 2)
+    assert partition.end_offset_for_epoch(2) == (2, 6)
+    assert partition.end_offset_for_epoch(3) == (-1, -1)
+    assert [state.producer_id for state in partition.producers()] == [4]
+    with pytest.raises(InvalidArgumentError, match="isolation"):
+        partition.latest("dirty")  # type: ignore[arg-type]
+    for call in (partition.earliest, partition.latest, partition.max_timestamp):
+        call(current_leader_epoch=2)
+        with pytest.raises(FencedLeaderEpochError):
+            call(current_leader_epoch=1)
+        with pytest.raises(UnknownLeaderEpochError):
+            call(current_leader_epoch=3)
+    partition.become_follower(3, 9)
+    for call in (partition.earliest, partition.latest, partition.max_timestamp):
+        with pytest.raises(NotLeaderOrFollowerError):
+            call()
+
+
+def test_records_are_deleted(node: Node) -> None:
+    partition = node.partition()
+    partition.append(batch(4))
+    assert partition.delete_records(2) == 2
+    assert fetched(node.fetch(("t", 0, 1)))[0].error_code == 1
+    with pytest.raises(OffsetOutOfRangeError):
+        partition.delete_records(5)
+    assert partition.delete_records(-1) == 4
+    assert partition.earliest() == (4, -1, 0)
+
+
+def test_settings_change_while_running(node: Node) -> None:
+    partition = node.partition()
+    assert produced(node.produce(batch(50))).error_code == 0
+    partition.reconfigure(LogConfig(max_message_bytes=200))
+    partition.set_min_insync_replicas(2)
+    assert produced(node.produce(batch(50))).error_code == 10
+    assert produced(node.produce(batch(), acks=-1)).error_code == 19
+
+
+def test_what_clients_did_is_counted(node: Node) -> None:
+    partition = node.partition()
+    node.produce(batch(5))
+    node.produce(b"junk")
+    node.fetch(("t", 0, 0))
+    node.fetch(("t", 0, 9))
+    assert (partition.produced_records, partition.produced_bytes) == (5, len(batch(5)))
+    assert (partition.fetched_bytes, partition.refused_produces, partition.refused_fetches) == (len(batch(5)), 1, 1)
+
+
+def test_the_table(node: Node, tmp_path: Path) -> None:
+    table = node.table
+    first, second = node.partition("a", 0), node.partition("a", 2)
+    other = node.partition("b", 0)
+    assert list(table) == [first, second, other] and len(table) == 3
+    assert table.get("a", 2) is second and table.get("a", 1) is None and table.get("a", -1) is None
+    assert table.get("c", 0) is None
+    assert table.get_by_id(topic_id_of("a"), 0) is first and table.get_by_id(topic_id_of("c"), 0) is None
+    with pytest.raises(InvalidArgumentError, match="in the table"):
+        table.add(first)
+    log = Log(tmp_path / "extra")
+    with pytest.raises(InvalidArgumentError, match="another topic"):
+        table.add(Partition(log, "c", topic_id_of("a"), 0))
+    with pytest.raises(InvalidArgumentError, match="not its topic"):
+        table.add(Partition(log, "a", topic_id_of("c"), 1))
+    with pytest.raises(InvalidArgumentError, match="index"):
+        table.add(Partition(log, "c", topic_id_of("c"), 1_000_001))
+    with pytest.raises(InvalidArgumentError, match="topic_id"):
+        Partition(log, "c", b"short", 0)
+    with pytest.raises(InvalidArgumentError, match="index"):
+        Partition(log, "c", topic_id_of("c"), -1)
+    log.close()
+    for partition in (first, second):
+        assert table.remove("a", partition.index) is partition and partition.removed
+        partition.log.close()
+    assert len(table) == 1 and table.get_by_id(topic_id_of("a"), 0) is None
+    with pytest.raises(InvalidArgumentError, match="not in the table"):
+        table.remove("a", 0)
+    with pytest.raises(InvalidArgumentError, match="removed"):
+        table.add(first)
+
+
+def test_the_timer_is_armed_only_when_it_must_fire_earlier(tmp_path: Path) -> None:
+    armed: list[int] = []
+    soon: list[object] = []
+    with serving(tmp_path) as node:
+        node.purgatory = Purgatory(soon.append, armed.append)
+        node.table = PartitionTable(node.purgatory)
+        node.fetch_handler = type(node.fetch_handler)(node.table, node.sessions)
+        partition = node.partition()
+        first = node.fetch(("t", 0, 0), max_wait_ms=500)
+        second = node.fetch(("t", 0, 0), max_wait_ms=900)
+        assert len(armed) == 1
+        third = node.fetch(("t", 0, 0), max_wait_ms=100)
+        assert len(armed) == 2 and armed[1] == node.purgatory.deadline_ms < armed[0]
+        far = node.fetch(("t", 0, 0), max_wait_ms=60_000)
+        # Woken once per turn of the loop, however much moves.
+        partition.append(batch())
+        partition.append(batch())
+        assert len(soon) == 1 and not first.answered
+        node.purgatory.drain()
+        assert all(reply.answered for reply in (first, second, third, far))
+        far = node.fetch(("t", 0, 2), max_wait_ms=60_000)
+        assert len(armed) == 2
+        # The timer finds nothing due, and is told when to look again: nobody waits for less than a turn of the wheel.
+        fired = armed[1]
+        again = node.purgatory.expire(fired)
+        assert fired < again <= fired + 2048 and not far.answered
+        deadline = node.purgatory.deadline_ms
+        while not far.answered:
+            deadline = node.purgatory.expire(deadline)
+            assert deadline < fired + 70_000
+        assert node.purgatory.deadline_ms == deadline == -1
