@@ -50,6 +50,7 @@ UNORDERED = frozenset({"frozenset", "hash", "id", "set"})
 PACKAGES: dict[str, Rule] = {
     "_version": Rule(),
     "protocol": Rule(("native",)),
+    "broker": Rule(("protocol", "native"), ordered=True),
     "reading": Rule(("native",)),
     "log": Rule(("reading", "native"), ("asyncio", "os")),
     "log_dir": Rule(("log", "reading", "native"), ("os",)),

@@ -1,0 +1,46 @@
+"""One request's way back to its client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from kraft.protocol.error_codes import ErrorCode
+
+M = TypeVar("M")
+
+
+class RequestContext(NamedTuple):
+    """Who asks. `client_id` is "" when the header had none; `client_host` is as Kafka writes it: `/127.0.0.1`."""
+
+    api_version: int
+    client_id: str = ""
+    client_host: str = ""
+
+
+class Answer(Generic[M]):
+    """Carries one response of type `M`, or the response that stands for an error, exactly once."""
+
+    __slots__ = ("_refusal", "_respond", "context")
+
+    def __init__(self, context: RequestContext, respond: Callable[[M], None],
+                 refusal: Callable[[ErrorCode, str | None], M]) -> None:
+        """`refusal` makes the response that tells an error (and its text) in this API's own place for it."""
+        self.context = context
+        self._respond: Callable[[M], None] | None = respond
+        self._refusal = refusal
+
+    @property
+    def given(self) -> bool:
+        """Whether the answer left."""
+        return self._respond is None
+
+    def give(self, response: M) -> None:
+        """Sends `response`. Coordinators call this only through their shard, which holds it back until it may leave."""
+        assert self._respond is not None, "a request was answered twice"
+        respond, self._respond = self._respond, None
+        respond(response)
+
+    def refusal(self, error: ErrorCode, message: str | None = None) -> M:
+        """The response that tells `error`."""
+        return self._refusal(error, message)

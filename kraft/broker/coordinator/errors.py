@@ -1,0 +1,40 @@
+"""Refusals of a coordinator, and how a failed append reads to a client."""
+
+from __future__ import annotations
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft_native.errors import OperationError
+
+# What a client can act on when its coordinator could not write (CoordinatorOperationExceptionHelper). A code that is
+# not listed goes out as it is.
+_APPEND_ERRORS = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+_BY_CODE = {int(error): error for error in ErrorCode}
+
+
+class RefusedError(OperationError):
+    """A request is refused with `error`; no record was written and no state changed."""
+
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or error.message)
+        self.error = error
+        self.code = int(error)
+
+    def __reduce__(self) -> tuple[type[RefusedError], tuple[ErrorCode, str]]:
+        return type(self), (self.error, str(self))
+
+
+def append_error(code: int) -> ErrorCode:
+    """The error for the client when an append failed with Kafka's `code`; an unknown one is UNKNOWN_SERVER_ERROR."""
+    error = _BY_CODE.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return _APPEND_ERRORS.get(error, error)

@@ -1,0 +1,159 @@
+"""The partitions of an internal topic that this node leads: loading, serving, unloading, and who serves a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Generic, TypeVar
+
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.hashing import partition_of
+from kraft.broker.coordinator.shard import AppendPort, Shard, StateMachine, StoredRecord
+from kraft.protocol.error_codes import ErrorCode
+
+S = TypeVar("S", bound=StateMachine)
+
+
+class Phase(Enum):
+    """Where a shard is in its life."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+class _Entry(Generic[S]):
+    __slots__ = ("phase", "shard", "state")
+
+    def __init__(self, shard: Shard, state: S) -> None:
+        self.shard = shard
+        self.state = state
+        self.phase = Phase.LOADING
+
+
+class Shards(Generic[S]):
+    """State machines by partition. The driver tells what happens to the partitions; one thread uses it."""
+
+    def __init__(self, port: AppendPort, make_state: Callable[[Shard], S], commit_timeout_ms: int) -> None:
+        self.partition_count: int | None = None     # None while the topic does not exist
+        self._port = port
+        self._make_state = make_state
+        self._commit_timeout_ms = commit_timeout_ms
+        self._entries: dict[int, _Entry[S]] = {}
+
+    # ---------------------------------------------------------------- which shard
+
+    def partition_for(self, key: str) -> int:
+        """The partition that serves `key`; refuses with COORDINATOR_NOT_AVAILABLE while the topic does not exist."""
+        if not self.partition_count:
+            raise RefusedError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return partition_of(key, self.partition_count)
+
+    def serving(self, partition: int, now_ms: int) -> tuple[Shard, S]:
+        """The shard of `partition`; refuses with NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        entry = self._entries.get(partition)
+        if entry is None or entry.phase is Phase.FAILED:
+            raise RefusedError(ErrorCode.NOT_COORDINATOR)
+        if entry.phase is Phase.LOADING:
+            raise RefusedError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        entry.shard.now_ms = max(entry.shard.now_ms, now_ms)
+        return entry.shard, entry.state
+
+    def for_key(self, key: str, now_ms: int) -> tuple[Shard, S]:
+        """The shard that serves `key`; refuses like `partition_for` and `serving`."""
+        return self.serving(self.partition_for(key), now_ms)
+
+    def partitions(self) -> list[int]:
+        """The partitions that this node leads, loading ones too, in order."""
+        return sorted(self._entries)
+
+    def phase(self, partition: int) -> Phase | None:
+        """Where the shard of `partition` is; None when this node does not lead it."""
+        entry = self._entries.get(partition)
+        return entry.phase if entry else None
+
+    # ---------------------------------------------------------------- leadership
+
+    def start_load(self, partition: int, leader_epoch: int) -> bool:
+        """This node became the leader: requests get COORDINATOR_LOAD_IN_PROGRESS until `finish_load`.
+
+        False when there is nothing to load: the shard serves or loads already. A leader that stays leader in a newer
+        epoch has all of its log, so what is in memory stays good, and so do the answers that wait.
+        """
+        entry = self._entries.get(partition)
+        if entry is not None and entry.phase is not Phase.FAILED:
+            entry.shard.leader_epoch = max(entry.shard.leader_epoch, leader_epoch)
+            return False
+        shard = Shard(partition, leader_epoch, self._port, self._commit_timeout_ms)
+        state = self._make_state(shard)
+        shard.attach(state.replay)
+        self._entries[partition] = _Entry(shard, state)
+        return True
+
+    def load(self, partition: int, records: Iterable[StoredRecord]) -> None:
+        """Replays records of the log, in its order, data and markers alternating with `load_marker`."""
+        self._loading(partition).shard.loaded(records)
+
+    def load_marker(self, partition: int, producer_id: int, committed: bool) -> None:
+        """Replays the marker that ends a transaction."""
+        self._loading(partition).state.replay_marker(producer_id, committed)
+
+    def finish_load(self, partition: int, end_offset: int, high_watermark: int, now_ms: int) -> None:
+        """Everything below `end_offset` was replayed: the shard serves from now on."""
+        entry = self._loading(partition)
+        shard = entry.shard
+        shard.now_ms = now_ms
+        shard.end_offset = end_offset
+        shard.committed_offset = min(high_watermark, end_offset)
+        entry.phase = Phase.ACTIVE
+        entry.state.loaded()
+
+    def fail_load(self, partition: int) -> None:
+        """The log could not be read: requests get NOT_COORDINATOR until the next election."""
+        self._loading(partition).phase = Phase.FAILED
+
+    def resign(self, partition: int, leader_epoch: int | None = None) -> None:
+        """This node leads the partition no more, since `leader_epoch` (None: it was deleted). Older news is ignored."""
+        entry = self._entries.get(partition)
+        if entry is not None and (leader_epoch is None or leader_epoch > entry.shard.leader_epoch):
+            self._drop(partition)
+
+    # ---------------------------------------------------------------- time and progress
+
+    def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
+        """The high watermark of `partition` moved; ignored for partitions that do not serve."""
+        entry = self._entries.get(partition)
+        if entry is not None and entry.phase is Phase.ACTIVE:
+            entry.shard.now_ms = max(entry.shard.now_ms, now_ms)
+            entry.shard.committed(high_watermark)
+
+    def tick(self, now_ms: int) -> None:
+        """Runs what is due."""
+        for shard, _ in self.active(now_ms):
+            shard.tick()
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """Call `tick` no later than this; None for no need."""
+        deadlines = [entry.shard.deadline_ms for entry in self._entries.values() if entry.phase is Phase.ACTIVE]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def active(self, now_ms: int) -> Iterator[tuple[Shard, S]]:
+        """Every shard that serves, by partition."""
+        for partition in self.partitions():
+            entry = self._entries.get(partition)
+            if entry is not None and entry.phase is Phase.ACTIVE:
+                entry.shard.now_ms = max(entry.shard.now_ms, now_ms)
+                yield entry.shard, entry.state
+
+    def _loading(self, partition: int) -> _Entry[S]:
+        entry = self._entries.get(partition)
+        assert entry is not None, f"partition {partition} is not loading"
+        assert entry.phase is Phase.LOADING, f"partition {partition} is not loading but {entry.phase.value}"
+        return entry
+
+    def _drop(self, partition: int) -> None:
+        entry = self._entries.pop(partition)
+        if entry.phase is Phase.ACTIVE:
+            entry.shard.close()
+            entry.state.unloaded()

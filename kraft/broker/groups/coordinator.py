@@ -1,0 +1,230 @@
+"""The group coordinator: requests in, answers out, one shard per partition of `__consumer_offsets`.
+
+How to drive it: tell it the partitions (`partition_count`, `shards.start_load` ... `finish_load`, `resign`), give every
+request to `handle`, tell it what is committed, and call `tick` no later than `deadline_ms`. Everything happens on one
+thread, with the time as an argument: milliseconds since 1970, which never go back. An answer comes through the
+`respond` of its request, during one of these calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, TypeVar
+from uuid import UUID
+
+from kraft.broker.coordinator.answer import Answer, RequestContext
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.shard import AppendPort, Shard
+from kraft.broker.coordinator.shards import Shards
+from kraft.broker.groups import expiry, group_queries, joining, offset_requests, refusals, syncing, topic_checks
+from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.group import ClassicGroup
+from kraft.broker.groups.rebalancing import prepare_rebalance, restart_session
+from kraft.broker.groups.shard import Environment, GroupShard, TopicView
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+from kraft.protocol.messages.join_group_request import JoinGroupRequest
+from kraft.protocol.messages.join_group_response import JoinGroupResponse
+from kraft.protocol.messages.leave_group_request import LeaveGroupRequest
+from kraft.protocol.messages.leave_group_response import LeaveGroupResponse
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
+from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from kraft.protocol.messages.sync_group_request import SyncGroupRequest
+from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+
+M = TypeVar("M")
+Respond: TypeAlias = Callable[[Any], None]
+
+FIRST_SYNC_VERSION_WITH_PROTOCOL = 5
+
+
+class ServedGroups(GroupShard):
+    """A shard whose clocks run once it is loaded."""
+
+    def loaded(self) -> None:
+        """Every member gets a whole session time-out to show up again."""
+        for group in list(self.groups.values()):
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    restart_session(self, group, member)
+                if len(group.members) > self.config.group_max_size:
+                    prepare_rebalance(self, group)
+        expiry.schedule(self)
+
+
+class GroupCoordinator:
+    """Serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, OffsetFetch, OffsetDelete, ListGroups,
+    DescribeGroups and DeleteGroups in the versions that their schemas have.
+    """
+
+    def __init__(self, config: GroupCoordinatorConfig, port: AppendPort, topics: TopicView,
+                 new_uuid: Callable[[], UUID]) -> None:
+        """`new_uuid` makes the random part of member ids."""
+        self._environment = Environment(config, topics, new_uuid)
+        self.shards: Shards[ServedGroups] = Shards(port, self._make_shard, config.offset_commit_timeout_ms)
+        self._handlers: dict[type[Message], Callable[[Any, RequestContext, Respond, int], None]] = {
+            JoinGroupRequest: self._join,
+            SyncGroupRequest: self._sync,
+            HeartbeatRequest: self._heartbeat,
+            LeaveGroupRequest: self._leave,
+            OffsetCommitRequest: self._commit,
+            OffsetFetchRequest: self._fetch,
+            OffsetDeleteRequest: self._delete,
+            ListGroupsRequest: self._list,
+            DescribeGroupsRequest: self._describe,
+            DeleteGroupsRequest: self._delete_groups,
+        }
+
+    def _make_shard(self, shard: Shard) -> ServedGroups:
+        return ServedGroups(shard, self._environment)
+
+    @property
+    def config(self) -> GroupCoordinatorConfig:
+        """The settings; set a new one to change them while running. What is under way keeps its clocks."""
+        return self._environment.config
+
+    @config.setter
+    def config(self, config: GroupCoordinatorConfig) -> None:
+        self._environment.config = config
+
+    @property
+    def partition_count(self) -> int | None:
+        """The partitions of `__consumer_offsets`; None until the topic exists: COORDINATOR_NOT_AVAILABLE so long."""
+        return self.shards.partition_count
+
+    @partition_count.setter
+    def partition_count(self, count: int | None) -> None:
+        self.shards.partition_count = count
+
+    @property
+    def requests(self) -> tuple[type[Message], ...]:
+        """The requests that `handle` takes."""
+        return tuple(self._handlers)
+
+    def handle(self, request: Message, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        """Serves one request; `respond` gets its response message once, now or later."""
+        self._handlers[type(request)](request, context, respond, now_ms)
+
+    # ---------------------------------------------------------------- the driver's calls
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """Call `tick` no later than this; None for no need."""
+        return self.shards.deadline_ms
+
+    def tick(self, now_ms: int) -> None:
+        """Runs the clocks. When much is due at once, `deadline_ms` stays in the past until all is done."""
+        self.shards.tick(now_ms)
+
+    def committed(self, partition: int, high_watermark: int, now_ms: int) -> None:
+        """The high watermark of a partition of `__consumer_offsets` moved."""
+        self.shards.committed(partition, high_watermark, now_ms)
+
+    def partitions_deleted(self, partitions: Iterable[tuple[str, int]], now_ms: int) -> None:
+        """These (topic, partition) were deleted: so are the offsets that groups committed for them.
+
+        A shard that could not write it keeps them; they expire like others.
+        """
+        deleted = list(partitions)
+        for _, state in self.shards.active(now_ms):
+            try:
+                expiry.delete_partitions(state, deleted)
+            except RefusedError:
+                continue
+
+    # ---------------------------------------------------------------- requests about one group
+
+    def _in_shard(self, group_id: str, answer: Answer[M], now_ms: int, act: Callable[[ServedGroups], None]) -> None:
+        """Runs `act` in the shard of a group and turns a refusal into the answer."""
+        try:
+            shard, state = self.shards.for_key(group_id, now_ms)
+        except RefusedError as refused:
+            answer.give(answer.refusal(refused.error))
+            return
+        try:
+            act(state)
+        except RefusedError as refused:
+            shard.refuse(answer, refused.error)
+
+    def _join(self, request: JoinGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        if context.api_version == 0:
+            request = request.replace(rebalance_timeout_ms=request.session_timeout_ms)
+        answer: Answer[JoinGroupResponse] = Answer(
+            context, respond, lambda error, _: refusals.join_group(context, error))
+        config = self.config
+        if not request.group_id:
+            respond(refusals.join_group(context, ErrorCode.INVALID_GROUP_ID, request.member_id))
+        elif not (config.group_min_session_timeout_ms <= request.session_timeout_ms
+                  <= config.group_max_session_timeout_ms):
+            respond(refusals.join_group(context, ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        else:
+            self._in_shard(request.group_id, answer, now_ms, lambda state: joining.join(state, request, answer))
+
+    def _sync(self, request: SyncGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        answer: Answer[SyncGroupResponse] = Answer(context, respond, lambda error, _: refusals.sync_group(error))
+        if (context.api_version >= FIRST_SYNC_VERSION_WITH_PROTOCOL
+                and (request.protocol_type is None or request.protocol_name is None)):
+            respond(refusals.sync_group(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        elif not request.group_id:
+            respond(refusals.sync_group(ErrorCode.INVALID_GROUP_ID))
+        else:
+            self._in_shard(request.group_id, answer, now_ms, lambda state: syncing.sync(state, request, answer))
+
+    def _heartbeat(self, request: HeartbeatRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        answer: Answer[HeartbeatResponse] = Answer(context, respond, lambda error, _: refusals.heartbeat(error))
+        if not request.group_id:
+            respond(refusals.heartbeat(ErrorCode.INVALID_GROUP_ID))
+        else:
+            self._in_shard(request.group_id, answer, now_ms, lambda state: syncing.heartbeat(state, request, answer))
+
+    def _leave(self, request: LeaveGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        answer: Answer[LeaveGroupResponse] = Answer(
+            context, respond, lambda error, _: refusals.leave_group(request, context, error))
+        if not request.group_id:
+            respond(refusals.leave_group(request, context, ErrorCode.INVALID_GROUP_ID))
+        else:
+            self._in_shard(request.group_id, answer, now_ms, lambda state: syncing.leave(state, request, answer))
+
+    def _commit(self, request: OffsetCommitRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        known, refused = topic_checks.split_commit(request, context.api_version, self._environment.topics)
+        if not known.topics:
+            respond(OffsetCommitResponse(topics=refused))
+            return
+        answer: Answer[OffsetCommitResponse] = Answer(
+            context, lambda response: respond(topic_checks.merge_commit(refused, response)),
+            lambda error, _: refusals.offset_commit(known, error))
+        self._in_shard(request.group_id, answer, now_ms, lambda state: offset_requests.commit(state, known, answer))
+
+    def _delete(self, request: OffsetDeleteRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        known, refused = topic_checks.split_delete(request, self._environment.topics)
+        answer: Answer[OffsetDeleteResponse] = Answer(
+            context, lambda response: respond(topic_checks.merge_delete(refused, response)),
+            lambda error, _: refusals.offset_delete(error))
+        if not request.group_id:
+            respond(refusals.offset_delete(ErrorCode.INVALID_GROUP_ID))
+        else:
+            self._in_shard(request.group_id, answer, now_ms, lambda state: offset_requests.delete(state, known, answer))
+
+    # ---------------------------------------------------------------- requests about several groups
+
+    def _fetch(self, request: OffsetFetchRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        group_queries.fetch(self.shards, self._environment.topics, request, context, respond, now_ms)
+
+    def _list(self, request: ListGroupsRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
+        group_queries.list_groups(self.shards, request, context, respond, now_ms)
+
+    def _describe(self, request: DescribeGroupsRequest, context: RequestContext, respond: Respond,
+                  now_ms: int) -> None:
+        group_queries.describe(self.shards, request, context, respond, now_ms)
+
+    def _delete_groups(self, request: DeleteGroupsRequest, context: RequestContext, respond: Respond,
+                       now_ms: int) -> None:
+        group_queries.delete_groups(self.shards, request, context, respond, now_ms)

@@ -1,0 +1,85 @@
+"""Groups of other protocols that stand in the partition: consumer (KIP-848), share and streams groups.
+
+Their records are kept as they are, by key, so that nothing of them is lost: they can be listed, their offsets can be
+read, and a group without members can be deleted, record by record.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraft_native.errors import ProtocolError
+
+
+class ForeignKind(NamedTuple):
+    """What a record key type belongs to. `is_group`: the record that a group begins and ends with."""
+
+    group_type: str
+    is_group: bool = False
+    is_member: bool = False
+
+
+# Record key types (record-types.json). Type 9 and 18 were never released with a value that still exists.
+FOREIGN_KINDS = {
+    3: ForeignKind("consumer", is_group=True),
+    4: ForeignKind("consumer"),
+    5: ForeignKind("consumer", is_member=True),
+    6: ForeignKind("consumer"),
+    7: ForeignKind("consumer"),
+    8: ForeignKind("consumer"),
+    9: ForeignKind("share"),
+    10: ForeignKind("share", is_member=True),
+    11: ForeignKind("share", is_group=True),
+    12: ForeignKind("share"),
+    13: ForeignKind("share"),
+    14: ForeignKind("share"),
+    15: ForeignKind("share"),
+    16: ForeignKind("consumer"),
+    17: ForeignKind("streams", is_group=True),
+    18: ForeignKind("streams"),
+    19: ForeignKind("streams", is_member=True),
+    20: ForeignKind("streams"),
+    21: ForeignKind("streams"),
+    22: ForeignKind("streams"),
+    23: ForeignKind("streams"),
+}
+
+
+def foreign_group_id(key: bytes) -> str:
+    """The group id, which is the first field of every such key. Raises ProtocolError when the key is cut off."""
+    length = int.from_bytes(key[2:4], "big", signed=True)
+    if len(key) < 4 or not 0 <= length <= len(key) - 4:
+        raise ProtocolError(f"group record key of type {int.from_bytes(key[:2], 'big')}: {len(key)} bytes are too few")
+    return key[4:4 + length].decode("utf-8")
+
+
+class ForeignGroup:
+    """One such group: its records by key, oldest first."""
+
+    __slots__ = ("group_id", "group_type", "records")
+
+    def __init__(self, group_id: str, group_type: str) -> None:
+        self.group_id = group_id
+        self.group_type = group_type
+        self.records: dict[bytes, bytes] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not any(FOREIGN_KINDS[key_type(key)].is_member for key in self.records)
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Applies one record."""
+        if value is None:
+            self.records.pop(key, None)
+        else:
+            self.records[key] = value
+
+    def deletion_order(self) -> list[bytes]:
+        """Keys in the order in which Kafka accepts their tombstones: assignments, members, the group itself last."""
+        return sorted(self.records, key=lambda key: (FOREIGN_KINDS[key_type(key)].is_group, -key_type(key), key))
+
+
+def key_type(key: bytes) -> int:
+    """The type of a record key, its first two bytes."""
+    return int.from_bytes(key[:2], "big", signed=True)

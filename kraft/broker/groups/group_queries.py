@@ -1,0 +1,214 @@
+"""Requests about several groups, which may be in several shards: split, asked, and put together again.
+
+ListGroups asks every shard, OffsetFetch, DescribeGroups and DeleteGroups the shards of the groups that they name. The
+response leaves when the last part of it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from kraft.broker.coordinator.answer import Answer, RequestContext
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.shards import Phase, Shards
+from kraft.broker.groups import admin, offset_requests, refusals, topic_checks
+from kraft.broker.groups.shard import GroupShard, TopicView
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kraft.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+
+M = TypeVar("M")
+P = TypeVar("P")
+S = TypeVar("S", bound=GroupShard)
+Respond: TypeAlias = Callable[[Any], None]
+
+FIRST_FETCH_VERSION_OF_MANY_GROUPS = 8
+FIRST_FETCH_VERSION_WITH_ERROR = 2
+
+# The operations on a group that everybody may do while there is no authorization: READ, DELETE, DESCRIBE,
+# DESCRIBE_CONFIGS and ALTER_CONFIGS, as bits.
+ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+
+
+class _Gather(Generic[P]):
+    """Collects parts, each in its place, and hands over all when the last has come."""
+
+    def __init__(self, count: int, done: Callable[[list[P]], None]) -> None:
+        self._parts: list[P | None] = [None] * count
+        self._missing = count
+        self._done = done
+        if count == 0:
+            done([])
+
+    def part(self, index: int) -> Callable[[P], None]:
+        """What takes part `index`."""
+        def take(part: P) -> None:
+            self._parts[index] = part
+            self._missing -= 1
+            if self._missing == 0:
+                self._done([part for part in self._parts if part is not None])
+        return take
+
+
+def _ask(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], P]) -> None:
+    """Answers with what `act` says in the shard of `partition`, or with the refusal; None: there is no topic."""
+    if partition is None:
+        answer.give(answer.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return
+    try:
+        shard, state = shards.serving(partition, now_ms)
+    except RefusedError as refused:
+        answer.give(answer.refusal(refused.error))
+        return
+    try:
+        shard.reply(answer, act(state))
+    except RefusedError as refused:
+        shard.refuse(answer, refused.error)
+
+
+def _partition(shards: Shards[S], group_id: str) -> int | None:
+    return shards.partition_for(group_id) if shards.partition_count else None
+
+
+def _by_partition(shards: Shards[S], group_ids: list[str]) -> list[tuple[int | None, list[str]]]:
+    """The groups of each shard, in the order in which they were named."""
+    found: dict[int | None, list[str]] = {}
+    for group_id in group_ids:
+        found.setdefault(_partition(shards, group_id), []).append(group_id)
+    return list(found.items())
+
+
+# -------------------------------------------------------------------- OffsetFetch
+
+def fetch(shards: Shards[S], topics: TopicView, request: OffsetFetchRequest, context: RequestContext,
+          respond: Respond, now_ms: int) -> None:
+    """Offsets of several groups; of one, told in the old form, before version 8."""
+    version = context.api_version
+    groups = request.groups
+    if version < FIRST_FETCH_VERSION_OF_MANY_GROUPS:
+        asked = None if request.topics is None else [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics]
+        groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=asked)]
+
+    def done(parts: list[OffsetFetchResponseGroup]) -> None:
+        if version < FIRST_FETCH_VERSION_OF_MANY_GROUPS:
+            respond(_single_group_response(groups[0], parts[0], version))
+        else:
+            respond(OffsetFetchResponse(groups=parts))
+
+    gather: _Gather[OffsetFetchResponseGroup] = _Gather(len(groups), done)
+    for index, group in enumerate(groups):
+        _fetch_group(shards, topics, group, request.require_stable, context, gather.part(index), now_ms)
+
+
+def _fetch_group(shards: Shards[S], topics: TopicView, group: OffsetFetchRequestGroup, require_stable: bool,
+                 context: RequestContext, take: Callable[[OffsetFetchResponseGroup], None], now_ms: int) -> None:
+    known, refused = topic_checks.split_fetch(group, context.api_version, topics)
+    answer: Answer[OffsetFetchResponseGroup] = Answer(
+        context, lambda part: take(topic_checks.merge_fetch(refused, part, context.api_version, topics)),
+        lambda error, _: refusals.offset_fetch(group.group_id, error))
+    _ask(shards, _partition(shards, group.group_id), answer, now_ms,
+         lambda state: offset_requests.fetch(state, known, require_stable))
+
+
+def _single_group_response(group: OffsetFetchRequestGroup, part: OffsetFetchResponseGroup,
+                           api_version: int) -> OffsetFetchResponse:
+    """The response before version 8; version 1 tells an error of the whole in every partition."""
+    if part.error_code and api_version < FIRST_FETCH_VERSION_WITH_ERROR:
+        return OffsetFetchResponse(topics=[
+            OffsetFetchResponseTopic(name=topic.name, partitions=[
+                OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, committed_leader_epoch=-1,
+                                             metadata="", error_code=part.error_code)
+                for index in topic.partition_indexes])
+            for topic in group.topics or ()])
+    return OffsetFetchResponse(error_code=part.error_code, topics=[
+        OffsetFetchResponseTopic(name=topic.name, partitions=[
+            OffsetFetchResponsePartition(
+                partition_index=partition.partition_index, committed_offset=partition.committed_offset,
+                committed_leader_epoch=partition.committed_leader_epoch, metadata=partition.metadata,
+                error_code=partition.error_code)
+            for partition in topic.partitions])
+        for topic in part.topics])
+
+
+# -------------------------------------------------------------------- ListGroups
+
+def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestContext, respond: Respond,
+                now_ms: int) -> None:
+    """All groups that this node coordinates. While one of its partitions loads, the list would be short: an error."""
+    if not shards.partition_count:
+        respond(ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, groups=[]))
+        return
+    serving = [partition for partition in shards.partitions() if shards.phase(partition) is not Phase.FAILED]
+
+    def done(parts: list[ListGroupsResponse]) -> None:
+        error = next((part.error_code for part in parts if part.error_code), 0)
+        groups: list[ListedGroup] = [] if error else [group for part in parts for group in part.groups]
+        respond(ListGroupsResponse(error_code=error, groups=groups))
+
+    gather: _Gather[ListGroupsResponse] = _Gather(len(serving), done)
+    for index, partition in enumerate(serving):
+        answer: Answer[ListGroupsResponse] = Answer(
+            context, gather.part(index), lambda error, _: ListGroupsResponse(error_code=error, groups=[]))
+        _ask(shards, partition, answer, now_ms, lambda state: ListGroupsResponse(
+            error_code=0, groups=admin.list_groups(state, request.states_filter, request.types_filter)))
+
+
+# -------------------------------------------------------------------- DescribeGroups, DeleteGroups
+
+def describe(shards: Shards[S], request: DescribeGroupsRequest, context: RequestContext, respond: Respond,
+             now_ms: int) -> None:
+    """Each group as its shard sees it."""
+    def done(parts: list[list[DescribedGroup]]) -> None:
+        groups = [group for part in parts for group in part]
+        if request.include_authorized_operations:
+            for group in groups:
+                if not group.error_code:
+                    group.authorized_operations = ALL_OPERATIONS
+        respond(DescribeGroupsResponse(groups=groups))
+
+    asked = _by_partition(shards, request.groups)
+    gather: _Gather[list[DescribedGroup]] = _Gather(len(asked), done)
+    for index, (partition, group_ids) in enumerate(asked):
+        def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
+            return [DescribedGroup(error_code=error, group_id=group_id, members=[]) for group_id in group_ids]
+
+        def act(state: S, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
+            return [admin.describe(state, group_id, context.api_version) for group_id in group_ids]
+
+        _ask(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
+
+
+def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: RequestContext, respond: Respond,
+                  now_ms: int) -> None:
+    """Deletes groups without members; a group that is named twice counts once."""
+    def done(parts: list[list[DeletableGroupResult]]) -> None:
+        respond(DeleteGroupsResponse(results=[result for part in parts for result in part]))
+
+    asked = _by_partition(shards, list(dict.fromkeys(request.groups_names)))
+    gather: _Gather[list[DeletableGroupResult]] = _Gather(len(asked), done)
+    for index, (partition, group_ids) in enumerate(asked):
+        def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DeletableGroupResult]:
+            return [DeletableGroupResult(group_id=group_id, error_code=error) for group_id in group_ids]
+
+        def act(state: S, group_ids: list[str] = group_ids) -> list[DeletableGroupResult]:
+            return admin.delete_groups(state, group_ids)
+
+        _ask(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)

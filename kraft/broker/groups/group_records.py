@@ -1,0 +1,167 @@
+"""Records of `__consumer_offsets`, byte for byte as Kafka writes them.
+
+| bytes | key | | bytes | value |
+|---|---|---|---|---|
+| 2 | type: 0 and 1 offset commit, 2 group metadata, others see `foreign` | | 2 | version |
+| rest | the key message, version 0 | | rest | the value message in that version |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kraft.broker.coordinator.shard import Record, StoredRecord
+from kraft.broker.groups.foreign import FOREIGN_KINDS, foreign_group_id, key_type
+from kraft.broker.groups.group import ClassicGroup
+from kraft.broker.groups.member import Member
+from kraft.broker.groups.offsets import CommittedOffset
+from kraft.protocol.messages.group_metadata_key import GroupMetadataKey
+from kraft.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kraft.protocol.messages.offset_commit_key import OffsetCommitKey
+from kraft.protocol.messages.offset_commit_value import OffsetCommitValue
+from kraft.protocol.record_frames import GROUPS
+from kraft_native.errors import ProtocolError
+
+LEGACY_OFFSET_COMMIT_TYPE = 0
+OFFSET_COMMIT_TYPE = 1
+GROUP_METADATA_TYPE = 2
+
+GROUP_METADATA_VERSION = 3
+OFFSET_COMMIT_VERSION = 4
+OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1   # the only one that carries the expiry time that old clients ask for
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReplay:
+    """A group's record; None for its tombstone."""
+
+    group_id: str
+    value: GroupMetadataValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReplay:
+    """A commit; None for its tombstone."""
+
+    group_id: str
+    topic: str
+    partition: int
+    offset: CommittedOffset | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignReplay:
+    """A record of a group of another protocol."""
+
+    group_id: str
+    type: int
+
+
+Replay: TypeAlias = GroupReplay | OffsetReplay | ForeignReplay
+
+
+# -------------------------------------------------------------------- writing
+
+def group_key(group_id: str) -> bytes:
+    return GROUPS.encode_key(GroupMetadataKey(group=group_id))
+
+
+def offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    return GROUPS.encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+
+
+def group_record(group_id: str, value: GroupMetadataValue | None, now_ms: int) -> Record:
+    """The record of a group; its tombstone for None."""
+    encoded = None if value is None else GROUPS.encode_value(value, GROUP_METADATA_VERSION)
+    return Record(group_key(group_id), encoded, now_ms)
+
+
+def offset_record(group_id: str, topic: str, partition: int, offset: CommittedOffset | None, now_ms: int) -> Record:
+    """The record of a commit; its tombstone for None."""
+    encoded = None
+    if offset is not None:
+        version = OFFSET_COMMIT_VERSION if offset.expire_timestamp_ms == -1 else OFFSET_COMMIT_VERSION_WITH_EXPIRY
+        value = OffsetCommitValue(
+            offset=offset.offset,
+            leader_epoch=offset.leader_epoch,
+            metadata=offset.metadata,
+            commit_timestamp=offset.commit_timestamp_ms,
+            expire_timestamp=offset.expire_timestamp_ms,
+            topic_id=offset.topic_id,
+        )
+        encoded = GROUPS.encode_value(value, version)
+    return Record(offset_key(group_id, topic, partition), encoded, now_ms)
+
+
+def new_group_value(now_ms: int) -> GroupMetadataValue:
+    """A group that nobody joined yet."""
+    return GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None,
+                              current_state_timestamp=now_ms, members=[])
+
+
+def empty_group_value(group: ClassicGroup, now_ms: int) -> GroupMetadataValue:
+    """The next generation of `group`, which has no members."""
+    return GroupMetadataValue(protocol_type=group.protocol_type or "", generation=group.generation_id + 1,
+                              protocol=None, leader=None, current_state_timestamp=now_ms, members=[])
+
+
+def stable_group_value(group: ClassicGroup, assignments: Mapping[str, bytes], now_ms: int) -> GroupMetadataValue:
+    """The current generation of `group` with these assignments, nothing for a member that has none."""
+    members = [member_metadata(member, group.protocol_name, assignments.get(member.member_id, b""))
+               for member in group.members.values()]
+    return GroupMetadataValue(protocol_type=group.protocol_type or "", generation=group.generation_id,
+                              protocol=group.protocol_name, leader=group.leader_id,
+                              current_state_timestamp=now_ms, members=members)
+
+
+def member_metadata(member: Member, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
+    """What the group's record says of one member."""
+    assert protocol_name is not None, "members are written with the protocol that was selected"
+    return MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(protocol_name),
+        assignment=assignment,
+    )
+
+
+# -------------------------------------------------------------------- reading
+
+def decode(record: StoredRecord) -> Replay | None:
+    """What `record` says; None for a key type that this version does not know (Kafka skips it too).
+
+    Raises a KraftError when a key or value is malformed, or its version is not known.
+    """
+    if len(record.key) < 2:
+        raise ProtocolError(f"group record at offset {record.offset}: a key of {len(record.key)} bytes")
+    type_ = key_type(record.key)
+    if type_ in (OFFSET_COMMIT_TYPE, LEGACY_OFFSET_COMMIT_TYPE):
+        return _decode_offset(record)
+    if type_ == GROUP_METADATA_TYPE:
+        key = GroupMetadataKey.decode(record.key[2:], 0)
+        value = None
+        if record.value is not None:
+            value = GroupMetadataValue.decode(record.value[2:], _version(record.value))
+        return GroupReplay(key.group, value)
+    if type_ in FOREIGN_KINDS:
+        return ForeignReplay(foreign_group_id(record.key), type_)
+    return None
+
+
+def _decode_offset(record: StoredRecord) -> OffsetReplay:
+    key = OffsetCommitKey.decode(record.key[2:], 0)
+    offset = None
+    if record.value is not None:
+        value = OffsetCommitValue.decode(record.value[2:], _version(record.value))
+        offset = CommittedOffset.of_record(value, record.offset)
+    return OffsetReplay(key.group, key.topic, key.partition, offset)
+
+
+def _version(value: bytes) -> int:
+    return int.from_bytes(value[:2], "big", signed=True)

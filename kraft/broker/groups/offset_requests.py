@@ -1,0 +1,167 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete."""
+
+from __future__ import annotations
+
+from kraft.broker.coordinator.answer import Answer
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.groups.foreign import ForeignGroup
+from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.broker.groups.group_records import offset_record
+from kraft.broker.groups.offsets import ZERO_UUID, CommittedOffset
+from kraft.broker.groups.rebalancing import restart_session
+from kraft.broker.groups.shard import GroupShard
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
+from kraft.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kraft.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+FIRST_COMMIT_VERSION_THAT_KNOWS_GROUP_ID_NOT_FOUND = 9
+NO_OFFSET = -1
+
+
+# -------------------------------------------------------------------- OffsetCommit
+
+def commit(state: GroupShard, request: OffsetCommitRequest, answer: Answer[OffsetCommitResponse]) -> None:
+    """Commits offsets of topics that exist. Raises RefusedError for the whole request; nothing changed then."""
+    group = _group_to_commit(state, request, answer.context.api_version)
+    if isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+        restart_session(state, group, group.members[request.member_id])
+    retention_ms = request.retention_time_ms
+    expire_timestamp_ms = -1 if retention_ms == -1 else state.now_ms + retention_ms
+    records = []
+    topics = []
+    for topic in request.topics:
+        results = []
+        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else state.environment.topics.topic_id(topic.name)
+        for partition in topic.partitions:
+            too_large = _java_length(partition.committed_metadata or "") > state.config.offset_metadata_max_bytes
+            error = ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
+            results.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
+            if not too_large:
+                offset = _offset_of(partition, state.now_ms, expire_timestamp_ms)
+                offset = offset._replace(topic_id=topic_id or ZERO_UUID)
+                records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset,
+                                             state.now_ms))
+        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results))
+    state.shard.write(records)
+    state.shard.reply(answer, OffsetCommitResponse(topics=topics))
+
+
+def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
+                     api_version: int) -> ClassicGroup | ForeignGroup | None:
+    """The group, checked; None for one that its first commit makes."""
+    generation_id = request.generation_id_or_member_epoch
+    group = state.groups.get(request.group_id)
+    if group is None:
+        if generation_id < 0:
+            return None
+        if api_version >= FIRST_COMMIT_VERSION_THAT_KNOWS_GROUP_ID_NOT_FOUND:
+            raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
+        raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
+    if isinstance(group, ClassicGroup):
+        group.check_offset_commit(request.member_id, request.group_instance_id, generation_id)
+    elif group.group_type == "share":
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
+    elif generation_id >= 0 or not group.is_empty:
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+    return group
+
+
+def _offset_of(partition: OffsetCommitRequestPartition, now_ms: int, expire_timestamp_ms: int) -> CommittedOffset:
+    return CommittedOffset(partition.committed_offset, max(partition.committed_leader_epoch, -1),
+                           partition.committed_metadata or "", now_ms, expire_timestamp_ms)
+
+
+def _java_length(text: str) -> int:
+    """The length that Java gives a string: its UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
+
+
+# -------------------------------------------------------------------- OffsetFetch
+
+def fetch(state: GroupShard, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    """The offsets of one group: of the topics asked for (their names are set), or of all for None.
+
+    A group that does not exist has no offsets, which is no error. With `require_stable`, an offset that an open
+    transaction is about to move is told as UNSTABLE_OFFSET_COMMIT. Raises RefusedError.
+    """
+    offsets = state.offsets.of_group(request.group_id)
+    if not _has_offsets(state, request):
+        offsets = {}
+    asked = request.topics
+    if asked is None:
+        asked = [OffsetFetchRequestTopics(name=name, partition_indexes=list(partitions))
+                 for name, partitions in offsets.items()]
+    topics = []
+    for topic in asked:
+        of_topic = offsets.get(topic.name, {})
+        partitions = []
+        for index in topic.partition_indexes:
+            offset = of_topic.get(index)
+            if require_stable and state.offsets.is_pending(request.group_id, topic.name, index):
+                partitions.append(_nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            elif offset is None or ZERO_UUID != offset.topic_id != topic.topic_id != ZERO_UUID:
+                partitions.append(_nothing(index, ErrorCode.NONE))
+            else:
+                partitions.append(OffsetFetchResponsePartitions(
+                    partition_index=index, committed_offset=offset.offset, committed_leader_epoch=offset.leader_epoch,
+                    metadata=offset.metadata, error_code=0))
+        topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics, error_code=0)
+
+
+def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1,
+                                         metadata="", error_code=error)
+
+
+def _has_offsets(state: GroupShard, request: OffsetFetchRequestGroup) -> bool:
+    """Whether the group exists and stores offsets; refuses members that such a group does not have."""
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ForeignGroup) and group.group_type != "share":
+        if request.member_id is not None or request.member_epoch >= 0:
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return True
+    return isinstance(group, ClassicGroup)
+
+
+# -------------------------------------------------------------------- OffsetDelete
+
+def delete(state: GroupShard, request: OffsetDeleteRequest, answer: Answer[OffsetDeleteResponse]) -> None:
+    """Deletes offsets of topics that exist and that no member subscribes to. Raises RefusedError for all."""
+    group = state.existing_group(request.group_id)
+    if isinstance(group, ClassicGroup):
+        if group.state is not GroupState.EMPTY and not group.is_consumer_type:
+            raise RefusedError(ErrorCode.NON_EMPTY_GROUP)
+    elif group.group_type == "share":
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
+    records = []
+    topics = []
+    for topic in request.topics:
+        subscribed = not group.is_empty if isinstance(group, ForeignGroup) else group.is_subscribed_to(topic.name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        partitions = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
+            if not subscribed and (state.offsets.get(request.group_id, topic.name, index) is not None
+                                   or state.offsets.is_pending(request.group_id, topic.name, index)):
+                records.append(offset_record(request.group_id, topic.name, index, None, state.now_ms))
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+    state.shard.write(records)
+    state.shard.reply(answer, OffsetDeleteResponse(error_code=0, topics=topics))

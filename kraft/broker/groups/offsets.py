@@ -1,0 +1,137 @@
+"""The offsets that groups committed, and those of transactions that are still open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+from kraft.protocol.messages.offset_commit_value import OffsetCommitValue
+
+ZERO_UUID = UUID(int=0)
+
+
+class CommittedOffset(NamedTuple):
+    """One commit. -1 as `leader_epoch` or `expire_timestamp_ms`: not told. The zero `topic_id` fits every topic."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = -1
+    topic_id: UUID = ZERO_UUID
+    record_offset: int = -1     # of the record in the log: the later one of two wins
+
+    @classmethod
+    def of_record(cls, value: OffsetCommitValue, record_offset: int) -> CommittedOffset:
+        return cls(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.expire_timestamp,
+                   value.topic_id, record_offset)
+
+
+PartitionOffsets: TypeAlias = dict[int, CommittedOffset]
+TopicOffsets: TypeAlias = dict[str, PartitionOffsets]
+
+
+class _Offsets:
+    """Offsets by group, topic and partition, without empty levels."""
+
+    __slots__ = ("groups",)
+
+    def __init__(self) -> None:
+        self.groups: dict[str, TopicOffsets] = {}
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        return self.groups.get(group_id, {}).get(topic, {}).get(partition)
+
+    def put(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
+        self.groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = offset
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        topics = self.groups.get(group_id, {})
+        partitions = topics.get(topic, {})
+        if partitions.pop(partition, None) is not None and not partitions:
+            del topics[topic]
+            if not topics:
+                del self.groups[group_id]
+
+
+class OffsetTable:
+    """Committed offsets, changed by replay only."""
+
+    __slots__ = ("_committed", "_open_transactions", "_pending")
+
+    def __init__(self) -> None:
+        self._committed = _Offsets()
+        self._pending: dict[int, _Offsets] = {}                     # by producer id
+        self._open_transactions: dict[str, dict[int, None]] = {}    # group -> producer ids
+
+    # ---------------------------------------------------------------- reading
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        """The committed offset, or None."""
+        return self._committed.get(group_id, topic, partition)
+
+    def of_group(self, group_id: str) -> TopicOffsets:
+        """All committed offsets of a group, to look at."""
+        return self._committed.groups.get(group_id, {})
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction is about to commit this offset."""
+        return any(self._pending[producer_id].get(group_id, topic, partition) is not None
+                   for producer_id in self._open_transactions.get(group_id, ()))
+
+    def has_open_transactions(self, group_id: str) -> bool:
+        return group_id in self._open_transactions
+
+    def keys_of_group(self, group_id: str) -> Iterator[tuple[str, int]]:
+        """Every (topic, partition) of a group that is committed or pending, once."""
+        for topic, partitions in self.of_group(group_id).items():
+            for partition in partitions:
+                yield topic, partition
+        yielded: dict[tuple[str, int], None] = {}
+        for producer_id in self._open_transactions.get(group_id, ()):
+            for topic, partitions in self._pending[producer_id].groups.get(group_id, {}).items():
+                for partition in partitions:
+                    key = (topic, partition)
+                    if key not in yielded and self.get(group_id, topic, partition) is None:
+                        yielded[key] = None
+                        yield key
+
+    def groups(self) -> list[str]:
+        """Every group that has offsets, committed or pending."""
+        return list(dict.fromkeys([*self._committed.groups, *self._open_transactions]))
+
+    # ---------------------------------------------------------------- replay
+
+    def replay(self, group_id: str, topic: str, partition: int, offset: CommittedOffset | None,
+               producer_id: int) -> None:
+        """Applies a record: a commit, a commit of a transaction (it waits for the marker), or a tombstone (None)."""
+        if offset is None:
+            self._committed.remove(group_id, topic, partition)
+            for open_id in self._open_transactions.get(group_id, ()):
+                self._pending[open_id].remove(group_id, topic, partition)
+        elif producer_id == -1:
+            self._committed.put(group_id, topic, partition, offset)
+        else:
+            self._pending.setdefault(producer_id, _Offsets()).put(group_id, topic, partition, offset)
+            self._open_transactions.setdefault(group_id, {})[producer_id] = None
+
+    def replay_marker(self, producer_id: int, committed: bool) -> list[str]:
+        """Ends the transaction of a producer; gives the groups that got offsets by it."""
+        pending = self._pending.pop(producer_id, None)
+        if pending is None:
+            return []
+        for group_id in list(self._open_transactions):
+            producer_ids = self._open_transactions[group_id]
+            producer_ids.pop(producer_id, None)
+            if not producer_ids:
+                del self._open_transactions[group_id]
+        if not committed:
+            return []
+        for group_id, topics in pending.groups.items():
+            for topic, partitions in topics.items():
+                for partition, offset in partitions.items():
+                    existing = self.get(group_id, topic, partition)
+                    if existing is None or offset.record_offset > existing.record_offset:
+                        self._committed.put(group_id, topic, partition, offset)
+        return list(pending.groups)

@@ -1,0 +1,263 @@
+"""How a classic group gets from one generation to the next, and what its clocks do.
+
+A rebalance waits until every member has joined again, at most for the longest rebalance time-out of the members; the
+first one of an empty group waits for `group.initial.rebalance.delay.ms` instead, and longer while members keep coming.
+Then the members get their generation, and as long again to sync.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.timers import Key
+from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.broker.groups.group_records import empty_group_value, group_record
+from kraft.broker.groups.member import Member
+from kraft.broker.groups.shard import GroupShard
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+
+# When the record that says that a group is empty could not be written, the group stays in its join phase and tries
+# again after this time.
+EMPTY_RETRY_MS = 1_000
+
+
+def session_key(group: ClassicGroup, member_id: str) -> Key:
+    return "session", group.group_id, member_id
+
+
+def join_key(group: ClassicGroup) -> Key:
+    return "join", group.group_id
+
+
+def sync_key(group: ClassicGroup) -> Key:
+    return "sync", group.group_id
+
+
+# -------------------------------------------------------------------- answers
+
+def join_response(group: ClassicGroup, member_id: str, api_version: int) -> JoinGroupResponse:
+    """The answer to a member of the current generation; the leader gets what all members said."""
+    members = []
+    if group.leader_id == member_id:
+        assert group.protocol_name is not None
+        members = [JoinGroupResponseMember(member_id=member.member_id, group_instance_id=member.group_instance_id,
+                                           metadata=member.metadata(group.protocol_name))
+                   for member in group.members.values()]
+    name = group.protocol_name
+    return JoinGroupResponse(
+        error_code=0,
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name="" if name is None and api_version < 7 else name,
+        leader=group.leader_id or "",
+        skip_assignment=False,
+        member_id=member_id,
+        members=members,
+    )
+
+
+def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+    """The assignment of a member of a stable group."""
+    return SyncGroupResponse(error_code=0, protocol_type=group.protocol_type, protocol_name=group.protocol_name,
+                             assignment=member.assignment)
+
+
+# -------------------------------------------------------------------- the steps of a rebalance
+
+def rebalance(state: GroupShard, group: ClassicGroup) -> None:
+    """Members changed: begins a rebalance, or ends the one under way if nobody is missing now.
+
+    Raises RefusedError when that left the group empty and the record of it could not be written.
+    """
+    if group.can_rebalance:
+        prepare_rebalance(state, group)
+    else:
+        complete_join_if_ready(state, group)
+
+
+def prepare_rebalance(state: GroupShard, group: ClassicGroup) -> None:
+    """Begins a rebalance. Raises like `rebalance`."""
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        reset_assignments(state, group, ErrorCode.REBALANCE_IN_PROGRESS)
+    group.pending_sync_members.clear()
+    state.shard.timers.cancel(sync_key(group))
+    initial = group.state is GroupState.EMPTY
+    group.move_to(GroupState.PREPARING_REBALANCE, state.now_ms)
+    if initial:
+        delay_ms = state.config.group_initial_rebalance_delay_ms
+        _wait_for_members(state, group.group_id, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+    elif group.has_all_members_joined:
+        complete_join(state, group)
+    else:
+        state.shard.after(join_key(group), group.rebalance_timeout_ms,
+                          functools.partial(_join_time_over, state, group.group_id))
+
+
+def complete_join_if_ready(state: GroupShard, group: ClassicGroup) -> None:
+    """Ends the join phase if all members are here; an initial rebalance ends by its clock only. Raises like
+    `rebalance`.
+    """
+    if (group.state is GroupState.PREPARING_REBALANCE and group.previous_state is not GroupState.EMPTY
+            and group.has_all_members_joined):
+        complete_join(state, group)
+
+
+def complete_join(state: GroupShard, group: ClassicGroup) -> None:
+    """Ends the join phase with those who joined. Raises like `rebalance`.
+
+    Dynamic members that did not join are out; static ones stay until their session ends. When only such are left, the
+    group goes on waiting.
+    """
+    state.shard.timers.cancel(join_key(group))
+    for member in list(group.members.values()):
+        if member.awaiting_join is None and member.group_instance_id is None:
+            group.remove(member.member_id)
+            state.shard.timers.cancel(session_key(group, member.member_id))
+    if not group.members:
+        _become_empty(state, group)
+    elif not group.elect_joined_leader():
+        state.shard.after(join_key(group), group.rebalance_timeout_ms,
+                          functools.partial(_join_time_over, state, group.group_id))
+    else:
+        _begin_generation(state, group)
+
+
+def _become_empty(state: GroupShard, group: ClassicGroup) -> None:
+    try:
+        state.shard.write([group_record(group.group_id, empty_group_value(group, state.now_ms), state.now_ms)])
+    except RefusedError:
+        state.shard.after(join_key(group), EMPTY_RETRY_MS, functools.partial(_join_time_over, state, group.group_id))
+        raise
+
+
+def _begin_generation(state: GroupShard, group: ClassicGroup) -> None:
+    group.begin_generation(state.now_ms)
+    for member in group.members.values():
+        if (answer := group.take_join(member)) is not None:
+            state.shard.reply(answer, join_response(group, member.member_id, answer.context.api_version))
+        restart_session(state, group, member)
+        member.is_new = False
+        group.pending_sync_members[member.member_id] = None
+    state.shard.after(sync_key(group), group.rebalance_timeout_ms,
+                      functools.partial(_sync_time_over, state, group.group_id, group.generation_id))
+
+
+def reset_assignments(state: GroupShard, group: ClassicGroup, error: ErrorCode) -> None:
+    """The generation is off: nobody has an assignment, and who waits for one gets `error`."""
+    for member in group.members.values():
+        member.assignment = b""
+        if member.awaiting_sync is not None:
+            answer, member.awaiting_sync = member.awaiting_sync, None
+            state.shard.refuse(answer, error)
+            restart_session(state, group, member)
+
+
+def give_assignments(state: GroupShard, group: ClassicGroup) -> None:
+    """The group is stable: who waits gets the assignment."""
+    for member in group.members.values():
+        if member.awaiting_sync is not None:
+            answer, member.awaiting_sync = member.awaiting_sync, None
+            state.shard.reply(answer, sync_response(group, member))
+            restart_session(state, group, member)
+
+
+def member_synced(state: GroupShard, group: ClassicGroup, member_id: str) -> None:
+    """A member sent its SyncGroup; after the last one, the clock of the sync phase stops."""
+    group.pending_sync_members.pop(member_id, None)
+    if not group.pending_sync_members:
+        state.shard.timers.cancel(sync_key(group))
+
+
+def remove_member(state: GroupShard, group: ClassicGroup, member_id: str) -> None:
+    """Removes a member, or an id that was given out, and refuses what it waits for. The rebalance is the caller's."""
+    member = group.members.get(member_id)
+    if member is not None:
+        state.refuse_parked(group, member, ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
+    group.remove(member_id)
+    state.shard.timers.cancel(session_key(group, member_id))
+
+
+# -------------------------------------------------------------------- clocks
+
+def restart_session(state: GroupShard, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
+    """The member showed that it lives: its session begins anew."""
+    start_session(state, group, member.member_id, member.session_timeout_ms if timeout_ms is None else timeout_ms)
+
+
+def start_session(state: GroupShard, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+    """Starts the session of a member, or of an id that was given out."""
+    state.shard.after(session_key(group, member_id), timeout_ms,
+                      functools.partial(_session_over, state, group.group_id, member_id))
+
+
+def _session_over(state: GroupShard, group_id: str, member_id: str) -> None:
+    """The member was silent for too long."""
+    group = state.classic_group(group_id)
+    if group is None:
+        return
+    member = group.members.get(member_id)
+    pending = member_id in group.pending_join_members
+    if not pending and (member is None or member.has_satisfied_heartbeat):
+        return
+    remove_member(state, group, member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        if group.has_all_members_joined:
+            _quietly_complete_join(state, group)
+    elif not pending and group.can_rebalance:
+        _quietly_prepare(state, group)
+
+
+def _join_time_over(state: GroupShard, group_id: str) -> None:
+    group = state.classic_group(group_id)
+    if group is not None and group.state is GroupState.PREPARING_REBALANCE:
+        _quietly_complete_join(state, group)
+
+
+def _sync_time_over(state: GroupShard, group_id: str, generation_id: int) -> None:
+    """Who has not synced by now is out."""
+    group = state.classic_group(group_id)
+    if (group is None or group.generation_id != generation_id or not group.pending_sync_members
+            or group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)):
+        return
+    for member_id in list(group.pending_sync_members):
+        remove_member(state, group, member_id)
+    _quietly_prepare(state, group)
+
+
+def _wait_for_members(state: GroupShard, group_id: str, delay_ms: int, remaining_ms: int) -> None:
+    """Gives the members of a new group `delay_ms` to come, and again while they do, `remaining_ms` at most."""
+    group = state.classic_group(group_id)
+    assert group is not None
+    state.shard.after(join_key(group), delay_ms,
+                      functools.partial(_initial_delay_over, state, group_id, delay_ms, remaining_ms))
+
+
+def _initial_delay_over(state: GroupShard, group_id: str, delay_ms: int, remaining_ms: int) -> None:
+    group = state.classic_group(group_id)
+    if group is None or group.state is not GroupState.PREPARING_REBALANCE:
+        return
+    if group.new_member_added and remaining_ms != 0:
+        group.new_member_added = False
+        next_delay_ms = min(state.config.group_initial_rebalance_delay_ms, remaining_ms)
+        _wait_for_members(state, group_id, next_delay_ms, max(remaining_ms - delay_ms, 0))
+    else:
+        _quietly_complete_join(state, group)
+
+
+def _quietly_complete_join(state: GroupShard, group: ClassicGroup) -> None:
+    """`complete_join` for a clock: nobody waits for the refusal, and the group has armed its next try."""
+    try:
+        complete_join(state, group)
+    except RefusedError:
+        assert join_key(group) in state.shard.timers
+
+
+def _quietly_prepare(state: GroupShard, group: ClassicGroup) -> None:
+    """`prepare_rebalance` for a clock, see `_quietly_complete_join`."""
+    try:
+        prepare_rebalance(state, group)
+    except RefusedError:
+        assert join_key(group) in state.shard.timers

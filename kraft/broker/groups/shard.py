@@ -1,0 +1,153 @@
+"""The groups and offsets of one partition of `__consumer_offsets`.
+
+This is the state and its replay. What a request does to it is decided in the modules beside this one, which are
+functions over a `GroupShard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
+from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.foreign import FOREIGN_KINDS, ForeignGroup
+from kraft.broker.groups.group import ClassicGroup
+from kraft.broker.groups.group_records import ForeignReplay, GroupReplay, OffsetReplay, decode, group_record
+from kraft.broker.groups.member import Member
+from kraft.broker.groups.offsets import OffsetTable
+from kraft.protocol.error_codes import ErrorCode
+
+
+class TopicView(Protocol):
+    """What the coordinator asks the cluster's metadata."""
+
+    def topic_id(self, name: str) -> UUID | None:
+        """The id of a topic; None when it does not exist."""
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """The name of a topic; None when it does not exist."""
+
+    def has_partition(self, name: str, partition: int) -> bool:
+        """Whether the topic exists and has that partition."""
+
+
+class Environment:
+    """What all shards of a coordinator share; its fields may be replaced while running."""
+
+    __slots__ = ("config", "new_uuid", "topics")
+
+    def __init__(self, config: GroupCoordinatorConfig, topics: TopicView, new_uuid: Callable[[], UUID]) -> None:
+        self.config = config
+        self.topics = topics
+        self.new_uuid = new_uuid
+
+
+class GroupShard:
+    """The state machine of one partition. `replay` alone changes what survives a restart."""
+
+    def __init__(self, shard: Shard, environment: Environment) -> None:
+        self.shard = shard
+        self.environment = environment
+        self.groups: dict[str, ClassicGroup | ForeignGroup] = {}
+        self.offsets = OffsetTable()
+
+    @property
+    def config(self) -> GroupCoordinatorConfig:
+        return self.environment.config
+
+    @property
+    def now_ms(self) -> int:
+        return self.shard.now_ms
+
+    # ---------------------------------------------------------------- replay
+
+    def replay(self, record: StoredRecord) -> None:
+        """Applies a record of the log. Raises ProtocolError when it is malformed; then nothing changed."""
+        replayed = decode(record)
+        if isinstance(replayed, OffsetReplay):
+            if replayed.offset is not None:
+                self._ensure_group(replayed.group_id)
+            self.offsets.replay(replayed.group_id, replayed.topic, replayed.partition, replayed.offset,
+                                record.producer_id)
+        elif isinstance(replayed, GroupReplay):
+            self._replay_group(replayed)
+        elif isinstance(replayed, ForeignReplay):
+            self._replay_foreign(replayed, record)
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        """Ends a transaction: its offsets become committed, or are forgotten."""
+        for group_id in self.offsets.replay_marker(producer_id, committed):
+            self._ensure_group(group_id)
+
+    def _ensure_group(self, group_id: str) -> None:
+        """Offsets of a group that has no record of its own make a simple group."""
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id)
+
+    def _replay_group(self, replayed: GroupReplay) -> None:
+        if replayed.value is None:
+            self.groups.pop(replayed.group_id, None)
+            return
+        group = self.groups.get(replayed.group_id)
+        if not isinstance(group, ClassicGroup):
+            group = self.groups[replayed.group_id] = ClassicGroup(replayed.group_id)
+        group.apply(replayed.value)
+
+    def _replay_foreign(self, replayed: ForeignReplay, record: StoredRecord) -> None:
+        kind = FOREIGN_KINDS[replayed.type]
+        group = self.groups.get(replayed.group_id)
+        if not isinstance(group, ForeignGroup):
+            if record.value is None:
+                return      # the rest of a group that became a classic one, or was deleted
+            group = self.groups[replayed.group_id] = ForeignGroup(replayed.group_id, kind.group_type)
+        group.replay(record.key, record.value)
+        if record.value is None and (kind.is_group or not group.records):
+            del self.groups[replayed.group_id]
+
+    # ---------------------------------------------------------------- life
+
+    def loaded(self) -> None:
+        """Everything was replayed; who serves requests (`coordinator`) starts the clocks of the groups here."""
+
+    def unloaded(self) -> None:
+        """This node coordinates these groups no more: what is parked gets NOT_COORDINATOR."""
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    self.refuse_parked(group, member, ErrorCode.NOT_COORDINATOR)
+        self.groups.clear()
+
+    # ---------------------------------------------------------------- what the decisions share
+
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """The classic group of that name, or None."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def refuse_parked(self, group: ClassicGroup, member: Member, error: ErrorCode,
+                      member_id: str | None = None) -> None:
+        """Refuses the requests of `member` that wait for the group. `member_id`: what the JoinGroup answer names."""
+        if (join := group.take_join(member)) is not None:
+            response = join.refusal(error)
+            response.member_id = member.member_id if member_id is None else member_id
+            self.shard.reply(join, response)
+        if member.awaiting_sync is not None:
+            sync, member.awaiting_sync = member.awaiting_sync, None
+            self.shard.refuse(sync, error)
+
+    def deletion_records(self, group_id: str) -> list[Record]:
+        """The tombstones of a group itself, without its offsets."""
+        group = self.groups[group_id]
+        if isinstance(group, ForeignGroup):
+            return [Record(key, None, self.now_ms) for key in group.deletion_order()]
+        return [group_record(group_id, None, self.now_ms)]
+
+    def existing_group(self, group_id: str) -> ClassicGroup | ForeignGroup:
+        """The group of that name; refuses with GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group

@@ -1,0 +1,139 @@
+"""What requests about offsets need of the cluster's metadata: which topics and partitions exist.
+
+Topics that do not are answered here, before the group is looked at; what remains goes to the group's shard.
+"""
+
+from __future__ import annotations
+
+from kraft.broker.groups.offsets import ZERO_UUID
+from kraft.broker.groups.shard import TopicView
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from kraft.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from kraft.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+FIRST_COMMIT_VERSION_BY_ID = 10
+FIRST_FETCH_VERSION_BY_ID = 10
+
+
+# -------------------------------------------------------------------- OffsetCommit
+
+def split_commit(request: OffsetCommitRequest, api_version: int, topics: TopicView) -> \
+        tuple[OffsetCommitRequest, list[OffsetCommitResponseTopic]]:
+    """The request with what exists, every topic named, and the answers for what does not."""
+    known = []
+    refused = []
+    for topic in request.topics:
+        name: str | None = topic.name
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if api_version >= FIRST_COMMIT_VERSION_BY_ID:
+            name = topics.topic_name(topic.topic_id)
+            missing = ErrorCode.UNKNOWN_TOPIC_ID
+        if name is None or topics.topic_id(name) is None:
+            there, absent, error = [], topic.partitions, missing
+        else:
+            there = [p for p in topic.partitions if topics.has_partition(name, p.partition_index)]
+            absent = [p for p in topic.partitions if not topics.has_partition(name, p.partition_index)]
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if absent:
+            refused.append(OffsetCommitResponseTopic(name=name or "", topic_id=topic.topic_id, partitions=[
+                OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=error) for p in absent]))
+        if there:
+            known.append(OffsetCommitRequestTopic(name=name or "", topic_id=topic.topic_id, partitions=there))
+    return request.replace(topics=known), refused
+
+
+def merge_commit(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:
+    """Both answers in one; a topic stands once, with what was refused of it first."""
+    if not refused:
+        return response
+    merged = list(refused)
+    index = {(topic.name, topic.topic_id): position for position, topic in enumerate(merged)}
+    for topic in response.topics:
+        position = index.get((topic.name, topic.topic_id))
+        if position is None:
+            merged.append(topic)
+        else:
+            merged[position] = merged[position].replace(partitions=[*merged[position].partitions, *topic.partitions])
+    return response.replace(topics=merged)
+
+
+# -------------------------------------------------------------------- OffsetFetch
+
+def split_fetch(request: OffsetFetchRequestGroup, api_version: int, topics: TopicView) -> \
+        tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
+    """The request with its topics named, and the answers for ids that no topic has."""
+    if request.topics is None or api_version < FIRST_FETCH_VERSION_BY_ID:
+        return request, []
+    known = []
+    refused = []
+    for topic in request.topics:
+        name = topics.topic_name(topic.topic_id)
+        if name is not None:
+            known.append(OffsetFetchRequestTopics(name=name, topic_id=topic.topic_id,
+                                                  partition_indexes=topic.partition_indexes))
+        else:
+            refused.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=[
+                OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, committed_leader_epoch=-1,
+                                              metadata="", error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+                for index in topic.partition_indexes]))
+    return request.replace(topics=known), refused
+
+
+def merge_fetch(refused: list[OffsetFetchResponseTopics], response: OffsetFetchResponseGroup, api_version: int,
+                topics: TopicView) -> OffsetFetchResponseGroup:
+    """Both answers in one. By id, topics that have none (they were deleted) are left out."""
+    if response.error_code or api_version < FIRST_FETCH_VERSION_BY_ID:
+        return response
+    named = []
+    for topic in response.topics:
+        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else topics.topic_id(topic.name)
+        if topic_id is not None:
+            named.append(topic.replace(topic_id=topic_id))
+    return response.replace(topics=[*named, *refused])
+
+
+# -------------------------------------------------------------------- OffsetDelete
+
+def split_delete(request: OffsetDeleteRequest, topics: TopicView) -> \
+        tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
+    """The request with what exists, and the answers for what does not."""
+    known = []
+    refused = []
+    for topic in request.topics:
+        there = [p for p in topic.partitions if topics.has_partition(topic.name, p.partition_index)]
+        absent = [p for p in topic.partitions if not topics.has_partition(topic.name, p.partition_index)]
+        if absent:
+            refused.append(OffsetDeleteResponseTopic(name=topic.name, partitions=[
+                OffsetDeleteResponsePartition(partition_index=p.partition_index,
+                                              error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for p in absent]))
+        if there:
+            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
+    return request.replace(topics=known), refused
+
+
+def merge_delete(refused: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+    """Both answers in one; an error of the whole stands alone."""
+    if response.error_code or not refused:
+        return response
+    merged = {topic.name: topic for topic in refused}
+    for topic in response.topics:
+        before = merged.get(topic.name)
+        merged[topic.name] = topic if before is None else before.replace(
+            partitions=[*before.partitions, *topic.partitions])
+    return response.replace(topics=list(merged.values()))

@@ -1,0 +1,299 @@
+"""ListGroups, DescribeGroups, DeleteGroups, expiry, and groups of other protocols."""
+
+from typing import Any
+
+import pytest
+
+from kraft.broker.coordinator.shard import Record
+from kraft.broker.groups import expiry
+from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from kraft.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kraft.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kraft.protocol.record_frames import GROUPS
+from tests.broker.group_client import commit, errors_of, fetch, form_group, heartbeat, join, join_new, leave
+from tests.broker.node import Node
+
+DAY_MS = 24 * 3_600_000
+WEEK_MS = 7 * DAY_MS
+
+
+def listed(node: Node, states: list[str] | None = None, types: list[str] | None = None) -> dict[str, tuple[str, ...]]:
+    response = node.ask(ListGroupsRequest(states_filter=states or [], types_filter=types or []))
+    assert response.error_code == 0
+    return {group.group_id: (group.protocol_type, group.group_state, group.group_type) for group in response.groups}
+
+
+def test_listing() -> None:
+    node = Node()
+    form_group(node, 1, "stable")
+    join_new(node, "joining")
+    commit(node, {("orders", 0): 1}, group="simple")
+    everything = {
+        "stable": ("consumer", "Stable", "classic"),
+        "joining": ("consumer", "CompletingRebalance", "classic"),
+        "simple": ("", "Empty", "classic"),
+    }
+    assert listed(node) == everything
+    assert listed(node, ["STABLE", " empty "]).keys() == {"stable", "simple"}
+    assert listed(node, types=["Classic"]) == everything
+    assert listed(node, types=["consumer"]) == listed(node, ["nonsense"]) == {}
+    for version in range(6):
+        assert len(node.ask(ListGroupsRequest(), version).groups) == 3
+
+
+def test_listing_while_it_loads_or_without_a_topic() -> None:
+    node = Node(load=False)
+    assert node.ask(ListGroupsRequest()).groups == []
+    node.coordinator.shards.start_load(1, 1)
+    assert node.ask(ListGroupsRequest()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    node.coordinator.shards.fail_load(1)
+    assert node.ask(ListGroupsRequest()).error_code == 0
+    node.coordinator.partition_count = None
+    assert node.ask(ListGroupsRequest()).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_describing(version: int) -> None:
+    node = Node()
+    (member,) = form_group(node, 1, "stable")
+    joining = join_new(node, "joining").response
+    response = node.ask(DescribeGroupsRequest(groups=["stable", "joining", "nothing"],
+                                              include_authorized_operations=version >= 3), version)
+    stable, other, nothing = (next(g for g in response.groups if g.group_id == name)
+                              for name in ("stable", "joining", "nothing"))
+    assert (stable.group_state, stable.protocol_type, stable.protocol_data) == ("Stable", "consumer", "range")
+    (described,) = stable.members
+    assert described.member_id == member.member_id
+    assert (described.client_id, described.client_host) == ("client", "/127.0.0.1")
+    assert described.member_metadata[:2] == b"\0\1"
+    assert described.member_assignment == f"to {member.member_id}".encode()
+    assert (other.group_state, other.protocol_data) == ("CompletingRebalance", "")
+    assert [(m.member_id, m.member_metadata) for m in other.members] == [(joining.member_id, b"")]
+    assert (nothing.group_state, nothing.error_code) == ("Dead", 69 if version == 6 else 0)
+    assert nothing.error_message == ("Group nothing not found." if version == 6 else None)
+    assert stable.authorized_operations == (3400 if version >= 3 else -2**31)
+
+
+def test_describing_elsewhere() -> None:
+    node = Node(load=False)
+    (group,) = node.ask(DescribeGroupsRequest(groups=["g"])).groups
+    assert (group.error_code, group.group_state) == (ErrorCode.NOT_COORDINATOR, "")
+    node.coordinator.partition_count = None
+    (group,) = node.ask(DescribeGroupsRequest(groups=["g"])).groups
+    assert group.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert node.ask(DescribeGroupsRequest(groups=[])).groups == []
+
+
+def deleted(node: Node, *groups: str) -> dict[str, int]:
+    response = node.ask(DeleteGroupsRequest(groups_names=list(groups)))
+    assert len(response.results) == len(set(groups))
+    return {result.group_id: result.error_code for result in response.results}
+
+
+def test_deleting() -> None:
+    node = Node()
+    (member,) = form_group(node, 1, "used")
+    commit(node, {("orders", 0): 1, ("orders", 1): 2}, group="simple")
+    commit(node, {("orders", 0): 1}, group="kept")
+    assert deleted(node, "used", "simple", "nothing", "simple") == {"used": 68, "simple": 0, "nothing": 69}
+    assert listed(node).keys() == {"used", "kept"}
+    leave(node, member.member_id, group="used")
+    assert deleted(node, "used") == {"used": 0}
+    node.kill()
+    assert listed(node).keys() == {"kept"}
+    assert fetch(node, "simple") == {}
+    assert heartbeat(node, member, "used") == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_deletion_that_cannot_be_written() -> None:
+    node = Node()
+    commit(node, {("orders", 0): 1})
+    node.logs.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert deleted(node, "g") == {"g": ErrorCode.NOT_COORDINATOR}
+    assert fetch(node) == {("orders", 0): 1}
+
+
+# -------------------------------------------------------------------- expiry
+
+def test_offsets_of_a_simple_group_expire_after_their_commit() -> None:
+    node = Node()
+    commit(node, {("orders", 0): 1})
+    node.advance(DAY_MS)
+    commit(node, {("orders", 1): 2})
+    node.advance(WEEK_MS - DAY_MS - 1)
+    assert len(fetch(node)) == 2
+    node.advance(600_000)
+    assert fetch(node) == {("orders", 1): 2}
+    node.advance(DAY_MS + 600_000)
+    assert node.group("g") is None
+    node.kill()
+    assert node.group("g") is None
+
+
+def test_offsets_of_a_group_that_had_members_expire_after_the_last_one_left() -> None:
+    node = Node()
+    (member,) = form_group(node, 1, session_ms=1_800_000)
+    commit(node, {("orders", 0): 1, ("clicks", 0): 1}, member=member.member_id, generation=1)
+    for _ in range(520):
+        heartbeat(node, member)
+        node.advance(1_700_000)
+    assert fetch(node) == {("orders", 0): 1}        # nobody subscribes to the other
+    leave(node, member.member_id)
+    node.kill()
+    node.advance(WEEK_MS - 1)
+    assert fetch(node) == {("orders", 0): 1}
+    node.advance(600_001)
+    assert node.group("g") is None
+
+
+def test_a_group_of_another_type_keeps_its_offsets_while_it_has_members() -> None:
+    node = Node()
+    (member,) = form_group(node, 1, protocol_type="connect", session_ms=1_800_000)
+    commit(node, {("orders", 0): 1}, member=member.member_id, generation=1)
+    for _ in range(420):
+        heartbeat(node, member)
+        node.advance(1_700_000)
+    assert fetch(node) == {("orders", 0): 1}
+
+
+def test_a_commit_may_bring_its_own_retention() -> None:
+    node = Node()
+    commit(node, {("orders", 0): 1}, retention_ms=1_000, version=4)
+    commit(node, {("orders", 1): 1}, retention_ms=2 * WEEK_MS, version=4)
+    node.advance(600_000)
+    assert fetch(node) == {("orders", 1): 1}
+    node.advance(WEEK_MS + 600_000)
+    assert fetch(node) == {("orders", 1): 1}
+
+
+def test_a_group_without_offsets_goes_at_once_and_one_with_members_stays() -> None:
+    node = Node()
+    (member,) = form_group(node, 1, "left")
+    leave(node, member.member_id, group="left")
+    (member,) = form_group(node, 1, "used", session_ms=1_800_000)
+    node.advance(600_000)
+    assert listed(node).keys() == {"used"}
+
+
+def test_expiry_takes_turns_and_survives_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "GROUPS_PER_TURN", 3)
+    monkeypatch.setattr(expiry, "RECORDS_PER_BATCH", 2)
+    node = Node(1)
+    for number in range(10):
+        commit(node, {("orders", partition): 1 for partition in range(5)}, group=f"g{number}")
+    node.logs.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    node.advance(WEEK_MS)
+    assert len(listed(node)) == 10
+    node.logs.error = None
+    before = len(node.logs.batches[0])
+    node.advance(600_000)
+    assert not listed(node)
+    assert len(node.logs.batches[0]) - before == 10 * 3
+    state = node.coordinator.shards.serving(0, node.now_ms)[1]
+    assert not state.offsets.groups()
+
+
+def test_settings_change_while_running() -> None:
+    node = Node()
+    commit(node, {("orders", 0): 1})
+    node.coordinator.config = node.config.__class__(offsets_retention_ms=60_000)
+    assert node.coordinator.config.offsets_retention_ms == 60_000
+    node.advance(600_000)
+    assert node.group("g") is None
+
+
+def test_offsets_of_deleted_partitions_go() -> None:
+    node = Node()
+    commit(node, {("orders", 0): 1, ("orders", 1): 1, ("clicks", 0): 1}, group="a")
+    commit(node, {("orders", 0): 1}, group="b")
+    node.coordinator.partitions_deleted([("orders", 0), ("orders", 5)], node.now_ms)
+    node.commit()
+    assert fetch(node, "a") == {("orders", 1): 1, ("clicks", 0): 1}
+    assert fetch(node, "b") == {}
+    node.logs.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    node.coordinator.partitions_deleted([("orders", 1)], node.now_ms)
+    assert fetch(node, "a") == {("orders", 1): 1, ("clicks", 0): 1}
+
+
+# -------------------------------------------------------------------- groups of other protocols
+
+def foreign(node: Node, *keys: Any) -> None:
+    """Records of groups of other protocols, as Kafka left them in the log."""
+    for key in keys:
+        group_id = key.group_id
+        partition = node.coordinator.shards.partition_for(group_id)
+        node.logs.append(partition, [Record(GROUPS.encode_key(key), b"\0\0opaque", node.now_ms)])
+    node.logs.committed = [len(log) for log in node.logs.records]
+    node.kill()
+
+
+def test_a_group_of_the_new_protocol_is_kept_out_of_the_way() -> None:
+    node = Node()
+    foreign(node, ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"), ConsumerGroupMetadataKey(group_id="g"))
+    assert listed(node) == {"g": ("consumer", "Stable", "consumer")}
+    assert join(node).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert errors_of(commit(node, {("orders", 0): 1})) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert deleted(node, "g") == {"g": ErrorCode.NON_EMPTY_GROUP}
+    (group,) = node.ask(DescribeGroupsRequest(groups=["g"])).groups
+    assert (group.error_code, group.error_message) == (69, "Group g is not a classic group.")
+    (answer,) = node.ask(OffsetFetchRequest(groups=[
+        OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=1, topics=None)])).groups
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    node.advance(2 * WEEK_MS)
+    assert listed(node).keys() == {"g"}
+
+
+def test_an_empty_one_gives_way_to_a_classic_member_and_keeps_its_offsets() -> None:
+    node = Node()
+    foreign(node, ConsumerGroupMetadataKey(group_id="g"))
+    assert errors_of(commit(node, {("orders", 0): 5})) == [0]
+    assert listed(node) == {"g": ("consumer", "Empty", "consumer")}
+    assert join(node, member="m").response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    form_group(node, 1)
+    assert isinstance(node.group("g"), ClassicGroup)
+    assert fetch(node) == {("orders", 0): 5}
+    node.kill()
+    assert node.group("g").state is GroupState.STABLE
+    assert fetch(node) == {("orders", 0): 5}
+
+
+def test_an_empty_one_expires() -> None:
+    node = Node()
+    foreign(node, ConsumerGroupMetadataKey(group_id="g"))
+    commit(node, {("orders", 0): 5})
+    node.advance(WEEK_MS + 600_000)
+    assert not listed(node)
+    node.kill()
+    assert not listed(node)
+
+
+def test_a_share_group_has_no_offsets_here() -> None:
+    node = Node()
+    foreign(node, ShareGroupMetadataKey(group_id="g"))
+    assert listed(node) == {"g": ("share", "Empty", "share")}
+    assert join(node).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert errors_of(commit(node, {("orders", 0): 5})) == [ErrorCode.GROUP_ID_NOT_FOUND]
+    assert fetch(node) == {}
+
+
+def test_offsets_may_come_before_the_group_after_compaction() -> None:
+    node = Node()
+    commit(node, {("orders", 0): 5})
+    foreign(node, ConsumerGroupMetadataKey(group_id="g"))
+    assert listed(node) == {"g": ("consumer", "Empty", "consumer")}
+    assert fetch(node) == {("orders", 0): 5}
+
+
+def test_records_of_a_later_kafka_are_skipped() -> None:
+    node = Node()
+    commit(node, {("orders", 0): 5})
+    partition = node.coordinator.shards.partition_for("g")
+    node.logs.append(partition, [Record(b"\0\x63\0\1x", b"\0\0", 0)])
+    node.kill()
+    assert fetch(node) == {("orders", 0): 5}
