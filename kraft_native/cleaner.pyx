@@ -39,7 +39,9 @@ from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.span cimport span_of
 
 from kraft_native.checkpoints import read_log_state, read_offsets
-from kraft_native.errors import CorruptFileError, CorruptRecordError, InvalidArgumentError, MessageTooLargeError
+from kraft_native.errors import (
+    CorruptFileError, CorruptRecordError, InvalidArgumentError, MessageTooLargeError, StorageError,
+)
 
 cdef enum:
     # Bytes between two looks at signals and calls of `progress`.
@@ -250,7 +252,10 @@ cdef class Cleaner:
             self.source.close()
             self.core.replaced.close()
         core.first_dirty = max(self.map_end, first_dirty)
-        core.write_marks(core.recovery_point, core.log_start, False)
+        try:
+            core.write_marks(core.recovery_point, core.log_start, False)
+        except StorageError as error:
+            core.fail(error)
         self.figures["rounds"] += 1
         self.figures["records_read"] += self.filter.records_read
         self.figures["records_kept"] += self.filter.records_kept

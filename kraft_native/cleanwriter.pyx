@@ -20,6 +20,7 @@ from libc.string cimport memcpy
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
 from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir, file_write, file_write_back
+from kraft_native.indexfile cimport IndexFile
 from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, SEGMENT_BYTES_MAX
 from kraft_native.segment cimport Segment, segment_load, segment_path
 from kraft_native.txnindex cimport TransactionIndex
@@ -181,6 +182,15 @@ cdef class SegmentWriter:
         self.time_index = None
 
 
+cdef object take_index(IndexFile written, IndexFile named):
+    """The index that was `written`, loaded, under the name of `named`."""
+    written.seal()
+    written.path = named.path + b".swap"
+    written.load()
+    written.path = named.path
+    return written
+
+
 cdef Segment take_over(LogCore core, SegmentWriter writer, list sources):
     """The output as a segment that can be read, whatever names its files have next."""
     cdef Segment source, last = sources[len(sources) - 1]
@@ -193,6 +203,10 @@ cdef Segment take_over(LogCore core, SegmentWriter writer, list sources):
     for source in sources:
         segment.txn_checked = segment.txn_checked and source.txn_checked
     segment.unstable_after = last.unstable_after
+    # Read in now, under the names they have now: nothing that fails later takes look-ups away.
+    segment.offset_index = take_index(writer.offset_index, segment.offset_index)
+    segment.time_index = take_index(writer.time_index, segment.time_index)
+    segment.indexes_ready = True
     segment.fd = writer.fd
     writer.fd = -1
     if segment.size > 0:
@@ -217,8 +231,10 @@ cdef int swap_segments(LogCore core, SegmentWriter writer, list sources) except 
         output = take_over(core, writer, sources)
         core.live.segments_change()
         core.segments[slot:slot + len(sources)] = [output]
-        for segment in sources:
+        for segment in sources:        # all of them, before anything can fail: nobody knows them any longer
             core.forget_segment(segment)
+            segment.close_file()
+        for segment in sources:
             segment.delete()
             if segment.base_offset != writer.base_offset:
                 # As Kafka: no segment starts there any longer.

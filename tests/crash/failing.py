@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kraft_native.errors import KraftError, StorageError
-from kraft_native.faults import MUTATIONS, Plan, Trace, count_operations, fail_at
+from kraft_native.faults import MUTATIONS, Event, Plan, Trace, count_operations, fail_at
 from kraft_native.fileio import open_descriptors
 
-from .promises import History, Progress, judge
+from .promises import Batch, History, Progress, judge
 from .runner import check_open, probe_batch, scratch_directory
-from .subject import Subject
+from .subject import Session, Subject
 from .workload import Workload
 
 # A failure of these means that bytes may be lost: the log must refuse further writes.
 FATAL_KINDS = ("write", "truncate", "datasync", "sync", "sync_directory")
+# Output of a compaction: until its names change nothing of the log is touched, and from then on every failure is final.
+OUTPUT_SUFFIX, SWAP_SUFFIX = ".cleaned", ".swap"
 
 
 class FaultKind(NamedTuple):
@@ -110,6 +112,18 @@ class Attempt:
                 self.workload.session.abandon()
             return [f"{type(error).__name__}: {error}"]
 
+    def check_writable(self, session: Session) -> list[str]:
+        """A compaction that failed before its swap takes nothing from the log: it goes on."""
+        assert self.workload is not None
+        end = self.workload.history.ends[-1]
+        last, stored = end, session.stored(probe_batch(0), end)
+        try:
+            self.workload.attempt(lambda: session.append(probe_batch(0)),
+                                  lambda _: self.workload.history.append([Batch(end, last, stored)]))
+        except KraftError as error:
+            return [f"the log refuses an append after a compaction that changed nothing: {error!r}"]
+        return []
+
     def work(self) -> KraftError | None:
         """Runs until a step fails; tells with what. Keeps in `fatal` the first failed call that may lose bytes."""
         failure = None
@@ -119,9 +133,10 @@ class Attempt:
                 self.workload.run(self.steps)
             except KraftError as error:
                 failure = error
-        failed = [event for event in trace.events() if event.error == self.fault.error and self.fault.error]
-        self.fatal = next((event for event in failed if event.kind in FATAL_KINDS
-                           and not self.subject.ignores(event.path)), None)
+        failed = [event for event in trace.events() if event.error == self.fault.error and self.fault.error
+                  and not self.subject.ignores(event.path)]
+        self.fatal = next((event for event in failed if is_fatal(event)), None)
+        self.harmless = not self.fault.persistent and bool(failed) and all(is_output(event) for event in failed)
         return failure
 
     def check_session(self, failure: KraftError | None) -> list[str]:
@@ -142,7 +157,20 @@ class Attempt:
                 if error.code != StorageError.code:
                     broken.append(f"an append after the failure is refused with {error!r}")
         broken += judge(self.workload.history, self.progress, session.observe(), killed=True)
+        if self.harmless and not broken:
+            broken += self.check_writable(session)
         self.workload.opened = False
         with suppress(KraftError):      # a close that cannot flush says so; it must leave no descriptor
             session.close()
         return broken
+
+
+def is_output(event: Event) -> bool:
+    """Whether the operation was on the output of a compaction, before its swap."""
+    return event.path.endswith(OUTPUT_SUFFIX) and event.kind != "rename"
+
+
+def is_fatal(event: Event) -> bool:
+    if event.kind == "rename":
+        return event.path.endswith((OUTPUT_SUFFIX, SWAP_SUFFIX))
+    return event.kind in FATAL_KINDS and not is_output(event)

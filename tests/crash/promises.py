@@ -94,6 +94,8 @@ class History:
         self.by_data: dict[bytes, Life] = {}
         self.restarts: set[int] = set()
         self.compacts = False
+        self.unknown_output = False         # a compaction failed: what it made may be served, and is not known
+        self.appended: dict[int, tuple[bytes | None, bytes | None]] = {}
 
     @property
     def version(self) -> int:
@@ -112,6 +114,7 @@ class History:
             life = Life(batch, version)
             self.by_data[batch.data] = life
             self.lives.append(life)
+            self.appended.update(records_of(batch))
             self.alive.append(life)
         return version
 
@@ -143,6 +146,11 @@ class History:
             life = self.by_data.setdefault(batch.data, Life(batch, version, rewritten=True))
             self.alive.append(life)
         return version
+
+    def compact_failed(self) -> int:
+        """A compaction failed: each group of segments is what it was, or what the compaction made of it."""
+        self.compacts = self.unknown_output = True
+        return self.step(self.starts[-1], self.ends[-1])
 
     def move_start(self, start: int) -> int:
         return self.step(start, self.ends[-1])
@@ -188,6 +196,8 @@ def judge_served(history: History, seen: Observed, oldest: int, newest: int) -> 
     first, last = oldest, newest
     for batch in seen.batches:
         life = history.by_data.get(batch.data)
+        if life is None and history.unknown_output and is_rewritten(history, batch):
+            continue
         if life is None or life.batch != batch:
             broken.append(f"served bytes at offset {batch.base} that were never appended there")
         elif life.born > newest:
@@ -198,6 +208,19 @@ def judge_served(history: History, seen: Observed, oldest: int, newest: int) -> 
         broken.append("served batches that were cut off together with batches that replaced them, "
                       f"or what an acknowledged truncation had removed (versions {first} > {last})")
     return broken
+
+
+def is_rewritten(history: History, batch: Batch) -> bool:
+    """What a compaction may make of an appended batch: the same offsets, leader epoch, producer and sequence, and some
+    of its records as they were."""
+    if any(history.appended.get(offset) != record for offset, record in records_of(batch)):
+        return False
+    return any(life.batch[:2] == batch[:2] and identity(life.batch) == identity(batch) for life in history.lives)
+
+
+def identity(batch: Batch) -> tuple[bytes, bytes]:
+    """Leader epoch; producer id, its epoch, base sequence."""
+    return batch.data[12:16], batch.data[43:57]
 
 
 def judge_order(seen: Observed, *, gaps_allowed: bool) -> list[str]:

@@ -39,3 +39,10 @@ def test_failing_calls(durability):
     report = run_failing(EngineLog(), durability, 2, 25, every=17)
     assert not report.broken, report.broken[0]
     assert report.outcomes["refused"] >= 15
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_failing_compactions(durability):
+    report = run_failing(EngineLog("compact"), durability, 1, 25, every=17)
+    assert not report.broken, report.broken[0]
+    assert report.outcomes["refused"] >= 15
