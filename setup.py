@@ -81,6 +81,11 @@ MODULES: dict[str, list[str]] = {
     "fetch_session": [],
     "fetch_wire": [],
     "fetch": [],
+    "endpoint": [],
+    "frames": [],
+    "outgoing": [],
+    "channel": [],
+    "connection": [],
     "loadgen": ["_c/loadgen.c"],
 }
 

@@ -24,9 +24,10 @@ cdef class ReplySink:
 cdef class Reply:
     """One request's place in its connection's row. Replies may be finished in any order; they leave in the order of
     the requests. Loop thread only. Exactly one of `finish`, `answer`, `skip` and `refuse`, exactly once."""
-    cdef ReplySink sink            # None once the connection is gone; then finishing drops the parts
+    cdef readonly ReplySink sink   # None once the connection is gone; then finishing drops the parts
     cdef Reply after               # the connection's row: the request that came next
     cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
+    cdef bint alone                # set by handlers: nothing further of its connection is looked at until the answer
     cdef int state
     cdef readonly int16_t api_key
     cdef readonly int16_t api_version

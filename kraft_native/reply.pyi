@@ -18,6 +18,8 @@ class Reply:
     """One request's place in its connection's row. Exactly one of `finish`, `answer`, `skip` and `refuse` is called,
     exactly once, now or later, on the loop's thread. Replies leave in the order of the requests."""
 
+    sink: ReplySink | None
+    """The connection; None once it is gone or the reply has left."""
     api_key: int
     api_version: int
     correlation_id: int

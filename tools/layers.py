@@ -58,7 +58,7 @@ PACKAGES: dict[str, Rule] = {
     "config": Rule(("native",)),
     "metadata": Rule(("protocol", "native"), ordered=True),
     "controller": Rule(("config", "metadata", "protocol", "native"), ordered=True),
-    "runtime": Rule(("config", "controller", "metadata", "protocol", "native"), ("os",)),
+    "runtime": Rule(("config", "controller", "metadata", "protocol", "native"), ("asyncio", "logging", "os", "time")),
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
     "cli": Rule(("", "_version", "client", "load", "log", "log_dir", "reading", "native"), ("os", "signal")),

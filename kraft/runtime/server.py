@@ -1,0 +1,244 @@
+"""Listeners: sockets that accept connections, who may connect, and how serving ends.
+
+The connections themselves are compiled (`kraft_native.connection`); nothing here runs per request. A `Server` has the
+limits that all listeners of a node share. Each kind of listener (broker, controller) has a `RequestChannel`, made by
+`Server.channel`, which says which apis it serves.
+
+What a limit is called in Kafka's configuration stands at its field. Kafka's default is "no limit" for connections and
+for request memory; ours are what the machine can carry.
+"""
+
+import asyncio
+import logging
+import resource
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kraft_native.channel import RequestChannel
+from kraft_native.connection import Connection
+from kraft_native.errors import InvalidArgumentError
+from kraft_native.frames import RequestMemory
+from kraft_native.reply import Reply
+
+log = logging.getLogger(__name__)
+
+# Descriptors that are left for log segments, indexes and connections of our own.
+DESCRIPTORS_RESERVED = 1024
+CONNECTIONS_UNLIMITED = 1 << 20
+SWEEP_MS_MAX = 500
+
+
+def default_connections_max() -> int:
+    """As many as there are descriptors, less a reserve for files: a quarter when descriptors are few."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return CONNECTIONS_UNLIMITED
+    return max(1, min(CONNECTIONS_UNLIMITED, soft - min(DESCRIPTORS_RESERVED, soft // 4)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """What clients may use of the node. A value out of range is refused when the server is made."""
+
+    request_bytes_max: int = 100 * 1024 * 1024
+    """socket.request.max.bytes: the largest frame."""
+    memory_bytes_max: int = 64 * 1024 * 1024
+    """queued.max.request.bytes: requests of all connections together; exceeded by at most one largest frame."""
+    requests_in_progress_max: int = 256
+    """Requests of one connection whose replies have not left; then it is not read."""
+    connections_max: int = field(default_factory=default_connections_max)
+    """max.connections, of all listeners together."""
+    connections_per_ip_max: int = CONNECTIONS_UNLIMITED
+    """max.connections.per.ip."""
+    connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
+    """max.connections.per.ip.overrides, by address."""
+    backlog: int = 1024
+    """socket.listen.backlog.size: connections that the system holds until they are accepted."""
+    idle_timeout_ms: int = 600_000
+    """connections.max.idle.ms; -1: for ever."""
+    frame_timeout_ms: int = 10_000
+    """From the first byte of a request to its last, and the time that its size takes at the lowest rate."""
+    reply_timeout_ms: int = 30_000
+    """How long a peer may leave replies unread, and the time that what it reads takes at the lowest rate."""
+    rate_min_bytes_per_second: int = 16 * 1024
+
+    def validate(self) -> None:
+        """Raises `InvalidArgumentError` for what the channels do not check themselves."""
+        for name, low in (("connections_max", 1), ("connections_per_ip_max", 0), ("backlog", 1)):
+            value = getattr(self, name)
+            if value < low:
+                raise InvalidArgumentError(f"{name} must be at least {low}, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One bound socket. `port` is the real one, also where 0 was asked for."""
+
+    name: str
+    host: str
+    port: int
+    acceptor: asyncio.Server
+
+
+class Server:
+    """All listeners of a node. Loop thread only.
+
+    `on_failure(cause)` is called once, with the first fault of our own: the node should stop then. `clock` gives
+    seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        limits: ServerLimits,
+        on_failure: Callable[[BaseException], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        limits.validate()
+        self.limits = limits
+        self.memory = RequestMemory(limits.memory_bytes_max)
+        self.channels: list[RequestChannel] = []
+        self.listeners: list[Listener] = []
+        self.connections = 0
+        self.failure: BaseException | None = None
+        self._by_host: Counter[str] = Counter()
+        self._on_failure = on_failure
+        self._clock = clock
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._empty: asyncio.Future[None] | None = None
+
+    def channel(self, name: str, on_request: Callable[[Reply, int, int, bytes], object]) -> RequestChannel:
+        """The channel for one kind of listener, under this server's limits. To be called inside the running loop."""
+        limits = self.limits
+        channel = RequestChannel(
+            name,
+            self.memory,
+            on_request=on_request,
+            on_failure=self._failed,
+            call_soon=asyncio.get_running_loop().call_soon,
+            request_bytes_max=limits.request_bytes_max,
+            requests_in_progress_max=limits.requests_in_progress_max,
+            frame_timeout_ms=limits.frame_timeout_ms,
+            idle_timeout_ms=limits.idle_timeout_ms,
+            reply_timeout_ms=limits.reply_timeout_ms,
+            rate_min_bytes_per_second=limits.rate_min_bytes_per_second,
+        )
+        self.channels.append(channel)
+        return channel
+
+    async def listen(self, name: str, host: str, port: int, channel: RequestChannel) -> Listener:
+        """Binds and starts to accept. `host` empty: every address. OSError when the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        acceptor = await loop.create_server(
+            lambda: Connection(channel, self),  # type: ignore[arg-type, return-value]
+            host or None,
+            port,
+            backlog=self.limits.backlog,
+            reuse_address=True,
+        )
+        bound = acceptor.sockets[0].getsockname()
+        listener = Listener(name, host, bound[1], acceptor)
+        self.listeners.append(listener)
+        if self._sweeper is None:
+            self._sweep()
+        log.info("listener %s: accepting on %s:%d", name, host or "*", listener.port)
+        return listener
+
+    # --- what connections ask
+
+    def admit(self, connection: Connection) -> str | None:
+        """Counts a new connection; says why it may not stay."""
+        host = connection.peer_host
+        self.connections += 1
+        self._by_host[host] += 1
+        if self.connections > self.limits.connections_max:
+            return "connections"
+        allowed = self.limits.connections_per_ip_overrides.get(host, self.limits.connections_per_ip_max)
+        if self._by_host[host] > allowed:
+            return "connections_per_ip"
+        return None
+
+    def left(self, connection: Connection) -> None:
+        """The connection is gone."""
+        host = connection.peer_host
+        self.connections -= 1
+        self._by_host[host] -= 1
+        if self._by_host[host] == 0:
+            del self._by_host[host]
+        if connection.reason not in ("peer", "drained"):
+            log.debug("connection of %s:%d closed: %s", host, connection.peer_port, connection.reason)
+        if self.connections == 0 and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
+
+    # --- the end
+
+    def stop_accepting(self) -> None:
+        """Closes the listening sockets; connections go on."""
+        for listener in self.listeners:
+            listener.acceptor.close()
+
+    async def close(self, timeout_s: float = 5.0) -> bool:
+        """Ends everything: no new connections, no further requests; replies that clients await are sent, for at most
+        `timeout_s`. Whether all of them were."""
+        self.stop_accepting()
+        for channel in self.channels:
+            channel.drain()
+        drained = await self._await_empty(timeout_s)
+        if not drained:
+            for channel in self.channels:
+                channel.abort("shutdown")
+            await self._await_empty(timeout_s)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        return drained
+
+    async def _await_empty(self, timeout_s: float) -> bool:
+        if self.connections == 0:
+            return True
+        self._empty = asyncio.get_running_loop().create_future()
+        done, _ = await asyncio.wait([self._empty], timeout=timeout_s)
+        return bool(done)
+
+    def _sweep(self) -> None:
+        """Looks at every connection's time-outs, and asks to be called again."""
+        limits = self.limits
+        shortest_ms = min(limits.frame_timeout_ms, limits.reply_timeout_ms, SWEEP_MS_MAX * 10)
+        if limits.idle_timeout_ms > 0:
+            shortest_ms = min(shortest_ms, limits.idle_timeout_ms)
+        self._sweeper = asyncio.get_running_loop().call_later(max(shortest_ms / 10_000, 0.01), self._sweep)
+        now_ms = int(self._clock() * 1000)
+        for channel in self.channels:
+            channel.sweep(now_ms)
+
+    def _failed(self, cause: BaseException) -> None:
+        log.critical("a fault of our own while serving requests; the node stops", exc_info=cause)
+        if self.failure is None:
+            self.failure = cause
+            self._on_failure(cause)
+
+    # --- counts
+
+    def counters(self) -> dict[str, int]:
+        """What metrics show, all of it since the start unless it is a level (`connections`, `*_in_progress`,
+        `memory_bytes`, `memory_waiting`)."""
+        channels = self.channels
+        return {
+            "connections": self.connections,
+            "connections_opened": sum(channel.connections_opened for channel in channels),
+            "requests_in_progress": sum(channel.requests_in_progress for channel in channels),
+            "bytes_in": sum(channel.bytes_in for channel in channels),
+            "bytes_out": sum(channel.bytes_out for channel in channels),
+            "memory_bytes": self.memory.used_bytes,
+            "memory_bytes_peak": self.memory.peak_bytes,
+            "memory_waiting": self.memory.waiting_users,
+        }
+
+    def requests(self) -> Counter[int]:
+        """Requests by api key."""
+        return sum((Counter(channel.requests()) for channel in self.channels), Counter())
+
+    def closed(self) -> Counter[str]:
+        """Connections closed, by reason (see `RequestChannel.closed`)."""
+        return sum((Counter(channel.closed) for channel in self.channels), Counter())

@@ -1,0 +1,61 @@
+"""Where the requests of one kind of listener go: versions served, handlers, limits, counts."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t
+
+from kraft_native.endpoint cimport Endpoint
+from kraft_native.frames cimport RequestMemory
+from kraft_native.outgoing cimport Outgoing
+from kraft_native.reply cimport RequestHandler
+from kraft_native.span cimport Span
+
+cdef enum:
+    API_KEYS = 1024
+    API_VERSIONS_KEY = 18
+
+
+cdef struct Api:
+    bint served
+    bint pipelined                 # the Python side may work on several of one connection at once
+    int16_t first_version
+    int16_t last_version
+    int16_t flexible_from          # the first version whose request header has tagged fields
+    int64_t requests
+
+
+cdef class RequestChannel:
+    """What the connections of one kind of listener share. Loop thread only."""
+    cdef readonly str name
+    cdef readonly RequestMemory memory
+    cdef Outgoing outgoing
+    cdef Api apis[1024]
+    cdef list handlers             # by api key: RequestHandler or None
+    cdef object on_request
+    cdef object on_failure
+    cdef object call_soon
+    cdef dict api_versions         # version -> body
+    cdef dict invalid_client       # version -> body that says INVALID_REQUEST
+    cdef bytes api_versions_unsupported
+    cdef list woken                # endpoints whose turn comes
+    cdef bint turn_due
+    cdef readonly set connections
+    cdef readonly int64_t now_ms   # the time of the last sweep
+    cdef readonly int32_t request_bytes_max
+    cdef readonly int32_t requests_in_progress_max
+    cdef readonly int64_t frame_timeout_ms
+    cdef readonly int64_t idle_timeout_ms
+    cdef readonly int64_t reply_timeout_ms
+    cdef readonly int64_t rate_min_bytes_per_second
+    cdef readonly int64_t bytes_in
+    cdef readonly int64_t bytes_out
+    cdef readonly int64_t connections_opened
+    cdef readonly int64_t requests_in_progress
+    cdef readonly dict closed      # reason -> count
+    cdef readonly bint failed
+
+    cdef Api* api(self, int16_t api_key) noexcept
+    cdef int wake(self, Endpoint endpoint) except -1
+    # The body that answers an ApiVersions request; None when the request is malformed.
+    cdef bytes api_versions_body(self, int16_t api_version, Span* body)
+    cdef int count_closed(self, str reason) except -1
+    # Our own fault: the node is told to stop.
+    cdef int fail(self, object cause) except -1

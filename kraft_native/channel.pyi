@@ -1,0 +1,100 @@
+"""Where the requests of one kind of listener go: versions served, handlers, limits, counts."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+from kraft_native.endpoint import Endpoint
+from kraft_native.frames import RequestMemory
+from kraft_native.reply import Reply, RequestHandler
+
+@final
+class RequestChannel:
+    """What the connections of one kind of listener share. Loop thread only; counters may be read at any time.
+
+    `on_request(reply, api_key, api_version, body)` gets what no compiled handler serves. It answers `reply` now or
+    later; until it is answered, nothing further of its connection is looked at, unless the api is `pipelined`. A
+    `ProtocolError` from it, before it returns, closes the connection as malformed. `on_failure(exception)` is told
+    everything else that it or a handler raises: a fault of our own, after which the connection is closed and the node
+    should stop. `call_soon` is the loop's.
+    """
+
+    name: str
+    memory: RequestMemory
+    connections: set[Endpoint]
+    now_ms: int
+    """The time of the last sweep."""
+    request_bytes_max: int
+    requests_in_progress_max: int
+    frame_timeout_ms: int
+    idle_timeout_ms: int
+    reply_timeout_ms: int
+    rate_min_bytes_per_second: int
+    bytes_in: int
+    bytes_out: int
+    connections_opened: int
+    requests_in_progress: int
+    closed: dict[str, int]
+    """Connections closed, by reason. `peer`: the peer did it. Refused: `connections`, `connections_per_ip`. Time-outs:
+    `frame_timeout`, `idle`, `slow_reader`. Peer's fault: `frame_size`, `header`, `api_key`, `api_version`, `malformed`
+    and whatever handlers refuse with. Ours: `drained`, `shutdown`, `failure`."""
+    failed: bool
+    """Whether `on_failure` was called."""
+
+    def __init__(
+        self,
+        name: str,
+        memory: RequestMemory,
+        *,
+        on_request: Callable[[Reply, int, int, bytes], object],
+        on_failure: Callable[[BaseException], object],
+        call_soon: Callable[[Callable[[], None]], Any],
+        request_bytes_max: int = 104857600,
+        requests_in_progress_max: int = 256,
+        frame_timeout_ms: int = 10_000,
+        idle_timeout_ms: int = 600_000,
+        reply_timeout_ms: int = 30_000,
+        rate_min_bytes_per_second: int = 16384,
+    ) -> None:
+        """`frame_timeout_ms`: from a frame's first byte to its last; `reply_timeout_ms`: how long a peer may leave
+        replies unread. Both grow with what has passed, at `rate_min_bytes_per_second`, so that slow lines may carry
+        large frames. `idle_timeout_ms`: without any request; -1: for ever."""
+
+    def serve(
+        self,
+        api_key: int,
+        first_version: int,
+        last_version: int,
+        flexible_from: int,
+        handler: RequestHandler | None = None,
+        *,
+        pipelined: bool = False,
+    ) -> None:
+        """Serves an api, by a compiled handler or by `on_request`. `flexible_from` is the first version with request
+        header version 2 (32767: none). `pipelined`: while `on_request` works on one, further requests of its connection
+        are looked at; replies keep their order all the same. Takes effect with the next request."""
+
+    def withdraw(self, api_key: int) -> None:
+        """Requests of this key close their connection from now on."""
+
+    def serve_api_versions(
+        self, answers: dict[int, bytes], invalid: dict[int, bytes], unsupported: bytes, flexible_from: int = 3
+    ) -> None:
+        """Bodies by version that answer ApiVersions: the answer, the one with INVALID_REQUEST for a client that does
+        not name itself properly, and, in version 0, the one with UNSUPPORTED_VERSION for any other version. May be
+        called again when features change."""
+
+    def run_turn(self) -> None:
+        """Gives every connection that was woken its turn. The loop calls it."""
+
+    def sweep(self, now_ms: int) -> None:
+        """Enforces every limit that depends on time; `now_ms` never goes back. To be called a few times per second at
+        most: that is the precision of the time-outs."""
+
+    def drain(self) -> None:
+        """Ends every connection after the replies that it awaits."""
+
+    def abort(self, reason: str) -> None:
+        """Closes every connection at once."""
+
+    def requests(self) -> dict[int, int]:
+        """Requests by api key since the start, malformed bodies included."""

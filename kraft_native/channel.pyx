@@ -1,0 +1,180 @@
+"""Where the requests of one kind of listener go: versions served, handlers, limits, counts.
+
+A channel is made once per kind of listener (broker, controller), because these serve different apis. Its connections
+share memory (`RequestMemory`, one per node) and the buffer of their writes.
+
+Replies that are finished outside of a read leave at the end of the loop's turn, one write per connection; the channel
+asks the loop for one callback per turn, however many connections there are.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memset
+
+cimport cython
+
+from kraft_native.header cimport span_skip_tags
+from kraft_native.span cimport span_bytes, span_uvarint
+
+from kraft_native.errors import InvalidArgumentError
+
+
+cdef int64_t within(str name, object value, int64_t low, int64_t high) except? -1:
+    if not low <= value <= high:
+        raise InvalidArgumentError(f"{name} must be {low} to {high}, not {value}")
+    return value
+
+
+cdef bint is_software_name(const uint8_t* p, Py_ssize_t count) noexcept nogil:
+    """Letters, digits, `-` and `.`, the last two not at the ends (KIP-511; Kafka's ApiVersionsRequest)."""
+    cdef Py_ssize_t i
+    cdef uint8_t c
+    if count == 0:
+        return False
+    for i in range(count):
+        c = p[i]
+        if c'a' <= c <= c'z' or c'A' <= c <= c'Z' or c'0' <= c <= c'9':
+            continue
+        if (c == c'-' or c == c'.') and 0 < i < count - 1:
+            continue
+        return False
+    return True
+
+
+@cython.final
+cdef class RequestChannel:
+    """What the connections of one kind of listener share. See the stub for the arguments."""
+
+    def __init__(self, str name not None, RequestMemory memory not None, *, on_request, on_failure, call_soon,
+                 request_bytes_max=100 * 1024 * 1024, requests_in_progress_max=256, frame_timeout_ms=10_000,
+                 idle_timeout_ms=600_000, reply_timeout_ms=30_000, rate_min_bytes_per_second=16 * 1024):
+        self.name = name
+        self.memory = memory
+        self.outgoing = Outgoing()
+        self.on_request = on_request
+        self.on_failure = on_failure
+        self.call_soon = call_soon
+        memset(self.apis, 0, sizeof(self.apis))
+        self.handlers = [None] * API_KEYS
+        self.api_versions = {}
+        self.invalid_client = {}
+        self.woken = []
+        self.connections = set()
+        self.closed = {}
+        self.request_bytes_max = <int32_t>within("request_bytes_max", request_bytes_max, 14, 0x7FFFFFFF - 4)
+        self.requests_in_progress_max = <int32_t>within("requests_in_progress_max", requests_in_progress_max,
+                                                        1, 1 << 20)
+        self.frame_timeout_ms = within("frame_timeout_ms", frame_timeout_ms, 1, 1 << 40)
+        self.idle_timeout_ms = within("idle_timeout_ms", idle_timeout_ms, -1, 1 << 40)
+        self.reply_timeout_ms = within("reply_timeout_ms", reply_timeout_ms, 1, 1 << 40)
+        self.rate_min_bytes_per_second = within("rate_min_bytes_per_second", rate_min_bytes_per_second, 1, 1 << 40)
+
+    def serve(self, int api_key, int first_version, int last_version, int flexible_from,
+              RequestHandler handler=None, *, bint pipelined=False) -> None:
+        cdef Api* api
+        within("api_key", api_key, 0, API_KEYS - 1)
+        within("first_version", first_version, 0, 0x7FFF)
+        within("last_version", last_version, first_version, 0x7FFF)
+        within("flexible_from", flexible_from, 0, 0x7FFF)
+        api = &self.apis[api_key]
+        api.first_version = first_version
+        api.last_version = last_version
+        api.flexible_from = flexible_from
+        api.pipelined = pipelined
+        api.served = True
+        self.handlers[api_key] = handler
+
+    def withdraw(self, int api_key) -> None:
+        within("api_key", api_key, 0, API_KEYS - 1)
+        self.apis[api_key].served = False
+        self.handlers[api_key] = None
+
+    def serve_api_versions(self, dict answers not None, dict invalid not None, bytes unsupported not None,
+                           int flexible_from=3) -> None:
+        if not answers or set(answers) != set(range(min(answers), max(answers) + 1)) or set(invalid) != set(answers):
+            raise InvalidArgumentError(f"answers and invalid must be for the same versions in a row, not "
+                                       f"{sorted(answers)} and {sorted(invalid)}")
+        self.serve(API_VERSIONS_KEY, min(answers), max(answers), flexible_from)
+        self.api_versions = dict(answers)
+        self.invalid_client = dict(invalid)
+        self.api_versions_unsupported = unsupported
+
+    cdef bytes api_versions_body(self, int16_t api_version, Span* body):
+        cdef const uint8_t* text
+        cdef uint32_t count
+        cdef bint valid = True
+        answer = self.api_versions.get(api_version)
+        if answer is None:
+            return self.api_versions_unsupported
+        if api_version >= self.apis[API_VERSIONS_KEY].flexible_from:
+            # ClientSoftwareName, ClientSoftwareVersion: compact strings.
+            for _ in range(2):
+                if span_uvarint(body, &count) < 0 or count == 0 or span_bytes(body, <Py_ssize_t>count - 1, &text) < 0:
+                    return None
+                valid = valid and is_software_name(text, <Py_ssize_t>count - 1)
+            if span_skip_tags(body) < 0:
+                return None
+        return answer if valid else self.invalid_client[api_version]
+
+    cdef Api* api(self, int16_t api_key) noexcept:
+        """NULL when it is not served."""
+        if api_key < 0 or api_key >= API_KEYS or not self.apis[api_key].served:
+            return NULL
+        return &self.apis[api_key]
+
+    cdef int wake(self, Endpoint endpoint) except -1:
+        if endpoint.woken:
+            return 0
+        endpoint.woken = True
+        self.woken.append(endpoint)
+        if not self.turn_due:
+            self.turn_due = True
+            self.call_soon(self.run_turn)
+        return 0
+
+    def run_turn(self) -> None:
+        """Gives every connection that was woken its turn. The loop calls it."""
+        cdef list woken = self.woken
+        cdef Endpoint endpoint
+        self.turn_due = False
+        self.woken = []
+        for endpoint in woken:
+            endpoint.woken = False
+            try:
+                endpoint.take_turn()
+            except BaseException as cause:
+                self.fail(cause)
+                endpoint.abort("failure")
+
+    def sweep(self, int64_t now_ms) -> None:
+        """Enforces every limit that depends on time; `now_ms` never goes back. To be called a few times per second at
+        most: that is the precision of the time-outs."""
+        cdef Endpoint endpoint
+        self.now_ms = now_ms
+        for endpoint in list(self.connections):
+            endpoint.sweep(now_ms)
+
+    def drain(self) -> None:
+        """Ends every connection after the replies that it awaits."""
+        cdef Endpoint endpoint
+        for endpoint in list(self.connections):
+            endpoint.drain()
+
+    def abort(self, str reason not None) -> None:
+        """Closes every connection at once."""
+        cdef Endpoint endpoint
+        for endpoint in list(self.connections):
+            endpoint.abort(reason)
+
+    def requests(self) -> dict[int, int]:
+        """Requests by api key since the start, malformed bodies included."""
+        cdef int key
+        return {key: self.apis[key].requests for key in range(API_KEYS) if self.apis[key].requests > 0}
+
+    cdef int count_closed(self, str reason) except -1:
+        self.closed[reason] = self.closed.get(reason, 0) + 1
+        return 0
+
+    cdef int fail(self, object cause) except -1:
+        self.failed = True
+        self.on_failure(cause)
+        return 0

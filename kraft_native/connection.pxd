@@ -1,0 +1,52 @@
+"""One client's connection: requests in, replies out in their order, within limits."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from kraft_native.channel cimport RequestChannel
+from kraft_native.endpoint cimport Endpoint
+from kraft_native.frames cimport FrameReader
+from kraft_native.header cimport RequestHeader
+from kraft_native.reply cimport Reply
+from kraft_native.span cimport Span
+
+
+cdef class Connection(Endpoint):
+    cdef readonly RequestChannel channel
+    cdef readonly object listener  # whoever made it; asked whether it may stay, told when it is gone
+    cdef readonly str peer_host    # empty before the connection is made
+    cdef readonly int peer_port
+    cdef readonly str reason       # why it is closed or being closed; None while it is open
+    cdef readonly int32_t in_progress
+    cdef FrameReader frames
+    cdef object transport
+    cdef int fd                    # of a plain socket while it may be written to; -1: only through the transport
+    cdef Reply head                # the row: the oldest request whose reply has not left
+    cdef Reply tail
+    cdef Reply barrier             # nothing is looked at until this one is answered
+    cdef bytes client_id           # as the last request had it
+    cdef Py_ssize_t ready_bytes    # about what was answered since the last write
+    cdef int stall                 # why no request is looked at; 0: go on
+    cdef bint reading
+    cdef bint dispatching
+    cdef bint closing              # nothing is sent or looked at any more
+    cdef bint unseen               # bytes are kept that were not looked at
+    cdef bint memory_queued        # in the memory's queue
+    cdef bint active               # something came or went since the last sweep
+    cdef int64_t active_ms
+    cdef int64_t frame_since_ms    # -1: no frame under way, or not swept since it began
+    cdef int64_t blocked_since_ms  # -1: the peer reads, or was not swept since it stopped
+    cdef int64_t blocked_bytes
+
+    cdef int work(self) except -1
+    cdef int look(self) except -1
+    cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1
+    cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
+    cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1
+    cdef Reply new_reply(self, RequestHeader* header)
+    cdef int refuse(self, str reason) except -1
+    cdef int flush(self) except -1
+    cdef int take_head(self) except -1
+    cdef int send(self) except -1
+    cdef int update_reading(self) except -1
+    cdef int close_after_sent(self, str reason) except -1
+    cdef int release(self) except -1

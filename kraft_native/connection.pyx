@@ -1,0 +1,457 @@
+"""One client's connection: requests in, replies out in their order, within limits.
+
+It is an asyncio BufferedProtocol. What a read brings is cut into frames where it lies, each frame's header is parsed,
+and its body goes to a compiled handler or to the Python side. Every request has a `Reply` in the connection's row;
+finished replies leave from the head of the row, all of them in one write.
+
+A connection stalls, that is looks at no further request, while
+
+- `requests_in_progress_max` requests are in the row,
+- a request is being worked on that must be answered first (everything that the Python side serves: Kafka's order),
+- the peer leaves replies unread,
+- a large frame waits for memory.
+
+What comes during a stall is kept, and reading pauses with the first bytes that come. Fairness and time-outs:
+`channel.pyx` and `frames.pyx`.
+
+A write goes straight to a plain socket; only what the socket does not take is given to the transport, which then owns
+it and holds references to what it sends from. With TLS everything goes through the transport.
+"""
+
+from libc.errno cimport EAGAIN
+from libc.string cimport memcmp
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+cimport cython
+
+from kraft_native.channel cimport API_VERSIONS_KEY, Api
+from kraft_native.frames cimport ReadWindow
+from kraft_native.header cimport request_header_begin, request_header_rest
+from kraft_native.outgoing cimport Outgoing
+from kraft_native.reply cimport REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, RequestHandler, make_reply_header
+from kraft_native.span cimport span_left, span_of
+
+from kraft_native.errors import ProtocolError
+
+cdef enum:
+    READY_BYTES_MAX = 256 * 1024   # replies of one read are sent when they reach this, so that a stall comes in time
+
+cdef enum:
+    STALL_ROW = 1
+    STALL_REQUEST = 2
+    STALL_WRITE = 4
+    STALL_MEMORY = 8
+    STALL_ENDED = 16
+
+
+@cython.final
+cdef class Connection(Endpoint):
+    """See the stub."""
+
+    def __init__(self, RequestChannel channel not None, listener):
+        self.channel = channel
+        self.listener = listener
+        self.peer_host = ""
+        self.frames = FrameReader(channel.memory, self, channel.request_bytes_max)
+        self.fd = -1
+        self.active = True
+        self.frame_since_ms = -1
+        self.blocked_since_ms = -1
+
+    # --- what the transport calls
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+        self.reading = True
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple) and len(peer) >= 2:
+            self.peer_host, self.peer_port = peer[:2]
+        self.channel.connections.add(self)
+        self.channel.connections_opened += 1
+        refused = self.listener.admit(self)
+        if refused is not None:
+            self.abort(refused)
+            return
+        # Told about every byte that stays behind, the connection itself decides what that means.
+        transport.set_write_buffer_limits(high=0)
+        if transport.get_extra_info("sslcontext") is None:
+            socket = transport.get_extra_info("socket")
+            if socket is not None:
+                self.fd = socket.fileno()
+
+    def connection_lost(self, exception) -> None:
+        self.closing = True
+        self.release()
+        self.transport = None
+        if self.reason is None:
+            self.reason = "peer"
+        self.channel.connections.discard(self)
+        self.channel.count_closed(self.reason)
+        self.listener.left(self)
+
+    def get_buffer(self, Py_ssize_t size_hint) -> ReadWindow:
+        cdef ReadWindow landing = self.channel.memory.landing
+        self.frames.offer(&landing.data, &landing.size)
+        return landing
+
+    def buffer_updated(self, Py_ssize_t count) -> None:
+        self.channel.bytes_in += count
+        self.active = True
+        if self.closing:
+            return
+        self.frames.arrived(count)
+        self.work()
+
+    def eof_received(self) -> bool:
+        """As in Kafka, a peer that stops sending awaits nothing either."""
+        self.closing = True
+        self.release()
+        return False
+
+    def pause_writing(self) -> None:
+        self.stall |= STALL_WRITE
+        self.blocked_since_ms = -1
+
+    def resume_writing(self) -> None:
+        self.stall &= ~STALL_WRITE
+        self.blocked_since_ms = -1
+        self.active = True
+        self.channel.wake(self)
+
+    # --- requests
+
+    cdef int work(self) except -1:
+        """Goes on in the round that has begun: looks at frames and sends what is finished, until there is nothing to
+        look at or the connection stalls. What goes wrong here is our fault: it is reported, and the connection closed.
+        """
+        self.dispatching = True
+        try:
+            while True:
+                self.look()
+                self.flush()
+                if self.closing or self.stall != 0 or not self.unseen:
+                    break
+                self.frames.look_again()
+            self.update_reading()
+        except BaseException as cause:
+            self.dispatching = False
+            self.channel.outgoing.clear()
+            self.abort("failure")
+            self.channel.fail(cause)
+        self.dispatching = False
+        if self.closing:
+            self.frames.drop()
+        return 0
+
+    cdef int look(self) except -1:
+        """Dispatches the round's frames and ends the round."""
+        cdef const uint8_t* frame = NULL
+        cdef Py_ssize_t size = 0
+        cdef int found = 1
+        while self.stall == 0 and not self.closing:
+            found = self.frames.next(&frame, &size)
+            if found <= 0:
+                break
+            self.frame_since_ms = -1
+            self.dispatch(frame, size)
+            if self.ready_bytes > READY_BYTES_MAX or self.channel.outgoing.is_full():
+                self.flush()
+        if found < 0:
+            self.refuse("frame_size")
+        self.unseen = found > 0 and self.frames.left() > 0
+        if self.closing:
+            return 0
+        if self.stall & STALL_ENDED:
+            self.unseen = False
+            self.frames.discard()
+        elif not self.frames.keep():
+            self.stall |= STALL_MEMORY
+            self.memory_queued = True
+        elif self.unseen and self.frames.has_partial():
+            # Stalled for a reason of its own: the favour of going past the limit is for those who can use it.
+            self.channel.memory.settle(self)
+        return 0
+
+    cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1:
+        """Finds out what the frame asks for, and whom."""
+        cdef Span span = span_of(frame, size)
+        cdef RequestHeader header
+        cdef Reply reply
+        cdef Api* api
+        if request_header_begin(&span, &header) < 0:
+            return self.refuse("header")
+        api = self.channel.api(header.api_key)
+        if api == NULL:
+            return self.refuse("api_key")
+        if request_header_rest(&span, &header, header.api_version >= api.flexible_from) < 0:
+            return self.refuse("header")
+        api.requests += 1
+        if header.api_key == API_VERSIONS_KEY:
+            return self.answer_api_versions(&header, &span)
+        if header.api_version < api.first_version or header.api_version > api.last_version:
+            return self.refuse("api_version")
+        reply = self.new_reply(&header)
+        try:
+            self.hand_over(reply, span.p, span_left(&span))
+        except ProtocolError:
+            if reply.state != REPLY_OPEN:
+                raise
+            reply.refuse("malformed")
+        if reply.alone and reply.state == REPLY_OPEN:
+            self.barrier = reply
+            self.stall |= STALL_REQUEST
+        elif reply.state == REPLY_REFUSED:
+            self.stall |= STALL_ENDED
+        return 0
+
+    cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
+        """Calls the handler of the api key, or else the Python side."""
+        cdef object handler = self.channel.handlers[reply.api_key]
+        if handler is not None:
+            return (<RequestHandler>handler).handle(reply, body, body_bytes)
+        reply.alone = not self.channel.apis[reply.api_key].pipelined
+        reply.held_bytes = body_bytes
+        self.channel.memory.adjust(body_bytes)
+        self.channel.on_request(reply, reply.api_key, reply.api_version,
+                                PyBytes_FromStringAndSize(<const char*>body, body_bytes))
+        return 0
+
+    cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1:
+        """Response header version 0 whatever the request's version, so that clients of any age can read it."""
+        cdef bytes answer = self.channel.api_versions_body(header.api_version, body)
+        if answer is None:
+            return self.refuse("malformed")
+        if self.head is None:
+            return self.channel.outgoing.put_body(header.correlation_id, answer)
+        return self.new_reply(header).finish([make_reply_header(header.correlation_id, 0), answer])
+
+    cdef Reply new_reply(self, RequestHeader* header):
+        """A reply at the end of the row."""
+        cdef Reply reply = Reply.__new__(Reply)
+        cdef Py_ssize_t count = header.client_id_bytes
+        reply.sink = self
+        reply.api_key = header.api_key
+        reply.api_version = header.api_version
+        reply.correlation_id = header.correlation_id
+        if header.client_id != NULL:
+            # Clients seldom change their name.
+            if (self.client_id is None or PyBytes_GET_SIZE(self.client_id) != count
+                    or memcmp(PyBytes_AS_STRING(self.client_id), header.client_id, <size_t>count) != 0):
+                self.client_id = PyBytes_FromStringAndSize(<const char*>header.client_id, count)
+            reply.client_id = self.client_id
+        if self.tail is None:
+            self.head = reply
+        else:
+            self.tail.after = reply
+        self.tail = reply
+        self.in_progress += 1
+        self.channel.requests_in_progress += 1
+        if self.in_progress >= self.channel.requests_in_progress_max:
+            self.stall |= STALL_ROW
+        return reply
+
+    cdef int refuse(self, str reason) except -1:
+        """What came cannot be answered: the replies before it leave, then the connection is closed."""
+        cdef RequestHeader header
+        header.api_key = header.api_version = -1
+        header.correlation_id = 0
+        header.client_id = NULL
+        header.client_id_bytes = 0
+        self.stall |= STALL_ENDED
+        return self.new_reply(&header).refuse(reason)
+
+    # --- replies
+
+    cpdef int reply_finished(self, Reply reply) except -1:
+        if reply.held_bytes > 0:
+            self.channel.memory.adjust(-reply.held_bytes)
+            reply.held_bytes = 0
+        if reply.parts is not None:
+            for part in reply.parts:
+                self.ready_bytes += len(part)
+        if reply is self.barrier:
+            self.barrier = None
+            self.stall &= ~STALL_REQUEST
+        elif reply is not self.head:
+            return 0
+        if not self.dispatching:
+            self.channel.wake(self)
+        return 0
+
+    cdef int flush(self) except -1:
+        """Sends what is finished at the head of the row."""
+        cdef Outgoing out = self.channel.outgoing
+        cdef str refused = None
+        self.ready_bytes = 0
+        while not self.closing and not self.stall & STALL_WRITE:
+            while self.head is not None and self.head.state != REPLY_OPEN and not out.is_full():
+                if self.head.state == REPLY_ANSWERED:
+                    out.put_reply(self.head)
+                elif self.head.state == REPLY_REFUSED:
+                    refused = self.head.reason
+                self.take_head()
+                if refused is not None:
+                    break
+            if out.total_bytes > 0:
+                self.send()
+            if refused is not None:
+                return self.close_after_sent(refused)
+            if self.head is None or self.head.state == REPLY_OPEN:
+                break
+        if self.head is None and self.reason is not None and not self.stall & STALL_WRITE and not self.closing:
+            return self.close_after_sent(self.reason)
+        return 0
+
+    cdef int take_head(self) except -1:
+        cdef Reply reply = self.head
+        self.head = reply.after
+        if self.head is None:
+            self.tail = None
+        reply.after = None
+        reply.sink = None
+        self.in_progress -= 1
+        self.channel.requests_in_progress -= 1
+        self.stall &= ~STALL_ROW
+        return 0
+
+    cdef int send(self) except -1:
+        """Everything gathered leaves, or is the transport's from now on."""
+        cdef Outgoing out = self.channel.outgoing
+        cdef Py_ssize_t total = out.total_bytes
+        cdef Py_ssize_t sent = 0
+        cdef list rest
+        self.active = True
+        if self.fd >= 0:
+            sent = out.send(self.fd)
+            if sent < 0:
+                if sent != -EAGAIN:
+                    out.clear()
+                    return self.abort("peer")
+                sent = 0
+        self.channel.bytes_out += total
+        if sent == total:
+            return out.clear()
+        rest = out.rest(sent)
+        out.clear()
+        self.transport.writelines(rest)
+        return 0
+
+    # --- turns, limits, the end
+
+    cdef int take_turn(self) except -1:
+        if self.closing:
+            return 0
+        if self.stall & STALL_MEMORY and not self.memory_queued:
+            if self.stall != STALL_MEMORY:
+                self.channel.memory.settle(self)
+            elif self.frames.grow():
+                self.stall &= ~STALL_MEMORY
+            else:
+                self.memory_queued = True
+        assert self.channel.outgoing.total_bytes == 0, "a turn inside a turn"
+        self.dispatching = True
+        try:
+            self.flush()
+        finally:
+            self.dispatching = False
+            self.channel.outgoing.clear()
+        if self.closing:
+            self.frames.drop()
+        if self.closing or self.stall != 0:
+            return 0
+        if self.unseen:
+            self.frames.look_again()
+            return self.work()
+        return self.update_reading()
+
+    cdef int memory_available(self) except -1:
+        self.memory_queued = False
+        return self.channel.wake(self)
+
+    cdef int update_reading(self) except -1:
+        """Pauses or resumes. A stall that ends within the turn should cost nothing, so it pauses only once more comes
+        than was there when it began, or when there is no room or no use for more."""
+        if self.closing:
+            return 0
+        if self.stall == 0:
+            if not self.reading:
+                self.reading = True
+                self.transport.resume_reading()
+        elif self.reading and (self.stall & (STALL_MEMORY | STALL_ENDED) or self.unseen):
+            self.reading = False
+            self.transport.pause_reading()
+        return 0
+
+    cdef int sweep(self, int64_t now_ms) except -1:
+        cdef int64_t allowed
+        if self.active:
+            self.active = False
+            self.active_ms = now_ms
+        if self.stall & STALL_WRITE:
+            left = self.transport.get_write_buffer_size()
+            if self.blocked_since_ms < 0:
+                self.blocked_since_ms = now_ms
+                self.blocked_bytes = left
+            allowed = (self.channel.reply_timeout_ms
+                       + (self.blocked_bytes - <int64_t>left) * 1000 // self.channel.rate_min_bytes_per_second)
+            if now_ms - self.blocked_since_ms > allowed:
+                return self.abort("slow_reader")
+        elif self.stall == 0 and self.frames.has_partial():
+            if self.frame_since_ms < 0:
+                self.frame_since_ms = now_ms
+            allowed = (self.channel.frame_timeout_ms
+                       + self.frames.kept_bytes() * 1000 // self.channel.rate_min_bytes_per_second)
+            if now_ms - self.frame_since_ms > allowed:
+                return self.abort("frame_timeout")
+        elif self.stall != 0:
+            self.frame_since_ms = -1
+        elif self.head is None and 0 <= self.channel.idle_timeout_ms < now_ms - self.active_ms:
+            return self.abort("idle")
+        return 0
+
+    cdef int drain(self) except -1:
+        if self.closing or self.reason is not None:
+            return 0
+        self.reason = "drained"
+        self.stall |= STALL_ENDED
+        self.update_reading()
+        return self.channel.wake(self)
+
+    def close(self, str reason not None) -> None:
+        self.abort(reason)
+
+    cdef int abort(self, str reason) except -1:
+        if self.reason is None or not self.closing:
+            self.reason = reason
+        self.closing = True
+        self.release()
+        if self.transport is not None:
+            self.transport.abort()
+        return 0
+
+    cdef int close_after_sent(self, str reason) except -1:
+        """No requests are left. What the transport still has is sent first; the sweep ends who does not read."""
+        self.reason = reason
+        self.closing = True
+        self.release()
+        self.transport.close()
+        return 0
+
+    cdef int release(self) except -1:
+        """Lets go of everything but the transport. Replies that are finished from now on go nowhere."""
+        cdef Reply reply
+        self.fd = -1
+        self.barrier = None
+        self.stall |= STALL_ENDED
+        while self.head is not None:
+            reply = self.head
+            if reply.held_bytes > 0:
+                self.channel.memory.adjust(-reply.held_bytes)
+                reply.held_bytes = 0
+            self.take_head()
+        if not self.dispatching:
+            # What is being dispatched may lie in what is kept.
+            self.frames.drop()
+        self.channel.memory.forget(self)
+        return 0

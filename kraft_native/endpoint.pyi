@@ -1,0 +1,9 @@
+"""What others know of a connection."""
+
+from typing_extensions import disjoint_base
+
+from kraft_native.reply import ReplySink
+
+@disjoint_base
+class Endpoint(ReplySink):
+    """Abstract; the connection is the only one."""

@@ -1,0 +1,20 @@
+"""What others know of a connection: the memory that it waits for, the channel that gives it its turn."""
+
+
+cdef class Endpoint(ReplySink):
+    """Abstract; the connection is the only one."""
+
+    cdef int take_turn(self) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say what it does with its turn")
+
+    cdef int memory_available(self) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say what it does with memory")
+
+    cdef int sweep(self, int64_t now_ms) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say how it ages")
+
+    cdef int abort(self, str reason) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say how it ends")
+
+    cdef int drain(self) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say how it drains")

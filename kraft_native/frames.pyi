@@ -1,0 +1,28 @@
+"""Frames out of a byte stream in bounded memory, and the memory of all streams together."""
+
+from typing import final
+
+@final
+class ReadWindow:
+    """Writable memory for one read."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class RequestMemory:
+    """What the requests of all connections hold together: partial frames, frames that wait for their turn, bodies that
+    the Python side is working on. One per node; loop thread only."""
+
+    limit_bytes: int
+    used_bytes: int
+    """At most `limit_bytes` and one largest frame, apart from the last few kilobytes of each connection."""
+    peak_bytes: int
+
+    def __init__(self, limit_bytes: int) -> None: ...
+    @property
+    def waiting_users(self) -> int:
+        """Connections that are not read because memory is used up."""
+
+@final
+class FrameReader:
+    """One connection's stream, cut into frames. Compiled code only."""

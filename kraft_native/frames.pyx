@@ -1,0 +1,288 @@
+"""Frames out of a byte stream in bounded memory, and the memory of all streams together.
+
+A frame is an int32 length and that many bytes. What a peer announces costs nothing: memory follows what has arrived,
+at most three times of it. Only a connection that completed a frame of that size before gets the room for the next one
+at once.
+
+Reads land in one window that all connections share, because a read is worked off before the next one starts. What
+remains, the head of a frame, is copied out and, for frames up to half a window, copied back before the next read, which
+may then bring many frames more. Larger frames are read to where they stay.
+
+When the limit is reached, a connection waits with its partial frame, unread. The one that waited longest may go past
+the limit until its frame is whole, so the memory in use is at most the limit and one largest frame, and there is always
+progress. Kafka's `queued.max.request.bytes` is this limit.
+"""
+
+from collections import deque
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memmove
+
+from cpython.buffer cimport PyBuffer_FillInfo
+
+cimport cython
+
+from kraft_native.bytes_be cimport load_i32
+from kraft_native.errors import InvalidArgumentError
+
+cdef enum:
+    WINDOW_BYTES = 256 * 1024
+    WINDOW_BYTES_SHORT = 4 * 1024          # offered while memory is scarce
+    FRAME_BYTES_LARGE = WINDOW_BYTES // 2  # frames from here on are not carried through the window
+    DIRECT_BYTES_MIN = 64 * 1024           # what must have arrived of a large frame before it gets room of its own
+
+
+@cython.final
+cdef class ReadWindow:
+    """Writable memory for one read."""
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.data, self.size, False, flags)
+
+
+@cython.final
+cdef class RequestMemory:
+    """What the requests of all connections hold together. One per node."""
+
+    def __cinit__(self):
+        self.landing = ReadWindow()
+        self.window = <uint8_t*>malloc(WINDOW_BYTES)
+        if self.window == NULL:
+            raise MemoryError("the window that connections read into")
+
+    def __dealloc__(self):
+        free(self.window)
+
+    def __init__(self, limit_bytes: int):
+        if not 0 < limit_bytes <= 1 << 62:
+            raise InvalidArgumentError(f"limit_bytes must be 1 to 2^62, not {limit_bytes}")
+        self.limit_bytes = limit_bytes
+        self.waiting = deque()
+
+    @property
+    def waiting_users(self) -> int:
+        """Connections that are not read because memory is used up."""
+        return len(self.waiting)
+
+    cdef bint take(self, Endpoint user, int64_t count) except -1:
+        if self.used_bytes + count > self.limit_bytes and self.favoured is not user:
+            if self.favoured is not None or len(self.waiting) > 0:
+                self.waiting.append(user)
+                return False
+            self.favoured = user
+        self.adjust(count)
+        return True
+
+    cdef int adjust(self, int64_t count) except -1:
+        self.used_bytes += count
+        if self.used_bytes > self.peak_bytes:
+            self.peak_bytes = self.used_bytes
+        assert self.used_bytes >= 0
+        if count < 0 and len(self.waiting) > 0:
+            if self.favoured is None:
+                self.wake()
+            elif self.used_bytes < self.limit_bytes - (self.limit_bytes >> 2):
+                (<Endpoint>self.waiting.popleft()).memory_available()
+        return 0
+
+    cdef int settle(self, Endpoint user) except -1:
+        if self.favoured is user:
+            self.favoured = None
+            if len(self.waiting) > 0:
+                self.wake()
+        return 0
+
+    cdef int wake(self) except -1:
+        """Favours whoever waited longest, at once, so that nobody takes the room before its turn comes."""
+        cdef Endpoint user = self.waiting.popleft()
+        self.favoured = user
+        user.memory_available()
+        return 0
+
+    cdef int forget(self, Endpoint user) except -1:
+        """The user is gone."""
+        if user in self.waiting:
+            self.waiting.remove(user)
+        self.settle(user)
+        return 0
+
+    cdef Py_ssize_t window_bytes(self) noexcept:
+        return WINDOW_BYTES if self.used_bytes <= self.limit_bytes >> 1 else WINDOW_BYTES_SHORT
+
+
+@cython.final
+cdef class FrameReader:
+    """One connection's stream, cut into frames. Loop thread only."""
+
+    def __cinit__(self, RequestMemory memory not None, Endpoint user not None, int32_t frame_bytes_max):
+        self.memory = memory
+        self.user = user
+        self.frame_bytes_max = frame_bytes_max
+
+    cdef int offer(self, uint8_t** data, Py_ssize_t* size) except -1:
+        """Where the next bytes are to be put, and how many fit (at least one). Memory that `arrived` reads at once, so
+        nothing may be kept of it when no bytes come."""
+        cdef Scratch kept = self.kept
+        cdef Py_ssize_t left
+        self.direct = False
+        self.carried_bytes = 0
+        if kept is None:
+            data[0] = self.memory.window
+            size[0] = self.memory.window_bytes()
+            return 0
+        left = kept.size - self.kept_from
+        if self.through_window(left):
+            memcpy(self.memory.window, kept.data + self.kept_from, <size_t>left)
+            self.carried_bytes = left
+            data[0] = self.memory.window + left
+            size[0] = max(self.memory.window_bytes() - left, WINDOW_BYTES_SHORT)
+            return 0
+        self.direct = True
+        if kept.size == kept.capacity:
+            # Only a stalled connection comes here: what it may still send before its reading pauses.
+            kept.reserve(kept.size + WINDOW_BYTES_SHORT)
+            self.recount()
+        data[0] = kept.data + kept.size
+        size[0] = kept.capacity - kept.size
+        if self.frame_total >= FRAME_BYTES_LARGE and size[0] > self.frame_total - left > 0:
+            size[0] = self.frame_total - left
+        return 0
+
+    cdef bint through_window(self, Py_ssize_t left) noexcept:
+        """Whether what is kept goes to the head of the window for the next read."""
+        if self.frame_total < FRAME_BYTES_LARGE:
+            return left < FRAME_BYTES_LARGE
+        return left < DIRECT_BYTES_MIN and self.kept.capacity < self.frame_total
+
+    cdef int arrived(self, Py_ssize_t count) except -1:
+        """`count` bytes were put where `offer` said: a round begins."""
+        if self.direct:
+            self.kept.size += count
+            return self.look_again()
+        self.p = self.memory.window
+        self.end = self.p + self.carried_bytes + count
+        self.known = True
+        return 0
+
+    cdef int look_again(self) except -1:
+        """Begins a round over what is kept."""
+        self.direct = True
+        self.known = True
+        if self.kept is None:
+            self.p = self.memory.window
+            self.end = self.p
+            return 0
+        self.p = self.kept.data + self.kept_from
+        self.end = self.kept.data + self.kept.size
+        return 0
+
+    cdef int next(self, const uint8_t** frame, Py_ssize_t* size) noexcept nogil:
+        """1 and the next whole frame, without its length; 0 when there is none; -1 when its length is negative or over
+        the limit. The frame is valid until `keep`."""
+        cdef Py_ssize_t left = self.end - self.p
+        cdef int32_t length
+        self.frame_total = 0
+        if left < 4:
+            return 0
+        length = load_i32(self.p)
+        if length < 0 or length > self.frame_bytes_max:
+            return -1
+        if left - 4 < length:
+            self.frame_total = <Py_ssize_t>length + 4
+            return 0
+        frame[0] = self.p + 4
+        size[0] = length
+        self.p += 4 + <Py_ssize_t>length
+        if length >= FRAME_BYTES_LARGE - 4:
+            self.proven_bytes = 4 + <Py_ssize_t>length
+        return 1
+
+    cdef Py_ssize_t left(self) noexcept:
+        """Bytes of the round that were not handed out."""
+        return self.end - self.p
+
+    cdef bint keep(self) except -1:
+        """Ends the round: what was not handed out outlives it. False when the next read must wait for memory; the user
+        is told when it may try `grow`."""
+        cdef Py_ssize_t left = self.end - self.p
+        assert self.known
+        self.known = False
+        if left == 0:
+            self.frame_total = 0
+            self.drop()
+            return True
+        if self.direct:
+            self.kept_from = self.p - self.kept.data
+        else:
+            self.keep_window(left)
+        self.p = self.end = NULL
+        if self.frame_total < FRAME_BYTES_LARGE:
+            self.memory.settle(self.user)
+            return True
+        return self.grow()
+
+    cdef int discard(self) except -1:
+        """Ends the round, and nothing outlives it."""
+        self.known = False
+        self.p = self.end = NULL
+        self.frame_total = 0
+        return self.drop()
+
+    cdef int keep_window(self, Py_ssize_t left) except -1:
+        """Copies the end of the window out. Its head may be in `kept` already."""
+        if self.kept is None:
+            self.kept = Scratch()
+        if self.carried_bytes > 0 and self.p == self.memory.window:
+            self.kept.put(self.p + self.carried_bytes, left - self.carried_bytes)
+        else:
+            self.kept.size = 0
+            self.kept_from = 0
+            self.kept.put(self.p, left)
+        return self.recount()
+
+    cdef bint grow(self) except -1:
+        """Room for more of a large frame: as much again as has arrived, or all of it when such frames were seen."""
+        cdef Scratch kept = self.kept
+        cdef Py_ssize_t want
+        if kept is None or self.frame_total < FRAME_BYTES_LARGE:
+            return True
+        if self.kept_from > 0:
+            kept.size -= self.kept_from
+            memmove(kept.data, kept.data + self.kept_from, <size_t>kept.size)
+            self.kept_from = 0
+        if kept.capacity >= self.frame_total or (kept.size < DIRECT_BYTES_MIN and self.frame_total > self.proven_bytes):
+            return True
+        if kept.size < kept.capacity and self.frame_total > self.proven_bytes:
+            return True
+        want = self.frame_total if self.frame_total <= self.proven_bytes else min(self.frame_total, 2 * kept.size)
+        if not self.memory.take(self.user, want - self.counted_bytes):
+            return False
+        self.counted_bytes = want
+        kept.reserve(want)
+        self.recount()
+        return True
+
+    cdef bint has_partial(self) noexcept:
+        """Whether the end of a frame is awaited."""
+        return self.kept is not None
+
+    cdef Py_ssize_t kept_bytes(self) noexcept:
+        return 0 if self.kept is None else self.kept.size - self.kept_from
+
+    cdef int recount(self) except -1:
+        cdef int64_t capacity = self.kept.capacity
+        if capacity != self.counted_bytes:
+            self.memory.adjust(capacity - self.counted_bytes)
+            self.counted_bytes = capacity
+        return 0
+
+    cdef int drop(self) except -1:
+        """Lets go of everything that is kept."""
+        cdef int64_t counted = self.counted_bytes
+        self.memory.settle(self.user)
+        if self.kept is not None:
+            self.kept = None
+            self.kept_from = 0
+            self.counted_bytes = 0
+            self.memory.adjust(-counted)
+        return 0

@@ -1,0 +1,39 @@
+"""Replies on their way into one write: small parts joined, large ones handed over where they are."""
+
+from libc.stdint cimport int32_t, uint8_t
+
+from kraft_native.buffer cimport Scratch
+from kraft_native.reply cimport Reply
+
+cdef enum:
+    PIECES_MAX = 64
+
+
+cdef struct Piece:
+    const uint8_t* data            # NULL: `count` bytes of what was joined, from `at`
+    Py_ssize_t at                  # for a pinned piece: its index in `pinned`
+    Py_ssize_t count
+
+
+cdef class Outgoing:
+    """What one connection sends at once. Shared by all connections of a loop: filled, sent and emptied without anything
+    else running between."""
+    cdef Scratch joined
+    cdef Piece pieces[64]
+    cdef int piece_count
+    cdef readonly Py_ssize_t total_bytes
+    cdef list pinned               # keeps the large parts alive until they are sent
+
+    # Appends length and parts of an answered reply.
+    cdef int put_reply(self, Reply reply) except -1
+    # Appends a whole reply: length, correlation id, `body`. For response header version 0.
+    cdef int put_body(self, int32_t correlation_id, bytes body) except -1
+    cdef bint is_full(self) noexcept
+    # Sends to a non-blocking socket. Returns how many bytes went, or -errno.
+    cdef Py_ssize_t send(self, int fd) noexcept
+    # What remains after `sent` bytes, as objects that own or pin their bytes.
+    cdef list rest(self, Py_ssize_t sent)
+    cdef int clear(self) except -1
+    cdef int put_part(self, object part) except -1
+    cdef int put_bytes(self, object part, const uint8_t* data, Py_ssize_t count) except -1
+    cdef int join(self, const uint8_t* data, Py_ssize_t count) except -1

@@ -1,0 +1,172 @@
+"""Replies on their way into one write: small parts joined, large ones handed over where they are.
+
+A reply on the wire is an int32 length and its parts. Parts below `JOIN_BYTES_MAX` are copied together, because a copy
+costs less than one more piece of a gathered write; larger ones are sent from where they lie.
+
+What a peer has not taken yet goes to the transport as memoryviews of the pinned objects and as bytes of what was
+joined. So the transport holds references to everything it has still to send, and no memory is reused before.
+"""
+
+from libc.errno cimport EINTR, errno
+from libc.string cimport memset
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+cimport cython
+
+from kraft_native.buffer cimport Slice
+from kraft_native.bytes_be cimport store_i32
+
+cdef extern from "<sys/uio.h>" nogil:
+    cdef struct iovec:
+        void* iov_base
+        size_t iov_len
+
+cdef extern from "<sys/socket.h>" nogil:
+    cdef struct msghdr:
+        iovec* msg_iov
+        size_t msg_iovlen
+    Py_ssize_t sendmsg(int fd, const msghdr* message, int flags)
+    enum:
+        MSG_DONTWAIT
+        MSG_NOSIGNAL
+
+cdef enum:
+    JOIN_BYTES_MAX = 16 * 1024
+    JOINED_KEPT_MAX = 1024 * 1024          # a joined buffer that grew past this is not kept for the next turn
+    TOTAL_BYTES_FULL = 4 * 1024 * 1024     # enough for one write
+    UNLOCK_BYTES_MIN = 64 * 1024           # from here on the interpreter lock is released while the kernel copies
+    REPLY_BYTES_MAX = 0x7FFFFFFF
+
+
+@cython.final
+cdef class Outgoing:
+    """What one connection sends at once."""
+
+    def __cinit__(self):
+        self.joined = Scratch()
+        self.pinned = []
+        self.piece_count = 0
+        self.total_bytes = 0
+
+    cdef bint is_full(self) noexcept:
+        return self.total_bytes >= TOTAL_BYTES_FULL or self.piece_count > PIECES_MAX // 2
+
+    cdef int put_reply(self, Reply reply) except -1:
+        cdef uint8_t[4] length = [0, 0, 0, 0]   # known when the parts are in
+        cdef Py_ssize_t at = self.joined.size
+        cdef Py_ssize_t before
+        cdef Py_ssize_t size
+        cdef object part
+        self.join(length, 4)
+        before = self.total_bytes
+        for part in reply.parts:
+            self.put_part(part)
+        size = self.total_bytes - before
+        if size > REPLY_BYTES_MAX:
+            raise AssertionError(f"a reply of {size} bytes to api key {reply.api_key} does not fit a frame")
+        store_i32(self.joined.data + at, <int32_t>size)
+        return 0
+
+    cdef int put_body(self, int32_t correlation_id, bytes body) except -1:
+        cdef uint8_t head[8]
+        store_i32(head, <int32_t>(4 + PyBytes_GET_SIZE(body)))
+        store_i32(head + 4, correlation_id)
+        self.join(head, 8)
+        return self.join(<const uint8_t*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+
+    cdef int put_part(self, object part) except -1:
+        cdef Py_buffer view
+        if PyBytes_CheckExact(part):
+            return self.put_bytes(part, <const uint8_t*>PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+        if type(part) is Slice:
+            return self.put_bytes(part, (<Slice>part).data, (<Slice>part).size)
+        # A memoryview keeps the address where it is while it is pinned.
+        part = memoryview(part).cast("B")
+        PyObject_GetBuffer(part, &view, PyBUF_SIMPLE)
+        try:
+            return self.put_bytes(part, <const uint8_t*>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef int put_bytes(self, object part, const uint8_t* data, Py_ssize_t count) except -1:
+        cdef Piece* piece
+        # A reply of very many parts: the last piece takes them all.
+        if count <= JOIN_BYTES_MAX or self.piece_count >= PIECES_MAX - 1:
+            return self.join(data, count)
+        piece = &self.pieces[self.piece_count]
+        piece.data = data
+        piece.at = len(self.pinned)
+        piece.count = count
+        self.pinned.append(part)
+        self.piece_count += 1
+        self.total_bytes += count
+        return 0
+
+    cdef int join(self, const uint8_t* data, Py_ssize_t count) except -1:
+        cdef Piece* piece
+        if self.piece_count == 0 or self.pieces[self.piece_count - 1].data != NULL:
+            piece = &self.pieces[self.piece_count]
+            piece.data = NULL
+            piece.at = self.joined.size
+            piece.count = 0
+            self.piece_count += 1
+        self.joined.put(data, count)
+        self.pieces[self.piece_count - 1].count += count
+        self.total_bytes += count
+        return 0
+
+    cdef Py_ssize_t send(self, int fd) noexcept:
+        cdef iovec vector[PIECES_MAX]
+        cdef msghdr message
+        cdef Py_ssize_t sent
+        cdef int i
+        cdef int error
+        memset(&message, 0, sizeof(msghdr))
+        for i in range(self.piece_count):
+            if self.pieces[i].data == NULL:
+                vector[i].iov_base = self.joined.data + self.pieces[i].at
+            else:
+                vector[i].iov_base = <void*>self.pieces[i].data
+            vector[i].iov_len = <size_t>self.pieces[i].count
+        message.msg_iov = vector
+        message.msg_iovlen = <size_t>self.piece_count
+        while True:
+            if self.total_bytes < UNLOCK_BYTES_MIN:
+                sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)
+                error = errno
+            else:
+                with nogil:
+                    sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)
+                    error = errno
+            if sent >= 0:
+                return sent
+            if error != EINTR:
+                return -error
+
+    cdef list rest(self, Py_ssize_t sent):
+        cdef list left = []
+        cdef Piece* piece
+        cdef int i
+        for i in range(self.piece_count):
+            piece = &self.pieces[i]
+            if sent >= piece.count:
+                sent -= piece.count
+                continue
+            if piece.data == NULL:
+                left.append(PyBytes_FromStringAndSize(<char*>self.joined.data + piece.at + sent, piece.count - sent))
+            else:
+                left.append(memoryview(self.pinned[piece.at])[sent:])
+            sent = 0
+        return left
+
+    cdef int clear(self) except -1:
+        if self.joined.capacity > JOINED_KEPT_MAX:
+            self.joined = Scratch()
+        self.joined.size = 0
+        self.piece_count = 0
+        self.total_bytes = 0
+        if len(self.pinned) > 0:
+            self.pinned.clear()
+        return 0

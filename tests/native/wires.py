@@ -1,0 +1,193 @@
+"""Connections without sockets: what a transport does, on request and step by step."""
+
+import struct
+from collections.abc import Iterator
+
+from kraft_native.channel import RequestChannel
+from kraft_native.connection import Connection
+from kraft_native.frames import RequestMemory
+from kraft_native.reply import Reply
+
+METADATA, API_VERSIONS, PIPELINED = 3, 18, 20
+FLEXIBLE_FROM = 9
+BODIES = {version: b"versions %d" % version for version in range(5)}
+INVALID = {version: b"invalid %d" % version for version in range(5)}
+UNSUPPORTED = b"unsupported"
+
+
+def frame(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def request(
+    api_key: int,
+    version: int,
+    correlation_id: int,
+    body: bytes = b"",
+    client: bytes | None = b"test",
+    tags: bytes = b"",
+) -> bytes:
+    """A framed request; `tags` is what follows the client id in request header version 2."""
+    name = struct.pack(">h", -1) if client is None else struct.pack(">h", len(client)) + client
+    return frame(struct.pack(">hhi", api_key, version, correlation_id) + name + tags + body)
+
+
+def replies(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Correlation id and body of every reply; all of them whole."""
+    while data:
+        size, correlation_id = struct.unpack_from(">ii", data)
+        assert 4 <= size <= len(data) - 4
+        yield correlation_id, data[8 : 4 + size]
+        data = data[4 + size :]
+
+
+class Wire:
+    """A transport and its peer. `take` bytes are taken from each write before the rest stays behind; None: all."""
+
+    def __init__(self, peername: tuple[str, int] = ("192.0.2.1", 4711)) -> None:
+        self.peername = peername
+        self.connection: Connection | None = None
+        self.received = b""
+        self.writes = 0
+        self.take: int | None = None
+        self.queue: list[bytes | memoryview] = []
+        self.reading = True
+        self.closing = False
+        self.aborted = False
+        self.lost = False
+
+    def get_extra_info(self, name: str) -> object:
+        return self.peername if name == "peername" else None
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        assert high == 0
+
+    def get_write_buffer_size(self) -> int:
+        return sum(len(part) for part in self.queue)
+
+    def writelines(self, parts: list[bytes | memoryview]) -> None:
+        assert not self.queue, "the connection writes although the transport has not sent all"
+        self.writes += 1
+        self.queue = list(parts)
+        self.move(self.take)
+        if self.queue:
+            self.connection.pause_writing()
+
+    def move(self, count: int | None) -> None:
+        """The peer takes `count` bytes, None: all."""
+        while self.queue and count != 0:
+            part = self.queue.pop(0)
+            taken = len(part) if count is None else min(count, len(part))
+            self.received += bytes(part[:taken])
+            if taken < len(part):
+                self.queue.insert(0, memoryview(part)[taken:])
+            if count is not None:
+                count -= taken
+
+    def read_all(self) -> None:
+        """The peer takes everything, now and later."""
+        self.take = None
+        was_blocked = bool(self.queue)
+        self.move(None)
+        if was_blocked and not self.aborted:
+            self.connection.resume_writing()
+        self.finish_closing()
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def close(self) -> None:
+        self.closing = True
+        self.finish_closing()
+
+    def abort(self) -> None:
+        self.closing = self.aborted = True
+        self.queue = []
+
+    def finish_closing(self) -> None:
+        """What the loop does after `close` or `abort`."""
+        if self.closing and not self.queue and not self.lost:
+            self.lost = True
+            self.connection.connection_lost(None)
+
+    def feed(self, data: bytes, at_once: int = 1 << 30) -> None:
+        """Bytes come, at most `at_once` per read, until all are there or reading pauses; what is left is dropped."""
+        while data and self.reading and not self.closing:
+            with memoryview(self.connection.get_buffer(65536)) as room:
+                count = min(len(room), len(data), at_once)
+                room[:count] = data[:count]
+            self.connection.buffer_updated(count)
+            data = data[count:]
+        self.unread = data
+        if self.aborted:
+            self.finish_closing()
+
+
+class Bench:
+    """A channel whose turns the test takes, and the requests that reached the Python side."""
+
+    def __init__(self, memory_bytes: int = 1 << 30, **limits: int) -> None:
+        self.requests: list[tuple[Reply, int, int, bytes]] = []
+        self.failures: list[BaseException] = []
+        self.refuse: str | None = None
+        self.gone: list[Connection] = []
+        self.turns: list[object] = []
+        self.answer_with: bytes | None = None
+        self.raises: BaseException | None = None
+        self.memory = RequestMemory(memory_bytes)
+        self.channel = RequestChannel(
+            "test", self.memory, on_request=self.on_request, on_failure=self.failures.append,
+            call_soon=self.turns.append, **limits,
+        )
+        self.channel.serve_api_versions(BODIES, INVALID, UNSUPPORTED)
+        self.channel.serve(METADATA, 1, 13, FLEXIBLE_FROM)
+        self.channel.serve(PIPELINED, 0, 0, 32767, pipelined=True)
+
+    def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        if self.raises is not None:
+            raise self.raises
+        self.requests.append((reply, api_key, version, body))
+        if self.answer_with is not None:
+            reply.answer(self.answer_with, 0)
+
+    def admit(self, connection: Connection) -> str | None:
+        return self.refuse
+
+    def left(self, connection: Connection) -> None:
+        self.gone.append(connection)
+
+    def connect(self) -> Wire:
+        wire = Wire()
+        wire.connection = Connection(self.channel, self)
+        wire.connection.connection_made(wire)
+        return wire
+
+    def turn(self) -> None:
+        """One turn of the loop."""
+        due, self.turns[:] = list(self.turns), []
+        for callback in due:
+            callback()
+
+    def settle(self) -> None:
+        """Turns until nothing is due."""
+        while self.turns:
+            self.turn()
+
+    def end(self) -> None:
+        """Every connection goes away. Nothing may be left behind."""
+        self.channel.abort("shutdown")
+        for connection in list(self.channel.connections):
+            connection.connection_lost(None)
+        self.requests.clear()
+        self.turns.clear()
+        self.gone.clear()
+        self.raises = None
+        assert self.memory.used_bytes == 0
+        assert self.memory.waiting_users == 0
+        assert self.channel.requests_in_progress == 0
+        del self.channel, self.memory
