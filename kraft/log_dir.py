@@ -98,7 +98,9 @@ class LogDir:
             self._recovery_points = self._read(RECOVERY_POINTS)
             self._log_starts = self._read(LOG_STARTS)
             self._high_watermarks = self._read(HIGH_WATERMARKS)
-            self.was_clean = checkpoints.read_clean_shutdown(self.path) is not None
+            previous = checkpoints.read_clean_shutdown(self.path)
+            self.was_clean = previous is not None
+            self.previous_broker_epoch = -1 if previous is None else previous
             self._remove_clean_mark()
             self._remove_deleted()
         except BaseException:
@@ -187,8 +189,23 @@ class LogDir:
         self._logs[name] = log
         return log
 
-    def delete(self, topic: str, partition: int) -> None:
-        """Closes and removes a partition. Once this returns it does not come back, even after a crash.
+    @property
+    def directory_id(self) -> uuid.UUID:
+        """The id in `meta.properties` that tells this directory from any other, also from a wiped one."""
+        assert self.meta.directory_id is not None, f"{self.path}: meta.properties has no directory.id"
+        return self.meta.directory_id
+
+    def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
+        """The id of the topic that a partition's directory was made for; None when nothing says so."""
+        return checkpoints.read_partition_metadata(self.path / TopicPartition(topic, partition).directory_name)
+
+    def open_logs(self) -> Iterator[tuple[TopicPartition, Log]]:
+        """The logs that are open now."""
+        return ((name, log) for name, log in self._logs.items() if not log.closed)
+
+    def retire(self, topic: str, partition: int) -> Path:
+        """Closes a partition and renames its directory, durably: it does not come back, even after a crash. Gives the
+        new path; its files are the caller's to remove, or the next opening's.
 
         `FileNotFoundError` when it does not exist.
         """
@@ -205,6 +222,14 @@ class LogDir:
         fileio.sync_directory(self.path)
         for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
             marks.pop(name, None)
+        return doomed
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Closes and removes a partition. Once this returns it does not come back, even after a crash.
+
+        `FileNotFoundError` when it does not exist.
+        """
+        doomed = self.retire(topic, partition)
         try:
             self.checkpoint()
         finally:
@@ -249,8 +274,9 @@ class LogDir:
         checkpoints.write_offsets(self.path / LOG_STARTS, self._log_starts)
         checkpoints.write_offsets(self.path / HIGH_WATERMARKS, self._high_watermarks)
 
-    def close(self) -> None:
-        """Closes all logs, checkpoints, and leaves the mark of a clean stop. Twice is harmless.
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Closes all logs, checkpoints, and leaves the mark of a clean stop, with a broker's epoch in it, unless
+        `clean` is False. Twice is harmless.
 
         When something cannot be closed cleanly the rest is closed, the mark is not left, and the error is raised.
         """
@@ -270,4 +296,5 @@ class LogDir:
             for name, log in self._logs.items():
                 self._recovery_points[name] = log.recovery_point
             self._write()
-            checkpoints.write_clean_shutdown(self.path, -1)
+            if clean:
+                checkpoints.write_clean_shutdown(self.path, broker_epoch)

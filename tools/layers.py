@@ -50,7 +50,6 @@ UNORDERED = frozenset({"frozenset", "hash", "id", "set"})
 PACKAGES: dict[str, Rule] = {
     "_version": Rule(),
     "protocol": Rule(("native",)),
-    "broker": Rule(("protocol", "native"), ordered=True),
     "reading": Rule(("native",)),
     "log": Rule(("reading", "native"), ("asyncio", "os")),
     "log_dir": Rule(("log", "reading", "native"), ("os",)),
@@ -58,10 +57,13 @@ PACKAGES: dict[str, Rule] = {
     "config": Rule(("native",)),
     "metadata": Rule(("protocol", "native"), ordered=True),
     "controller": Rule(("config", "metadata", "protocol", "native"), ordered=True),
-    "runtime": Rule(("config", "controller", "metadata", "protocol", "native"), ("asyncio", "logging", "os", "time")),
+    "broker": Rule(("config", "log_dir", "metadata", "protocol", "native"), ordered=True),
+    "runtime": Rule(("_version", "broker", "config", "controller", "log", "log_dir", "metadata", "protocol", "native"),
+                    ("asyncio", "logging", "os", "signal", "socket", "threading", "time", "uvloop")),
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
-    "cli": Rule(("", "_version", "client", "load", "log", "log_dir", "reading", "native"), ("os", "signal")),
+    "cli": Rule(("", "_version", "client", "config", "load", "log", "log_dir", "metadata", "protocol", "reading",
+                 "runtime", "native"), ("asyncio", "logging", "os", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }
 

@@ -103,6 +103,7 @@ class Server:
         self.connections = 0
         self.failure: BaseException | None = None
         self._by_host: Counter[str] = Counter()
+        self._accepting: dict[str, RequestChannel] = {}
         self._on_failure = on_failure
         self._clock = clock
         self._sweeper: asyncio.TimerHandle | None = None
@@ -127,22 +128,32 @@ class Server:
         self.channels.append(channel)
         return channel
 
-    async def listen(self, name: str, host: str, port: int, channel: RequestChannel) -> Listener:
-        """Binds and starts to accept. `host` empty: every address. OSError when the address cannot be had."""
+    async def bind(self, name: str, host: str, port: int) -> Listener:
+        """Takes an address without accepting yet: who connects waits until `accept`. `host` empty: every address.
+
+        OSError, naming the address, when it cannot be had.
+        """
         loop = asyncio.get_running_loop()
         acceptor = await loop.create_server(
-            lambda: Connection(channel, self),  # type: ignore[arg-type, return-value]
-            host or None,
-            port,
-            backlog=self.limits.backlog,
-            reuse_address=True,
-        )
+            lambda: Connection(self._accepting[name], self),  # type: ignore[arg-type, return-value]
+            host or None, port, backlog=self.limits.backlog, reuse_address=True, start_serving=False)
         bound = acceptor.sockets[0].getsockname()
         listener = Listener(name, host, bound[1], acceptor)
         self.listeners.append(listener)
+        return listener
+
+    async def accept(self, listener: Listener, channel: RequestChannel) -> None:
+        """Accepts on a bound address; `channel` serves its connections."""
+        self._accepting[listener.name] = channel
+        await listener.acceptor.start_serving()
         if self._sweeper is None:
             self._sweep()
-        log.info("listener %s: accepting on %s:%d", name, host or "*", listener.port)
+        log.info("listener %s: accepting on %s:%d", listener.name, listener.host or "*", listener.port)
+
+    async def listen(self, name: str, host: str, port: int, channel: RequestChannel) -> Listener:
+        """`bind` and `accept` in one."""
+        listener = await self.bind(name, host, port)
+        await self.accept(listener, channel)
         return listener
 
     # --- what connections ask

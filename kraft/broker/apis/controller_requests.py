@@ -1,0 +1,15 @@
+"""Requests that the active controller decides; a broker passes them on: CreateTopics (19), DeleteTopics (20),
+CreatePartitions (37), AlterConfigs (33), IncrementalAlterConfigs (44), ElectLeaders (43), ListPartitionReassignments
+(46), UpdateFeatures (57), DescribeQuorum (55), UnregisterBroker (64).
+"""
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.protocol.message import Message
+
+
+@serves("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "ElectLeaders",
+        "ListPartitionReassignments", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker")
+def pass_on(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> None:
+    """The controller's answer is the broker's."""
+    broker.submit(request, context.version, context.now_ms, answer)

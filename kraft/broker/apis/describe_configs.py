@@ -1,0 +1,137 @@
+"""DescribeConfigs (key 32), versions 1 to 4: what is set, where from, and what it means.
+
+Topics, this broker (its id, or "" for the dynamic defaults of all), groups, and client-metrics subscriptions. Broker
+loggers are not configurable through the protocol here.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.config import tables
+from kraft.config.effective import Effective, Source, broker_value, client_metrics_value, group_value, topic_value
+from kraft.config.setting import Setting
+from kraft.log_dir import TopicPartition
+from kraft.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    CLUSTER_DEFAULT,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    Resource,
+)
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from kraft_native.errors import InvalidArgumentError
+
+# ConfigType, by the type that our tables name.
+TYPES: Final = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8,
+                "password": 9}
+
+
+class _RefusedError(Exception):
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.message)
+        self.code = code
+
+
+@serves("DescribeConfigs")
+def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: RequestContext, answer: Answer) -> None:
+    """Each resource has its own result and its own error."""
+    results = []
+    for resource in request.resources:
+        try:
+            found = _settings(broker, resource)
+            code, message = ErrorCode.NONE, None
+        except _RefusedError as refused:
+            found, code, message = [], refused.code, str(refused)
+        keys = resource.configuration_keys
+        configs = [_told(each, request, per_broker=_is_cluster_default(resource) is False)
+                   for each in found if not keys or each.setting.name in keys]
+        results.append(DescribeConfigsResult(
+            error_code=code, error_message=message, resource_type=resource.resource_type,
+            resource_name=resource.resource_name, configs=configs))
+    answer(DescribeConfigsResponse(results=results))
+
+
+def _is_cluster_default(resource: DescribeConfigsResource) -> bool:
+    return resource.resource_type == BROKER_RESOURCE and not resource.resource_name
+
+
+def _settings(broker: Broker, resource: DescribeConfigsResource) -> list[Effective]:
+    describe = _DESCRIBERS.get(resource.resource_type)
+    if describe is None:
+        raise _RefusedError(ErrorCode.INVALID_REQUEST,
+                            f"resource type {resource.resource_type} has no settings that can be described here")
+    return list(describe(broker, resource.resource_name))
+
+
+def _topic(broker: Broker, name: str) -> Iterable[Effective]:
+    try:
+        TopicPartition.checked(name, 0)
+    except InvalidArgumentError as error:
+        raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)) from error
+    if broker.image.topic(name) is None:
+        raise _RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    overrides, layers = broker.topic_overrides(name), broker.layers()
+    return [topic_value(each.name, overrides, layers) for each in _public(tables.section("topic").values())]
+
+
+def _broker(broker: Broker, name: str) -> Iterable[Effective]:
+    layers = broker.layers()
+    if not name:
+        return [broker_value(each, layers) for each in broker.image.config(CLUSTER_DEFAULT)
+                if each in tables.broker_settings()]
+    if name != str(broker.node_id):
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which can tell its "
+                                                       "own settings and, for an empty name, the defaults of all")
+    return [broker_value(each.name, layers) for each in _public(tables.broker_settings().values())]
+
+
+def _group(broker: Broker, name: str) -> Iterable[Effective]:
+    if not name:
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, "the group's name is empty")
+    overrides, layers = broker.image.config(Resource(GROUP_RESOURCE, name)), broker.layers()
+    return [group_value(each.name, overrides, layers) for each in _public(tables.section("group").values())]
+
+
+def _client_metrics(broker: Broker, name: str) -> Iterable[Effective]:
+    if not name:
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, "the name of the client-metrics subscription is empty")
+    overrides = broker.image.config(Resource(CLIENT_METRICS_RESOURCE, name))
+    return [client_metrics_value(each, overrides) for each in overrides if each in tables.section("client_metrics")]
+
+
+_DESCRIBERS: Final[dict[int, Callable[[Broker, str], Iterable[Effective]]]] = {
+    TOPIC_RESOURCE: _topic,
+    BROKER_RESOURCE: _broker,
+    GROUP_RESOURCE: _group,
+    CLIENT_METRICS_RESOURCE: _client_metrics,
+}
+
+
+def _public(settings: Iterable[Setting]) -> Iterable[Setting]:
+    return (setting for setting in settings if not setting.internal)
+
+
+def _told(found: Effective, request: DescribeConfigsRequest, *, per_broker: bool) -> DescribeConfigsResourceResult:
+    setting = found.setting
+    hidden = setting.sensitive
+    synonyms = found.synonyms
+    if not per_broker:
+        synonyms = tuple(each for each in synonyms if each.source == Source.DYNAMIC_DEFAULT_BROKER)
+    return DescribeConfigsResourceResult(
+        name=setting.name, value=None if hidden else setting.format(found.value), config_source=found.source,
+        read_only=setting.name in tables.section("broker") and not setting.update and found.source != Source.TOPIC,
+        is_sensitive=hidden, config_type=TYPES[setting.type],
+        synonyms=[DescribeConfigsSynonym(name=each.name, value=None if hidden else each.text, source=each.source)
+                  for each in synonyms] if request.include_synonyms else [],
+        documentation=setting.documentation if request.include_documentation else None,
+    )

@@ -1,0 +1,73 @@
+"""FindCoordinator (key 10), versions 0 to 6: which broker serves a group. From version 4 for several keys at once.
+
+The first question creates `__consumer_offsets` and is answered with COORDINATOR_NOT_AVAILABLE: the client asks again.
+Concurrent first questions make it once. This node has no coordinator of transactions or share groups: their keys are
+answered with COORDINATOR_NOT_AVAILABLE and INVALID_REQUEST, as a broker that has not got them does.
+"""
+
+from typing import Final, NamedTuple
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.broker.coordinator.hashing import partition_of
+from kraft.broker.internal_topics import OFFSETS_TOPIC, offsets_topic
+from kraft.broker.topic_views import endpoint_of
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+FIRST_BATCH_VERSION: Final = 4
+CREATE_TOPICS_VERSION: Final = 7
+
+
+class _Found(NamedTuple):
+    error: ErrorCode
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+@serves("FindCoordinator")
+def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer) -> None:
+    """One coordinator per key."""
+    if context.version >= FIRST_BATCH_VERSION:
+        answer(FindCoordinatorResponse(coordinators=[
+            _coordinator(key, _find(broker, key, request.key_type, context)) for key in request.coordinator_keys]))
+        return
+    found = _find(broker, request.key, request.key_type, context)
+    message = "NONE" if found.error == ErrorCode.NONE else found.error.message
+    answer(FindCoordinatorResponse(error_code=found.error, error_message=message, node_id=found.node_id,
+                                   host=found.host, port=found.port))
+
+
+def _coordinator(key: str, found: _Found) -> Coordinator:
+    return Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_code=found.error)
+
+
+def _find(broker: Broker, key: str, key_type: int, context: RequestContext) -> _Found:
+    if key_type == TRANSACTION:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if key_type != GROUP:
+        return _Found(ErrorCode.INVALID_REQUEST)
+    topic = broker.image.topic(OFFSETS_TOPIC)
+    if topic is None:
+        _create(broker, context)
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    leader = broker.image.brokers.get(topic.partitions[partition_of(key, len(topic.partitions))].leader)
+    address = None if leader is None or leader.fenced else endpoint_of(leader, context.listener)
+    if leader is None or address is None:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _Found(ErrorCode.NONE, leader.broker_id, *address)
+
+
+def _create(broker: Broker, context: RequestContext) -> None:
+    """Asks the controller; one that exists by then is left as it is, so who asks twice makes nothing twice."""
+    def created(_response: Message) -> None:
+        """Whoever asks again finds it."""
+
+    broker.submit(CreateTopicsRequest(topics=[offsets_topic(broker)], timeout_ms=30_000), CREATE_TOPICS_VERSION,
+                  context.now_ms, created)

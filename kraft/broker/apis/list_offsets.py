@@ -1,0 +1,90 @@
+"""ListOffsets (key 2), versions 1 to 11: the offset for a time, or for one of the special times.
+
+-1 latest, -2 earliest, -3 the record with the largest time (7), -4 earliest on local disk (8), -5 latest in tiered
+storage (9), -6 earliest not yet uploaded there (11). A special time that the version does not know is answered with
+UNSUPPORTED_VERSION; nothing found is offset -1 without an error.
+"""
+
+from typing import Final, Literal
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kraft_native.errors import KraftError
+from kraft_native.partition import Partition
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+FIRST_VERSION: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9,
+                        EARLIEST_PENDING_UPLOAD: 11}
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+
+
+@serves("ListOffsets")
+def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
+    """Each partition has its own error. A partition named twice in one request is refused with INVALID_REQUEST."""
+    topics = []
+    for topic in request.topics:
+        indexes = [each.partition_index for each in topic.partitions]
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=[
+            _refused(each, ErrorCode.INVALID_REQUEST) if indexes.count(each.partition_index) > 1
+            else _partition(broker, topic.name, each, request, context) for each in topic.partitions]))
+    answer(ListOffsetsResponse(topics=topics))
+
+
+def _partition(broker: Broker, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest,
+               context: RequestContext) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and context.version < FIRST_VERSION.get(asked.timestamp, 1 << 15):
+        return _refused(asked, ErrorCode.UNSUPPORTED_VERSION)
+    partition = broker.partition(topic, asked.partition_index)
+    if partition is None:
+        known = broker.image.partition(topic, asked.partition_index) is not None
+        return _refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        found = _look_up(partition, asked, request)
+    except KraftError as error:
+        return _refused(asked, error.code)
+    if found is None:
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    offset, timestamp, leader_epoch = found
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, timestamp=timestamp, offset=offset,
+                                        leader_epoch=leader_epoch)
+
+
+def _look_up(partition: Partition, asked: ListOffsetsPartition,
+             request: ListOffsetsRequest) -> tuple[int, int, int] | None:
+    """(offset, timestamp, leader epoch), or None. What the partition raises carries Kafka's code."""
+    epoch = asked.current_leader_epoch
+    match asked.timestamp:
+        case -1:  # LATEST
+            if request.replica_id != CONSUMER:
+                return partition.latest("log_end", current_leader_epoch=epoch)
+            return partition.latest(_isolation(request), current_leader_epoch=epoch)
+        case -2 | -4:  # EARLIEST, EARLIEST_LOCAL: nothing is tiered
+            return partition.earliest(current_leader_epoch=epoch)
+        case -3:  # MAX_TIMESTAMP
+            return partition.max_timestamp(_isolation(request), current_leader_epoch=epoch)
+        case -5 | -6:  # without tiered storage nothing was uploaded, nor will be
+            partition.earliest(current_leader_epoch=epoch)
+            return None
+        case timestamp:
+            return partition.offset_for_time(timestamp, _isolation(request), current_leader_epoch=epoch)
+
+
+def _isolation(request: ListOffsetsRequest) -> Literal["read_uncommitted", "read_committed"]:
+    return "read_committed" if request.isolation_level == READ_COMMITTED else "read_uncommitted"
+
+
+def _refused(asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)

@@ -1,0 +1,42 @@
+"""OffsetForLeaderEpoch (key 23), versions 2 to 4: where an epoch ends in the leader's log (KIP-101, KIP-320).
+
+An epoch that is -1 or that the log does not know is answered with (-1, -1) and no error.
+"""
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from kraft.protocol.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from kraft_native.errors import KraftError
+
+
+@serves("OffsetForLeaderEpoch")
+def offset_for_leader_epoch(broker: Broker, request: OffsetForLeaderEpochRequest, _context: RequestContext,
+                            answer: Answer) -> None:
+    """Each partition has its own error."""
+    answer(OffsetForLeaderEpochResponse(topics=[
+        OffsetForLeaderTopicResult(topic=topic.topic, partitions=[
+            _partition(broker, topic.topic, each) for each in topic.partitions])
+        for topic in request.topics]))
+
+
+def _partition(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = broker.partition(topic, asked.partition)
+    if partition is None:
+        known = broker.image.partition(topic, asked.partition) is not None
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return EpochEndOffset(partition=asked.partition, error_code=code)
+    try:
+        epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch,
+                                                           current_leader_epoch=asked.current_leader_epoch)
+    except KraftError as error:
+        return EpochEndOffset(partition=asked.partition, error_code=error.code)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -1,0 +1,90 @@
+"""Requests about security on a node that has it switched off, answered as Kafka answers them then.
+
+DescribeAcls (29), CreateAcls (30), DeleteAcls (31): SECURITY_DISABLED. SaslHandshake (17), SaslAuthenticate (36):
+ILLEGAL_SASL_STATE, as the listener is plain. Delegation tokens (38 to 41): not available on a plain listener.
+"""
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.create_acls_request import CreateAclsRequest
+from kraft.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from kraft.protocol.messages.delete_acls_request import DeleteAclsRequest
+from kraft.protocol.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
+from kraft.protocol.messages.describe_acls_response import DescribeAclsResponse
+from kraft.protocol.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
+from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
+from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+NO_AUTHORIZER = "no authorizer is configured"
+FIRST_VERSION_WITH_REQUESTER = 3
+
+
+@serves("DescribeAcls")
+def describe_acls(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
+    """No authorizer, no ACLs."""
+    answer(DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER))
+
+
+@serves("CreateAcls")
+def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestContext, answer: Answer) -> None:
+    """Each creation is refused."""
+    answer(CreateAclsResponse(results=[
+        AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+        for _ in request.creations]))
+
+
+@serves("DeleteAcls")
+def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestContext, answer: Answer) -> None:
+    """Each filter is refused."""
+    answer(DeleteAclsResponse(filter_results=[
+        DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+        for _ in request.filters]))
+
+
+@serves("SaslHandshake")
+def sasl_handshake(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
+    """The listener is not a SASL one."""
+    answer(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
+
+
+@serves("SaslAuthenticate")
+def sasl_authenticate(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
+    """The listener is not a SASL one."""
+    answer(SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE,
+                                    error_message="SaslAuthenticate came after the connection was open for requests"))
+
+
+@serves("CreateDelegationToken")
+def create_delegation_token(_broker: Broker, _request: Message, context: RequestContext, answer: Answer) -> None:
+    """Not on a plain listener."""
+    named = context.version >= FIRST_VERSION_WITH_REQUESTER
+    answer(CreateDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, principal_type="User", principal_name="ANONYMOUS",
+        token_requester_principal_type="User" if named else "",
+        token_requester_principal_name="ANONYMOUS" if named else "",
+        issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1))
+
+
+@serves("RenewDelegationToken")
+def renew_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
+    """Not on a plain listener."""
+    answer(RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+                                        expiry_timestamp_ms=-1))
+
+
+@serves("ExpireDelegationToken")
+def expire_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
+    """Not on a plain listener."""
+    answer(ExpireDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+                                         expiry_timestamp_ms=-1))
+
+
+@serves("DescribeDelegationToken")
+def describe_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
+    """Not on a plain listener."""
+    answer(DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))

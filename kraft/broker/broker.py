@@ -1,0 +1,70 @@
+"""What one broker knows and has: the cluster's metadata, its partitions, its coordinators. Handlers look here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.ports import ControllerPort, LogDirPort
+from kraft.broker.producer_ids import ProducerIdBlock
+from kraft.config.effective import BrokerLayers, broker_value, topic_value
+from kraft.config.node import Endpoint, NodeConfig
+from kraft.config.setting import Value
+from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
+from kraft.protocol.message import Message
+from kraft_native.partition import Partition
+from kraft_native.table import PartitionTable
+
+
+@dataclass
+class Broker:
+    """One broker. Loop thread only. `image` is the committed metadata that this broker has applied."""
+
+    config: NodeConfig
+    cluster_id: str
+    table: PartitionTable
+    groups: GroupCoordinator
+    controller: ControllerPort
+    log_dirs: LogDirPort
+    image: MetadataImage
+    new_id: Callable[[], UUID]
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    """What clients of each listener are told, with real ports."""
+    epoch: int = -1
+    """The epoch of this broker's registration; -1 before it."""
+    producer_ids: ProducerIdBlock = field(default_factory=ProducerIdBlock)
+
+    @property
+    def node_id(self) -> int:
+        return self.config.node_id
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
+        """Passes a request on to the active controller."""
+        self.controller.submit(request, version, now_ms, answer)
+
+    def layers(self) -> BrokerLayers:
+        """This broker's settings in force, dynamic ones over the node's file."""
+        return self.config.layers(self.image.config(Resource(BROKER_RESOURCE, str(self.node_id))),
+                                  self.image.config(CLUSTER_DEFAULT))
+
+    def setting(self, name: str) -> Value:
+        """The value of a broker setting in force."""
+        return broker_value(name, self.layers()).value
+
+    def integer(self, name: str) -> int:
+        """The value in force of a setting that is a whole number."""
+        value = self.setting(name)
+        assert isinstance(value, int), f"{name} is not a whole number"
+        return value
+
+    def topic_setting(self, topic: str, name: str) -> Value:
+        """The value of a topic's setting in force."""
+        return topic_value(name, self.image.topic_config(topic), self.layers()).value
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        """The local replica of a partition; None when this broker has none."""
+        return self.table.get(topic, index)
+
+    def topic_overrides(self, topic: str) -> Mapping[str, str]:
+        """What is set for a topic itself."""
+        return self.image.topic_config(topic)

@@ -1,0 +1,41 @@
+"""Topics that brokers make for themselves, with the settings that Kafka gives them."""
+
+from typing import TYPE_CHECKING, Final
+
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
+
+if TYPE_CHECKING:
+    from kraft.broker.broker import Broker
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC)
+
+
+def is_internal(name: str) -> bool:
+    """Whether clients see the topic marked as the cluster's own."""
+    return name in INTERNAL_TOPICS
+
+
+def offsets_topic(broker: "Broker") -> CreatableTopic:
+    """`__consumer_offsets` as this broker's settings want it.
+
+    When the replication factor is not set, Kafka's default of 3 counts at most as far as there are brokers: a single
+    node that nobody configured can have groups.
+    """
+    configs = {"cleanup.policy": "compact", "compression.type": "producer",
+               "segment.bytes": str(broker.integer("offsets.topic.segment.bytes"))}
+    return CreatableTopic(
+        name=OFFSETS_TOPIC,
+        num_partitions=broker.integer("offsets.topic.num.partitions"),
+        replication_factor=_replication_factor(broker, "offsets.topic.replication.factor"),
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
+
+
+def _replication_factor(broker: "Broker", setting: str) -> int:
+    wanted = broker.integer(setting)
+    if setting in broker.config.texts:
+        return wanted
+    return min(wanted, max(1, sum(1 for each in broker.image.brokers.values() if not each.fenced)))

@@ -1,0 +1,36 @@
+"""What the broker needs of the world around it; `kraft.runtime` fills it in."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from kraft.protocol.message import Message
+
+
+class LogDirUsage(NamedTuple):
+    """One log directory. Bytes are -1 where the system does not tell them; `error` is Kafka's code, 0 when online."""
+
+    path: str
+    error: int
+    total_bytes: int
+    usable_bytes: int
+    logs: tuple[tuple[str, int, int], ...]
+    """(topic, partition, size in bytes) of each log."""
+
+
+class ControllerPort(Protocol):
+    """The way to the active controller."""
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
+        """Decides `request`; `answer` gets the response once what it tells is committed."""
+
+
+class LogDirPort(Protocol):
+    """The way to the directories that hold the logs."""
+
+    def usage(self) -> list[LogDirUsage]:
+        """Every log directory of this node."""
+
+    @property
+    def directory_ids(self) -> tuple[UUID, ...]:
+        """The directories' ids, in the order of the configuration."""

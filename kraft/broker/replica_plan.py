@@ -1,0 +1,61 @@
+"""What a change of the metadata means for this broker's replicas: a plan, carried out elsewhere. Pure."""
+
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import NamedTuple
+from uuid import UUID
+
+from kraft.metadata.delta import MetadataDelta, PartitionChange
+from kraft.metadata.image import MetadataImage, PartitionRegistration
+
+
+class Action(Enum):
+    """What to do with one replica."""
+
+    LEAD = auto()
+    FOLLOW = auto()
+    REMOVE = auto()
+
+
+class Step(NamedTuple):
+    """One replica's new state. `partition` is None for REMOVE."""
+
+    action: Action
+    topic: str
+    topic_id: UUID
+    number: int
+    partition: PartitionRegistration | None
+
+
+def plan_all(image: MetadataImage, node_id: int) -> list[Step]:
+    """Every replica of this broker, for a start."""
+    return [_step(topic.name, topic.topic_id, index, partition, node_id)
+            for topic, index, partition in image.partitions() if node_id in partition.replicas]
+
+
+def plan_change(delta: MetadataDelta, node_id: int) -> list[Step]:
+    """The replicas of this broker that a committed change concerns, removals first: a topic may be made anew under its
+    old name in one change."""
+    changes = list(delta.partition_changes())
+    removed = [Step(Action.REMOVE, change.topic.name, change.topic.topic_id, change.index, None)
+               for change in changes if _was_here(change, node_id) and not _is_here(change, node_id)]
+    return removed + list(_kept(changes, node_id))
+
+
+def _kept(changes: Iterable[PartitionChange], node_id: int) -> Iterable[Step]:
+    for change in changes:
+        if change.after is not None and _is_here(change, node_id):
+            yield _step(change.topic.name, change.topic.topic_id, change.index, change.after, node_id)
+
+
+def _step(topic: str, topic_id: UUID, index: int, partition: PartitionRegistration, node_id: int) -> Step:
+    action = Action.LEAD if partition.leader == node_id else Action.FOLLOW
+    return Step(action, topic, topic_id, index, partition)
+
+
+def _was_here(change: PartitionChange, node_id: int) -> bool:
+    return change.before is not None and node_id in change.before.replicas
+
+
+def _is_here(change: PartitionChange, node_id: int) -> bool:
+    return change.after is not None and node_id in change.after.replicas

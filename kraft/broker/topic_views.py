@@ -1,0 +1,55 @@
+"""Brokers and partitions as clients of one listener see them."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraft.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration
+from kraft.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from kraft.broker.broker import Broker
+
+
+class ListedBroker(NamedTuple):
+    """A broker with the address that a listener's clients are told."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool
+
+
+def listed_brokers(broker: "Broker", listener: str, *, fenced: bool = False) -> list[ListedBroker]:
+    """The brokers that have the listener, by id; without `fenced` only those that may serve."""
+    found = []
+    for each in sorted(broker.image.brokers.values(), key=lambda each: each.broker_id):
+        address = endpoint_of(each, listener)
+        if address is not None and (fenced or not each.fenced):
+            found.append(ListedBroker(each.broker_id, *address, each.rack, each.fenced))
+    return found
+
+
+def endpoint_of(registration: BrokerRegistration, listener: str) -> tuple[str, int] | None:
+    """Host and port of a broker's listener; None when it has none of that name."""
+    for endpoint in registration.endpoints:
+        if endpoint.name == listener:
+            return endpoint.host, endpoint.port
+    return None
+
+
+def partition_error(broker: "Broker", partition: PartitionRegistration, listener: str) -> int:
+    """LEADER_NOT_AVAILABLE without a live leader, LISTENER_NOT_FOUND when the leader has not this listener."""
+    leader = broker.image.brokers.get(partition.leader)
+    if partition.leader == NO_LEADER or leader is None or leader.fenced:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return ErrorCode.NONE if endpoint_of(leader, listener) is not None else ErrorCode.LISTENER_NOT_FOUND
+
+
+def offline_replicas(broker: "Broker", partition: PartitionRegistration) -> list[int]:
+    """Replicas on brokers that are gone or fenced, or in directories that failed."""
+    offline = []
+    for replica, directory in zip(partition.replicas, partition.directories, strict=True):
+        registration = broker.image.brokers.get(replica)
+        if registration is None or registration.fenced or not registration.has_online_dir(directory):
+            offline.append(replica)
+    return offline

@@ -1,0 +1,63 @@
+"""The answers to ApiVersions, made beforehand: compiled code sends them without asking anybody.
+
+To version 3, features whose lowest level is 0 are hidden, because clients of that time refuse them (KIP-1022).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from kraft.protocol.api import API_VERSIONS_KEY
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+PRODUCE_KEY: Final = 0
+FIRST_VERSION_WITH_ZERO_MINIMUM: Final = 4
+
+
+class ApiVersionsAnswers(NamedTuple):
+    """Bodies by version: the answer, the refusal of a client that does not name itself, and that of a version that is
+    not served (in version 0)."""
+
+    answers: dict[int, bytes]
+    invalid: dict[int, bytes]
+    unsupported: bytes
+
+
+def api_versions_answers(keys: Iterable[int], supported: Mapping[str, tuple[int, int]], finalized: Mapping[str, int],
+                         epoch: int, *, controller: bool = False) -> ApiVersionsAnswers:
+    """`keys`: the APIs that a listener serves. `supported`: lowest and highest level of each feature; `finalized`: the
+    cluster's levels as of the metadata offset `epoch`."""
+    apis = []
+    for key in sorted(keys):
+        api = API_BY_KEY[key]
+        versions = api.controller_versions if controller else api.broker_versions
+        versions = api.versions if versions is None else versions
+        apis.append(ApiVersion(api_key=key, min_version=versions.start,
+                               max_version=min(versions.stop - 1, api.latest_stable)))
+    finalized_keys = [FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                      for name, level in finalized.items() if level]
+
+    def answer(version: int, code: ErrorCode) -> bytes:
+        features = [SupportedFeatureKey(name=name, min_version=low, max_version=high)
+                    for name, (low, high) in supported.items()
+                    if low or version >= FIRST_VERSION_WITH_ZERO_MINIMUM]
+        refused = code != ErrorCode.NONE
+        return ApiVersionsResponse(
+            error_code=code, api_keys=[] if refused else apis, supported_features=[] if refused else features,
+            finalized_features_epoch=-1 if refused else epoch,
+            finalized_features=[] if refused else finalized_keys).encode(version)
+
+    own = API_BY_KEY[API_VERSIONS_KEY]
+    unsupported = ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[ApiVersion(api_key=API_VERSIONS_KEY, min_version=own.versions.start, max_version=own.latest_stable)])
+    return ApiVersionsAnswers(
+        {version: answer(version, ErrorCode.NONE) for version in own.versions},
+        {version: answer(version, ErrorCode.INVALID_REQUEST) for version in own.versions},
+        unsupported.encode(0))

@@ -1,0 +1,218 @@
+"""The metadata side of a node: its log, the controller on it, and this node's own broker as one of the controller's."""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from kraft.config.node import Endpoint as ConfigEndpoint
+from kraft.config.node import NodeConfig
+from kraft.controller.config_rules import TableRules
+from kraft.controller.controller import NEVER_MS, Controller
+from kraft.controller.decision import ControllerSettings
+from kraft.controller.local_broker import LocalBroker, State
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import Endpoint, MetadataImage
+from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.message import Message
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft.runtime.metadata_log import DIRECTORY_NAME, Identity, MetadataLog, MetadataLogSettings
+from kraft.runtime.storage import random_id, read_bootstrap
+from kraft_native.errors import OperationError
+from kraft_native.flusher import Flusher
+
+log = logging.getLogger(__name__)
+
+PLAINTEXT: Final = 0
+SNAPSHOT_CHECK_SECONDS: Final = 5.0
+
+
+class RegistrationError(OperationError):
+    """The controller refused this node's broker."""
+
+
+class ControlPlane:
+    """Opens the metadata log and replays it. Loop thread only.
+
+    `start` makes this node the active controller. Raises what `MetadataLog` raises. `on_failure` is called once when
+    the metadata log or the controller can no longer be trusted: the node must stop then.
+    """
+
+    def __init__(self, config: NodeConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[ConfigEndpoint, ...],
+                 flusher: Flusher, clock: Callable[[], int], on_failure: Callable[[BaseException], object], *,
+                 log_dir_locked: bool) -> None:
+        self.config = config
+        self.cluster_id = cluster_id
+        self.clock = clock
+        self._on_failure = on_failure
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = NEVER_MS
+        self.broker: LocalBroker | None = None
+        self._snapshots: asyncio.Task[None] | None = None
+        self._watching = False
+        identity = Identity(config.node_id, directory_id, tuple(map(image_endpoint, endpoints)), _static_voters(config))
+        self.log = MetadataLog(config.metadata_log_dir / DIRECTORY_NAME, identity, clock(), _log_settings(config),
+                               flusher=flusher, log_dir_locked=log_dir_locked)
+        self.controller = Controller(
+            self._settings(), TableRules(config.texts), self.log, self.log.loaded.replayer,
+            lambda: random_id(uuid.uuid4))
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed."""
+        return self.controller.image
+
+    def subscribe(self, listener: Callable[[MetadataDelta, MetadataImage], None]) -> None:
+        """`listener(delta, image)` hears of every committed change."""
+        self.controller.subscribe(listener)
+
+    def start(self) -> None:
+        """Leads a new epoch, and waits until that is durable."""
+        self.log.start(self.controller, self.clock())
+        self.log.wait(self.clock())
+        asyncio.get_running_loop().add_reader(self.log.eventfd, self._poll)
+        self._watching = True
+        self._snapshots = asyncio.get_running_loop().create_task(self._write_snapshots())
+        self._schedule()
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
+        """See `ControllerPort`."""
+        self.controller.submit(request, version, now_ms, answer)
+        self._schedule()
+
+    def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
+                        previous_epoch: int) -> int:
+        """Registers this node's broker, still fenced; gives its epoch. Waits for the commit.
+
+        `previous_epoch` is the one in which it stopped in good order, else -1. `RegistrationError` when the controller
+        refuses.
+        """
+        request = BrokerRegistrationRequest(
+            broker_id=self.config.node_id, cluster_id=self.cluster_id, incarnation_id=uuid.uuid4(),
+            listeners=[Listener(name=each.listener, host=each.host, port=each.port, security_protocol=PLAINTEXT)
+                       for each in endpoints],
+            features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
+                      for name, (low, high) in SUPPORTED.items()],
+            rack=_text(self.config["broker.rack"]), log_dirs=directories, previous_broker_epoch=previous_epoch)
+        self.broker = LocalBroker(self.controller, request, self.config.integer("broker.heartbeat.interval.ms"))
+        self.broker.start(self.clock())
+        self.log.wait(self.clock())
+        if self.broker.epoch < 0:
+            refusal = self.broker.refusal
+            raise RegistrationError("the controller refused to register this node's broker"
+                                    f"{f': {refusal.name}, {refusal.message}' if refusal else ''}")
+        return self.broker.epoch
+
+    def serve(self) -> None:
+        """Lets the registered broker serve; waits until that is committed."""
+        assert self.broker is not None
+        self.broker.serve(self.clock())
+        while self.broker.state is not State.RUNNING:
+            self.log.wait(self.clock())
+            self.broker.tick(self.broker.deadline_ms)
+        self._schedule()
+
+    def leave(self) -> None:
+        """This node's broker stops in good order; waits until the controller has let it go."""
+        if self.broker is None:
+            return
+        self.broker.stop(self.clock())
+        while self.broker.state is not State.STOPPED:
+            self.log.wait(self.clock())
+            self.broker.tick(self.broker.deadline_ms)
+
+    def close(self) -> None:
+        """Stops the clocks and closes the log. May be called again."""
+        if self._snapshots is not None:
+            self._snapshots.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watching:
+            asyncio.get_running_loop().remove_reader(self.log.eventfd)
+            self._watching = False
+        self.log.close()
+
+    # --- the clock and the log's events
+
+    def _poll(self) -> None:
+        try:
+            self.log.poll(self.clock())
+        except Exception as error:  # noqa: BLE001 - metadata that may not be durable is nothing to go on with
+            self._on_failure(error)
+            return
+        self._schedule()
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = NEVER_MS
+        try:
+            now_ms = self.clock()
+            self.controller.tick(now_ms)
+            if self.broker is not None:
+                self.broker.tick(now_ms)
+        except Exception as error:  # noqa: BLE001 - a controller that failed half-way must not decide again
+            self._on_failure(error)
+            return
+        self._schedule()
+
+    def _schedule(self) -> None:
+        deadline_ms = self.controller.deadline_ms
+        if self.broker is not None:
+            deadline_ms = min(deadline_ms, self.broker.deadline_ms)
+        if self._timer is not None and self._timer_ms <= deadline_ms:
+            return  # `_tick` looks again
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = deadline_ms
+        if deadline_ms < NEVER_MS:
+            delay = max(0, deadline_ms - self.clock()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    async def _write_snapshots(self) -> None:
+        while True:
+            await asyncio.sleep(SNAPSHOT_CHECK_SECONDS)
+            now_ms = self.clock()
+            if self.log.snapshot_due(self.image, now_ms):
+                snapshot = self.log.write_snapshot(self.image, now_ms)
+                log.info("metadata snapshot %s written", snapshot.file_name)
+
+    def _settings(self) -> ControllerSettings:
+        config = self.config
+        return ControllerSettings(
+            node_id=config.node_id, cluster_id=self.cluster_id,
+            bootstrap=tuple(read_bootstrap(config.metadata_log_dir)),
+            default_partitions=config.integer("num.partitions"),
+            default_replication_factor=config.integer("default.replication.factor"),
+            delete_topics=bool(config["delete.topic.enable"]),
+            broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
+            idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
+            min_insync_replicas=str(config["min.insync.replicas"]),
+            features=SUPPORTED)
+
+
+def image_endpoint(endpoint: ConfigEndpoint) -> Endpoint:
+    """An address of the configuration as the metadata tells it."""
+    return Endpoint(endpoint.listener, endpoint.host, endpoint.port, PLAINTEXT)
+
+
+def _log_settings(config: NodeConfig) -> MetadataLogSettings:
+    internal = config["internal.metadata.log.segment.bytes"]
+    return MetadataLogSettings(
+        segment_bytes=internal if isinstance(internal, int) else config.integer("metadata.log.segment.bytes"),
+        segment_ms=config.integer("metadata.log.segment.ms"),
+        snapshot_bytes=config.integer("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_interval_ms=config.integer("metadata.log.max.snapshot.interval.ms"),
+        retention_bytes=config.integer("metadata.max.retention.bytes"),
+        retention_ms=config.integer("metadata.max.retention.ms"))
+
+
+def _static_voters(config: NodeConfig) -> tuple[int, ...]:
+    voters = config["controller.quorum.voters"]
+    return tuple(int(each.partition("@")[0]) for each in voters) if isinstance(voters, list) else ()
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,134 @@
+"""All logs of a node: where each lies, opening and making them, taking them away, and their upkeep in small turns."""
+
+import logging
+import os
+import shutil
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from kraft.broker.ports import LogDirUsage
+from kraft.log import Log
+from kraft.log_dir import LogDir, TopicPartition
+from kraft_native.config import LogConfig
+from kraft_native.errors import KraftError
+from kraft_native.flusher import Flusher
+
+log = logging.getLogger(__name__)
+
+STORAGE_ERROR: Final = 56
+METADATA_TOPIC: Final = "__cluster_metadata"
+# Upkeep of one turn: the loop serves requests again after this long.
+TURN_SECONDS: Final = 0.005
+
+
+class LogManager:
+    """The open log directories. Loop thread only; a context in which `close` was called is closed for good.
+
+    Raises what `LogDir` raises when one cannot be opened; the others are closed again then.
+    """
+
+    def __init__(self, paths: tuple[Path, ...], *, node_id: int, cluster_id: str, flusher: Flusher) -> None:
+        self.directories: list[LogDir] = []
+        self.errors: dict[Path, int] = {}
+        self._home: dict[TopicPartition, LogDir] = {}
+        self._doomed: deque[tuple[float, Path]] = deque()
+        try:
+            for path in paths:
+                self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher))
+        except BaseException:
+            self.close()
+            raise
+        for directory in self.directories:
+            for partition in directory.partitions():
+                if partition.topic != METADATA_TOPIC:
+                    self._home[partition] = directory
+
+    @property
+    def directory_ids(self) -> tuple[UUID, ...]:
+        """As registered with the controller, in the order of the configuration."""
+        return tuple(directory.directory_id for directory in self.directories)
+
+    @property
+    def was_clean(self) -> bool:
+        """Whether every directory was left by a clean stop."""
+        return all(directory.was_clean for directory in self.directories)
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        """The partitions that have a log here, open or not, by name."""
+        yield from sorted(self._home)
+
+    def home(self, topic: str, index: int) -> UUID | None:
+        """The id of the directory that a partition's log lies in; None when it has none here."""
+        directory = self._home.get(TopicPartition(topic, index))
+        return None if directory is None else directory.directory_id
+
+    def open(self, topic: str, index: int, topic_id: UUID, config: LogConfig) -> Log:
+        """The partition's log, made when there is none. One of an earlier topic of that name is taken away first."""
+        name = TopicPartition(topic, index)
+        directory = self._home.get(name)
+        if directory is not None and directory.topic_id(topic, index) not in (None, topic_id):
+            log.warning("%s: its log belongs to a topic of that name that was deleted; it is removed", name)
+            self.remove(topic, index, delay_seconds=0)
+            directory = None
+        if directory is None:
+            directory = min(self.directories, key=self._log_count)
+            self._home[name] = directory
+        return directory.log(topic, index, config=config, topic_id=topic_id)
+
+    def remove(self, topic: str, index: int, *, delay_seconds: float) -> None:
+        """Closes a partition's log and takes its directory out of the way at once; its files go after the delay."""
+        directory = self._home.pop(TopicPartition(topic, index), None)
+        if directory is not None:
+            self._doomed.append((time.monotonic() + delay_seconds, directory.retire(topic, index)))
+
+    def remove_files(self) -> None:
+        """Removes directories whose delay has passed, for a short while; what is left waits for the next call."""
+        until = time.monotonic() + TURN_SECONDS
+        while self._doomed and self._doomed[0][0] <= time.monotonic():
+            shutil.rmtree(self._doomed.popleft()[1], ignore_errors=True)
+            if time.monotonic() >= until:
+                break
+
+    def checkpoint(self) -> None:
+        """Writes recovery points, high watermarks and log starts of every directory."""
+        for directory in self.directories:
+            directory.checkpoint()
+
+    def usage(self) -> list[LogDirUsage]:
+        """Every directory with the logs in it."""
+        return [self._usage_of(directory) for directory in self.directories]
+
+    def _usage_of(self, directory: LogDir) -> LogDirUsage:
+        path = str(directory.path.absolute())
+        try:
+            space = os.statvfs(directory.path)
+        except OSError:
+            return LogDirUsage(path, STORAGE_ERROR, -1, -1, ())
+        logs = tuple((name.topic, name.partition, each.size_bytes) for name, each in directory.open_logs())
+        return LogDirUsage(path, 0, space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize, logs)
+
+    def _log_count(self, directory: LogDir) -> int:
+        return sum(1 for home in self._home.values() if home is directory)
+
+    @property
+    def previous_epoch(self) -> int:
+        """The broker epoch of the last clean stop; -1 when the last stop was none."""
+        epochs = [directory.previous_broker_epoch for directory in self.directories]
+        return min(epochs, default=-1) if self.was_clean else -1
+
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Closes all directories; when one fails the others are closed and the first failure is raised. Only with
+        `clean` they carry the mark of a clean stop, with the broker's epoch in it."""
+        failures: list[KraftError | OSError] = []
+        for directory in self.directories:
+            try:
+                directory.close(clean=clean, broker_epoch=broker_epoch)
+            except (KraftError, OSError) as error:
+                failures.append(error)
+        self.directories.clear()
+        if failures:
+            raise failures[0]

@@ -1,0 +1,349 @@
+"""A whole node: storage, metadata, partitions, coordinator, listeners; opened in this order, closed backwards.
+
+    node = Node(config)
+    await node.start()       # serves when this returns
+    await node.run()         # until `stop` is called or a fault of our own was found; raises the fault
+"""
+
+import asyncio
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+from uuid import UUID
+
+from kraft.broker import apis  # noqa: F401 - importing it registers every handler
+from kraft.broker.api import HANDLERS
+from kraft.broker.broker import Broker
+from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.metadata_view import ImageTopics
+from kraft.broker.replica_plan import plan_all, plan_change
+from kraft.config.node import Endpoint, NodeConfig
+from kraft.log_dir import new_cluster_id
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
+from kraft.runtime.api_versions import api_versions_answers
+from kraft.runtime.control_plane import ControlPlane, image_endpoint
+from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
+from kraft.runtime.housekeeping import Housekeeping
+from kraft.runtime.log_manager import LogManager
+from kraft.runtime.replicas import Replicas
+from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
+from kraft.runtime.server import Listener, Server, ServerLimits, default_connections_max
+from kraft.runtime.storage import FormatRequest, describe, format_storage, random_id
+from kraft_native.channel import RequestChannel
+from kraft_native.coldread import ColdReader
+from kraft_native.errors import InvalidArgumentError
+from kraft_native.fetch import FetchHandler
+from kraft_native.fetch_session import SessionCache
+from kraft_native.flusher import Flusher
+from kraft_native.produce import ProduceHandler
+from kraft_native.purgatory import Purgatory
+from kraft_native.purgatory import now_ms as monotonic_ms
+from kraft_native.table import PartitionTable
+
+log = logging.getLogger(__name__)
+
+UNLIMITED: Final = 2**31 - 1
+DRAIN_SECONDS: Final = 5.0
+# What a controller listener serves: requests that need no partition.
+CONTROLLER_APIS: Final = ("DescribeCluster", "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs",
+                          "IncrementalAlterConfigs", "ElectLeaders", "ListPartitionReassignments", "UpdateFeatures",
+                          "DescribeQuorum", "UnregisterBroker")
+
+
+class Node:
+    """One process of a cluster, on the running loop. `config` is checked already; directories are made when needed.
+
+    A node that failed to start has closed what it had opened.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.cluster_id = ""
+        self.failure: BaseException | None = None
+        self.listeners: dict[str, Listener] = {}
+        self._ended = asyncio.Event()
+        self._channels: dict[str, RequestChannel] = {}
+        self._routers: list[RequestRouter] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._readers: list[int] = []
+
+    # --- the start
+
+    async def start(self) -> None:
+        """Opens everything and serves. Raises what cannot be had by name: a directory, a lock, an address, a quorum."""
+        try:
+            self._open_storage()
+            self._open_requests()
+            await self._bind()
+            self._open_metadata()
+            self._open_replicas()
+            await self._serve()
+        except BaseException:
+            await self.close()
+            raise
+
+    def _open_storage(self) -> None:
+        """Formats what is new, refuses what is another's, and locks the directories."""
+        config = self.config
+        paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+        known = [info for info in map(describe, paths) if info.formatted]
+        self.cluster_id = known[0].cluster_id or "" if known else new_cluster_id()
+        endpoints = tuple(image_endpoint(self._reachable(each)) for each in config.controller_listeners)
+        format_storage(FormatRequest(config.node_id, self.cluster_id, config.log_dirs, endpoints,
+                                     config.metadata_log_dir), now_ms(), uuid.uuid4)
+        self.flusher = Flusher(bytes_trigger=config.integer("kraft.flush.bytes"),
+                               linger_us=config.integer("kraft.flush.interval.us"))
+        self.logs = LogManager(config.log_dirs, node_id=config.node_id, cluster_id=self.cluster_id,
+                               flusher=self.flusher)
+
+    def _open_requests(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.purgatory = Purgatory(loop.call_soon, self._arm)
+        self.table = PartitionTable(self.purgatory)
+        self.cold_reader = ColdReader()
+        self.sessions = SessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"))
+        self.produce = ProduceHandler(self.table)
+        self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
+                                  bytes_max=self.config.integer("fetch.max.bytes"))
+        self._watch(self.flusher.eventfd, self.purgatory.flush_done)
+        self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
+        self.server = Server(self._limits(), self.fail)
+
+    async def _bind(self) -> None:
+        """Takes the addresses first, so that their real ports can be registered. Nobody is answered yet."""
+        for endpoint in self.config.listeners:
+            self.listeners[endpoint.listener] = await self.server.bind(endpoint.listener, endpoint.host, endpoint.port)
+
+    def _open_metadata(self) -> None:
+        config = self.config
+        metadata_directory = describe(config.metadata_log_dir).directory_id
+        assert metadata_directory is not None, f"{config.metadata_log_dir} was formatted a moment ago"
+        self.control = ControlPlane(
+            config, self.cluster_id, metadata_directory,
+            tuple(self._advertised(each) for each in config.controller_listeners), self.flusher, now_ms, self.fail,
+            log_dir_locked=config.metadata_log_dir in config.log_dirs)
+        appends = OffsetsAppends(self.table, now_ms, config.integer("offsets.topic.compression.codec"))
+        self.image_topics = ImageTopics(self.control.image)
+        groups = GroupCoordinator(self._group_config(), appends, self.image_topics, uuid.uuid4)
+        appends.coordinator = groups
+        self.broker = Broker(
+            config=config, cluster_id=self.cluster_id, table=self.table, groups=groups, controller=self.control,
+            log_dirs=self.logs, image=self.control.image, new_id=lambda: random_id(uuid.uuid4),
+            endpoints={each.listener: self._advertised(each) for each in config.listeners})
+        self.groups = GroupDriver(groups, self.table, now_ms, self.fail)
+        self.replicas = Replicas(self.broker, self.logs, self.groups)
+        self.control.start()
+        self._applied(self.control.image)
+
+    def _open_replicas(self) -> None:
+        """Registers the broker, opens every replica's log, then lets the broker lead."""
+        config = self.config
+        advertised = tuple(self._advertised(each) for each in config.broker_listeners)
+        self.broker.epoch = self.control.register_broker(advertised, self._directory_ids(), self.logs.previous_epoch)
+        for endpoint in advertised:
+            self.table.set_endpoint(config.node_id, endpoint.host, endpoint.port, _text(config["broker.rack"]))
+        self._applied(self.control.image)
+        self.replicas.remove_strays(self.broker.image)
+        self.replicas.carry_out(plan_all(self.broker.image, config.node_id))
+        self.control.subscribe(self._changed)
+        self.control.serve()
+
+    async def _serve(self) -> None:
+        for endpoint in self.config.listeners:
+            self._channels[endpoint.listener] = self._channel(endpoint.listener)
+        self._publish_versions()
+        for name, listener in self.listeners.items():
+            await self.server.accept(listener, self._channels[name])
+        self.housekeeping = Housekeeping(self.broker, self.logs, now_ms)
+        self.housekeeping.start()
+
+    def _channel(self, listener: str) -> RequestChannel:
+        router = RequestRouter(self.broker, listener, self.groups.schedule)
+        channel = self.server.channel(listener, router.on_request)
+        self._routers.append(router)
+        for key in self._keys(listener):
+            api = API_BY_KEY[key]
+            handler = {0: self.produce, 1: self.fetch}.get(key)
+            channel.serve(key, api.versions.start, min(api.versions.stop - 1, api.latest_stable),
+                          min(api.flexible_from, NEVER_FLEXIBLE), handler)
+        return channel
+
+    def _keys(self, listener: str) -> list[int]:
+        if listener in self.config.controller_listener_names:
+            return sorted(API_BY_NAME[name].key for name in CONTROLLER_APIS)
+        return sorted([0, 1, *HANDLERS])
+
+    def _publish_versions(self) -> None:
+        """Installs the answers to ApiVersions on every listener."""
+        image = self.broker.image
+        for name, channel in self._channels.items():
+            made = api_versions_answers([18, *self._keys(name)], SUPPORTED, image.features, max(image.offset, 0),
+                                        controller=name in self.config.controller_listener_names)
+            channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
+
+    # --- metadata
+
+    def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """One committed change."""
+        self._applied(image)
+        steps = plan_change(delta, self.config.node_id)
+        self.replicas.carry_out(steps)
+        if any(step.topic == OFFSETS_TOPIC for step in steps):
+            self.groups.schedule()
+        deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
+        if deleted:
+            self.broker.groups.partitions_deleted(deleted, now_ms())
+        touched = list(delta.configs.touched)
+        if any(resource.type == BROKER_RESOURCE for resource in touched):
+            self._reconfigure_broker()
+        else:
+            self.replicas.reconfigure(sorted(each.name for each in touched if each.type == TOPIC_RESOURCE))
+        if delta.features.touched:
+            self._publish_versions()
+
+    def _applied(self, image: MetadataImage) -> None:
+        self.broker.image = image
+        self.image_topics.image = image
+        offsets = image.topic(OFFSETS_TOPIC)
+        self.broker.groups.partition_count = len(offsets.partitions) if offsets else None
+
+    def _reconfigure_broker(self) -> None:
+        """A broker setting changed: whatever may fall back to it looks again."""
+        self.broker.groups.config = self._group_config()
+        self.replicas.reconfigure(sorted(self.broker.image.topic_ids))
+
+    # --- the end
+
+    async def run(self) -> None:
+        """Waits until the node is told to stop or must; closes it, and raises the fault when there was one."""
+        await self._ended.wait()
+        await self.close()
+        if self.failure is not None:
+            raise self.failure
+
+    def stop(self) -> None:
+        """Ends `run` in good order. From a signal handler too."""
+        self._ended.set()
+
+    def fail(self, cause: BaseException) -> None:
+        """A fault of our own was found: the node stops, and does not pretend that it stopped in good order."""
+        if self.failure is None:
+            self.failure = cause
+            log.critical("the node stops because of a fault of its own", exc_info=cause)
+        self._ended.set()
+
+    async def close(self) -> None:
+        """Ends what was opened, backwards. Only a node without a fault leaves the mark of a clean stop."""
+        if hasattr(self, "housekeeping"):
+            await self.housekeeping.stop()
+        if hasattr(self, "server"):
+            await self.server.close(DRAIN_SECONDS)
+        if hasattr(self, "groups"):
+            self.groups.close()
+        if hasattr(self, "control"):
+            if self.failure is None and self._channels:
+                self.control.leave()
+            self.control.close()
+        for descriptor in self._readers:
+            asyncio.get_running_loop().remove_reader(descriptor)
+        self._readers.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        if hasattr(self, "cold_reader"):
+            self.cold_reader.close()
+        if hasattr(self, "logs"):
+            self.logs.close(clean=self.failure is None, broker_epoch=self.broker.epoch if self._channels else -1)
+        if hasattr(self, "flusher"):
+            self.flusher.close()
+
+    # --- small things
+
+    def _limits(self) -> ServerLimits:
+        config = self.config
+        connections, per_ip = config.integer("max.connections"), config.integer("max.connections.per.ip")
+        limits = ServerLimits(
+            request_bytes_max=config.integer("socket.request.max.bytes"),
+            memory_bytes_max=config.integer("kraft.request.memory.max.bytes"),
+            requests_in_progress_max=config.integer("kraft.connection.requests.max"),
+            connections_max=default_connections_max() if connections == UNLIMITED else connections,
+            connections_per_ip_max=per_ip,
+            connections_per_ip_overrides=_overrides(str(config["max.connections.per.ip.overrides"] or "")),
+            backlog=config.integer("socket.listen.backlog.size"),
+            idle_timeout_ms=config.integer("connections.max.idle.ms"),
+            frame_timeout_ms=config.integer("kraft.request.timeout.ms"),
+            reply_timeout_ms=config.integer("kraft.slow.reader.timeout.ms"))
+        limits.validate()
+        return limits
+
+    def _group_config(self) -> GroupCoordinatorConfig:
+        number = self.config.integer if not hasattr(self, "broker") else self.broker.integer
+        return GroupCoordinatorConfig(
+            group_min_session_timeout_ms=number("group.min.session.timeout.ms"),
+            group_max_session_timeout_ms=number("group.max.session.timeout.ms"),
+            group_initial_rebalance_delay_ms=number("group.initial.rebalance.delay.ms"),
+            group_max_size=number("group.max.size"),
+            offset_metadata_max_bytes=number("offset.metadata.max.bytes"),
+            offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
+            offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
+            offset_commit_timeout_ms=number("offsets.commit.timeout.ms"))
+
+    def _directory_ids(self) -> tuple[UUID, ...]:
+        return self.logs.directory_ids
+
+    def _advertised(self, endpoint: Endpoint) -> Endpoint:
+        """What clients of a listener are told: as configured, with the port that the system chose where it is 0."""
+        told = next((each for each in self.config.advertised_listeners if each.listener == endpoint.listener), endpoint)
+        port = told.port or self.listeners[endpoint.listener].port
+        return Endpoint(endpoint.listener, self._reachable(told).host, port)
+
+    @staticmethod
+    def _reachable(endpoint: Endpoint) -> Endpoint:
+        """An address for others: a listener on every address is told as the loopback one, unless
+        `advertised.listeners` says better."""
+        return endpoint if endpoint.host else endpoint._replace(host="127.0.0.1")
+
+    def _watch(self, descriptor: int, callback: Callable[[], None]) -> None:
+        """Calls back when the eventfd was written to."""
+        def readable() -> None:
+            with suppress(BlockingIOError):
+                os.eventfd_read(descriptor)
+            callback()
+
+        asyncio.get_running_loop().add_reader(descriptor, readable)
+        self._readers.append(descriptor)
+
+    def _arm(self, deadline_ms: int) -> None:
+        """The purgatory's one timer; its clock is the monotonic one."""
+        if self._timer is not None:
+            self._timer.cancel()
+        delay = max(0, deadline_ms - monotonic_ms()) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        deadline_ms = self.purgatory.expire(monotonic_ms())
+        if deadline_ms >= 0 and self._timer is None:
+            self._arm(deadline_ms)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _overrides(text: str) -> dict[str, int]:
+    """`host:count,host:count` of max.connections.per.ip.overrides."""
+    found: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        host, _, count = part.rpartition(":")
+        if not host or not count.isdecimal():
+            raise InvalidArgumentError(f"max.connections.per.ip.overrides: {part!r} is not host:count")
+        found[host] = int(count)
+    return found

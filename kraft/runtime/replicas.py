@@ -1,0 +1,114 @@
+"""Carries out what metadata says about this node's replicas: opens and removes logs, installs roles and settings."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from kraft.broker.broker import Broker
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.log_settings import log_config
+from kraft.broker.replica_plan import Action, Step
+from kraft.metadata.image import MetadataImage
+from kraft.runtime.group_driver import GroupDriver
+from kraft.runtime.log_manager import LogManager
+from kraft_native.config import LogConfig
+from kraft_native.errors import KraftError
+from kraft_native.partition import Partition
+
+log = logging.getLogger(__name__)
+
+# A deleted topic's files go at once where nobody can hold them open but we.
+REMOVE_DELAY_SECONDS: Final = 0.0
+
+
+class Replicas:
+    """Loop thread only."""
+
+    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver) -> None:
+        self.broker = broker
+        self.logs = logs
+        self.groups = groups
+        self.failed: dict[tuple[str, int], KraftError] = {}
+        """Replicas whose log cannot be opened, and why. They are not served; the others are."""
+
+    def carry_out(self, steps: Iterable[Step]) -> None:
+        """Removals, then roles, in the plan's order."""
+        for step in steps:
+            try:
+                if step.action is Action.REMOVE:
+                    self._remove(step)
+                else:
+                    self._install(step)
+            except KraftError as error:
+                log.exception("%s-%d cannot be served", step.topic, step.number)
+                self.failed[step.topic, step.number] = error
+
+    def remove_strays(self, image: MetadataImage) -> None:
+        """Takes away logs of topics that were deleted while this node was down."""
+        for name in list(self.logs.partitions()):
+            registration = image.partition(name.topic, name.partition)
+            if registration is None or self.broker.node_id not in registration.replicas:
+                log.warning("%s-%d: its topic was deleted, or it lies elsewhere now; its log is removed", *name)
+                self.logs.remove(*name, delay_seconds=REMOVE_DELAY_SECONDS)
+
+    def reconfigure(self, topics: Iterable[str]) -> None:
+        """Settings of these topics, or what they fall back to, changed."""
+        for name in topics:
+            image = self.broker.image.topic(name)
+            if image is None:
+                continue
+            config = self._config(name)
+            minimum = self._min_insync_replicas(name)
+            for index in image.partitions:
+                if (partition := self.broker.table.get(name, index)) is not None:
+                    partition.reconfigure(config)
+                    partition.set_min_insync_replicas(minimum)
+
+    def _install(self, step: Step) -> None:
+        assert step.partition is not None
+        partition = self.broker.table.get(step.topic, step.number)
+        if partition is None:
+            opened = self.logs.open(step.topic, step.number, step.topic_id, self._config(step.topic))
+            partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
+                                  min_insync_replicas=self._min_insync_replicas(step.topic))
+            self.broker.table.add(partition)
+            self.failed.pop((step.topic, step.number), None)
+        registration = step.partition
+        if registration.leader_epoch < partition.leader_epoch:
+            return
+        if step.action is Action.LEAD:
+            news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
+            partition.become_leader(registration.leader_epoch, node_id=self.broker.node_id,
+                                    replicas=registration.replicas, isr=registration.isr)
+            if step.topic == OFFSETS_TOPIC and news:
+                self.groups.lead(partition)
+        else:
+            partition.become_follower(registration.leader_epoch, registration.leader)
+            if step.topic == OFFSETS_TOPIC:
+                self.groups.resign(step.number, registration.leader_epoch)
+
+    def _remove(self, step: Step) -> None:
+        if step.topic == OFFSETS_TOPIC:
+            self.groups.resign(step.number, None)
+        if self.broker.table.get(step.topic, step.number) is not None:
+            self.broker.table.remove(step.topic, step.number)
+        self.failed.pop((step.topic, step.number), None)
+        # In a later turn: requests that wait for the partition are told first, and may still look at its log.
+        asyncio.get_running_loop().call_soon(self._remove_log, step)
+
+    def _remove_log(self, step: Step) -> None:
+        """Takes the log away, unless a topic of the same name was made meanwhile: opening that one did it then."""
+        if self.broker.table.get(step.topic, step.number) is None:
+            try:
+                self.logs.remove(step.topic, step.number, delay_seconds=REMOVE_DELAY_SECONDS)
+            except KraftError:
+                log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
+
+    def _config(self, topic: str) -> LogConfig:
+        return log_config(dict(self.broker.topic_overrides(topic)), self.broker.layers())
+
+    def _min_insync_replicas(self, topic: str) -> int:
+        value = self.broker.topic_setting(topic, "min.insync.replicas")
+        assert isinstance(value, int)
+        return value

@@ -1,0 +1,62 @@
+"""From a request's bytes to the handler of its API, and from its answer back to bytes."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from kraft.broker.api import HANDLERS, RequestContext
+from kraft.broker.broker import Broker
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.message import Message
+from kraft_native.errors import ProtocolError
+from kraft_native.reply import Reply
+
+log = logging.getLogger(__name__)
+
+NEVER_FLEXIBLE: Final = 0x7FFF
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class RequestRouter:
+    """Serves one listener's cold APIs. Its `on_request` is what a `RequestChannel` calls.
+
+    A handler that fails by a fault of ours is logged, and its connection is closed: one request that we cannot serve
+    must not take down all the others. Assertions are different: they say that a state is broken, and stop the node.
+    """
+
+    def __init__(self, broker: Broker, listener: str, served: Callable[[], None],
+                 clock: Callable[[], int] = now_ms) -> None:
+        """`served` is called after each request: deadlines may have moved."""
+        self.broker = broker
+        self.listener = listener
+        self.served = served
+        self.clock = clock
+        self.failures = 0
+
+    def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        """Decodes, hands over, and answers when the handler does. Raises `ProtocolError` for a malformed body."""
+        api = API_BY_KEY[api_key]
+        request = api.request.decode(body, version)
+        sink = reply.sink
+        context = RequestContext(version, (reply.client_id or b"").decode("utf-8", "replace"),
+                                 getattr(sink, "peer_host", ""), self.listener, self.clock())
+        header_version = api.response_header_version(version)
+
+        def answer(response: Message) -> None:
+            reply.answer(response.encode(version), header_version)
+
+        try:
+            HANDLERS[api_key](self.broker, request, context, answer)
+        except (ProtocolError, AssertionError):
+            raise
+        except Exception:
+            self.failures += 1
+            log.exception("%s version %d of client %s failed by a fault of our own", api.name, version,
+                          context.client_id)
+            reply.refuse("failure")
+        self.served()

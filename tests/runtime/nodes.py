@@ -1,0 +1,44 @@
+"""Nodes for tests: a real one on a loop in this process, with clients of ours in a thread beside it."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import uvloop
+
+from kraft.client import Cluster
+from kraft.config.node import NodeConfig
+from kraft.runtime.node import Node
+
+SETTINGS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+    "controller.listener.names": "CONTROLLER",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "2",
+}
+
+
+def config(data: Path, **settings: str) -> NodeConfig:
+    """A node's configuration on loopback with ports that the system chooses."""
+    changed = {name.replace("_", "."): text for name, text in settings.items()}
+    return NodeConfig({"log.dirs": str(data), **SETTINGS, **changed})
+
+
+def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], object]) -> object:
+    """Starts a node, runs `work` in a thread with a client of it, stops the node, and gives what `work` gave."""
+
+    async def main() -> object:
+        node = Node(settings)
+        await node.start()
+        try:
+            return await asyncio.to_thread(_work, node, work)
+        finally:
+            node.stop()
+            await node.run()
+
+    return uvloop.run(main())
+
+
+def _work(node: Node, work: Callable[[Cluster, Node], object]) -> object:
+    with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}", timeout=10) as cluster:
+        return work(cluster, node)

@@ -1,0 +1,282 @@
+"""A whole node in this process: what it answers, what it keeps over a restart, what it leaves behind."""
+
+import socket
+import uuid
+
+import pytest
+
+from kraft.client import ConnectionFailedError
+from kraft.load.measure import create_topic, offset_of
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
+from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from kraft.protocol.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from kraft.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft_native.batch import walk
+from kraft_native.errors import InvalidArgumentError, LogLockedError
+from kraft_native.records import BatchBuilder, records
+from tests.runtime.nodes import config, with_node
+
+EARLIEST, LATEST = -2, -1
+TOPIC, BROKER = 2, 4
+
+
+def produce(cluster, topic, *values, partition=0):
+    builder = BatchBuilder()
+    for value in values:
+        builder.append(value)
+    data = PartitionProduceData(index=partition, records=builder.build())
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    leader = cluster.leader(topic, partition)
+    return leader.send(request, ProduceResponse, version=9).responses[0].partition_responses[0]
+
+
+def fetch(cluster, topic, offset=0, partition=0):
+    part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+    request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
+                           topics=[FetchTopic(topic=topic, partitions=[part])])
+    answer = cluster.leader(topic, partition).send(request, FetchResponse, version=11)
+    found = answer.responses[0].partitions[0]
+    assert found.error_code == 0
+    return [record.value for batch in walk(found.records or b"") for record in records(batch)]
+
+
+def test_records_and_topics_outlive_a_restart(tmp_path):
+    settings = config(tmp_path / "data")
+
+    def first(cluster, node):
+        create_topic(cluster, "kept", 3)
+        create_topic(cluster, "gone", 1)
+        assert produce(cluster, "kept", b"a", b"b").base_offset == 0
+        assert produce(cluster, "kept", b"c").base_offset == 2
+        answer = cluster.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="gone")], timeout_ms=1000),
+                              DeleteTopicsResponse)
+        assert answer.responses[0].error_code == 0
+        return node.cluster_id, cluster.topic("kept").topic_id
+
+    def second(cluster, node):
+        assert [each.name for each in cluster.metadata().topics] == ["kept"]
+        assert fetch(cluster, "kept") == [b"a", b"b", b"c"]
+        leader = cluster.leader("kept", 0)
+        assert (offset_of(leader, "kept", 0, EARLIEST), offset_of(leader, "kept", 0, LATEST)) == (0, 3)
+        assert cluster.topic("kept").partitions[0].leader_epoch == 2  # Kafka's own nodes raise it by two as well
+        return node.cluster_id, cluster.topic("kept").topic_id
+
+    assert with_node(settings, first) == with_node(settings, second)
+    assert not [entry.name for entry in (tmp_path / "data").iterdir() if entry.name.startswith("gone")]
+
+
+def test_a_topic_comes_into_being_by_being_asked_for(tmp_path):
+    def work(cluster, _node):
+        assert cluster.metadata(["fresh"]).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        made = cluster.metadata(["fresh"], create=True).topics[0]
+        assert (made.error_code, len(made.partitions), made.partitions[0].leader_id) == (0, 4, 1)
+        bad = cluster.metadata(["no/name"], create=True).topics[0]
+        assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+    with_node(config(tmp_path, num_partitions="4"), work)
+
+
+def test_partitions_can_be_added_and_records_deleted(tmp_path):
+    def work(cluster, _node):
+        create_topic(cluster, "t", 1)
+        grown = cluster.send(CreatePartitionsRequest(topics=[
+            CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000),
+                             CreatePartitionsResponse)
+        assert [(each.name, each.error_code) for each in grown.results] == [("t", 0)]
+        assert len(cluster.topic("t").partitions) == 3
+        produce(cluster, "t", b"1", b"2", b"3", partition=2)
+        part = DeleteRecordsPartition(partition_index=2, offset=2)
+        answer = cluster.leader("t", 2).send(
+            DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[part])], timeout_ms=1000),
+            DeleteRecordsResponse)
+        assert answer.topics[0].partitions[0].low_watermark == 2
+        assert offset_of(cluster.leader("t", 2), "t", 2, EARLIEST) == 2
+        too_far = DeleteRecordsPartition(partition_index=2, offset=9)
+        answer = cluster.leader("t", 2).send(
+            DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[too_far])], timeout_ms=1000),
+            DeleteRecordsResponse)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+    with_node(config(tmp_path), work)
+
+
+def test_settings_take_effect_while_running(tmp_path):
+    def alter(cluster, kind, name, setting, value):
+        change = AlterableConfig(name=setting, config_operation=0, value=value)
+        request = IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])])
+        return cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code
+
+    def described(cluster, kind, name, setting):
+        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[setting])
+        found = cluster.send(DescribeConfigsRequest(resources=[resource], include_synonyms=True,
+                                                    include_documentation=True), DescribeConfigsResponse)
+        assert found.results[0].error_code == 0
+        config_found = found.results[0].configs[0]
+        assert config_found.documentation
+        return config_found.value, config_found.config_source
+
+    def work(cluster, _node):
+        create_topic(cluster, "t", 1)
+        assert described(cluster, TOPIC, "t", "max.message.bytes") == ("1048588", 5)
+        assert alter(cluster, TOPIC, "t", "max.message.bytes", "100") == 0
+        assert described(cluster, TOPIC, "t", "max.message.bytes") == ("100", 1)
+        assert produce(cluster, "t", b"x" * 200).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        assert alter(cluster, TOPIC, "t", "max.message.bytes", "many") == ErrorCode.INVALID_CONFIG
+        create_topic(cluster, "u", 1)
+        assert alter(cluster, BROKER, "", "message.max.bytes", "150") == 0
+        assert described(cluster, TOPIC, "u", "max.message.bytes") == ("150", 3)
+        assert produce(cluster, "u", b"x" * 200).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        assert described(cluster, BROKER, "1", "message.max.bytes") == ("150", 3)
+
+    with_node(config(tmp_path), work)
+
+
+def test_topics_are_described_in_pages(tmp_path):
+    def work(cluster, _node):
+        for name, partitions in (("a", 2), ("b", 3)):
+            create_topic(cluster, name, partitions)
+        seen, cursor = [], None
+        while True:
+            answer = cluster.send(DescribeTopicPartitionsRequest(response_partition_limit=2, cursor=cursor),
+                                  DescribeTopicPartitionsResponse)
+            seen += [(topic.name, each.partition_index) for topic in answer.topics for each in topic.partitions]
+            if answer.next_cursor is None:
+                break
+            cursor = Cursor(topic_name=answer.next_cursor.topic_name,
+                            partition_index=answer.next_cursor.partition_index)
+        assert seen == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
+        missing = cluster.send(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="no")]),
+                               DescribeTopicPartitionsResponse)
+        assert missing.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    with_node(config(tmp_path), work)
+
+
+def test_producer_ids_are_never_given_twice(tmp_path):
+    settings = config(tmp_path)
+
+    def take(cluster, _node):
+        ids = []
+        for _ in range(5):
+            answer = cluster.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1),
+                                  InitProducerIdResponse)
+            assert (answer.error_code, answer.producer_epoch) == (0, 0)
+            ids.append(answer.producer_id)
+        refused = cluster.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
+                               InitProducerIdResponse)
+        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        return ids
+
+    ids = with_node(settings, take) + with_node(settings, take)
+    assert len(set(ids)) == 10
+
+
+def test_each_listener_tells_its_own_kind_of_node(tmp_path):
+    def work(cluster, node):
+        brokers = cluster.send(DescribeClusterRequest(), DescribeClusterResponse)
+        assert [each.broker_id for each in brokers.brokers] == [1]
+        wrong = cluster.send(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse)
+        assert wrong.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        port = node.listeners["CONTROLLER"].port
+        with cluster.connect("127.0.0.1", port) as controller:
+            found = controller.send(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse)
+            assert [(each.broker_id, each.port) for each in found.brokers] == [(1, port)]
+            assert 0 not in controller.versions
+
+    with_node(config(tmp_path), work)
+
+
+def test_log_directories_are_described(tmp_path):
+    def work(cluster, _node):
+        create_topic(cluster, "t", 1)
+        produce(cluster, "t", b"x" * 1000)
+        found = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results[0]
+        assert found.log_dir == str(tmp_path / "data")
+        assert found.total_bytes > found.usable_bytes > 0
+        sizes = {(topic.name, each.partition_index): each.partition_size
+                 for topic in found.topics for each in topic.partitions}
+        assert sizes[("t", 0)] > 1000
+
+    with_node(config(tmp_path / "data"), work)
+
+
+def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path):
+    settings = config(tmp_path / "data")
+
+    def second(_cluster, _node):
+        with pytest.raises(LogLockedError, match="another process has this log directory open"):
+            with_node(settings, lambda cluster, node: None)
+
+    with_node(settings, second)
+    with pytest.raises(InvalidArgumentError, match="formatted for node 1"):
+        with_node(config(tmp_path / "data", node_id="2"), lambda cluster, node: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=str(port)):
+            with_node(config(tmp_path / "other", listeners=f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0"),
+                      lambda cluster, node: None)
+
+
+def test_a_deleted_topic_under_its_old_name_is_a_new_one(tmp_path):
+    def work(cluster, _node):
+        create_topic(cluster, "t", 1)
+        old = cluster.topic("t").topic_id
+        produce(cluster, "t", b"old")
+        cluster.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000), DeleteTopicsResponse)
+        create_topic(cluster, "t", 1)
+        assert cluster.topic("t").topic_id not in (old, uuid.UUID(int=0))
+        assert fetch(cluster, "t") == []
+        produce(cluster, "t", b"new")
+        assert fetch(cluster, "t") == [b"new"]
+
+    with_node(config(tmp_path), work)
+
+
+def test_a_body_that_cannot_be_read_closes_the_connection(tmp_path):
+    def work(cluster, node):
+        with socket.create_connection(("127.0.0.1", node.listeners["PLAINTEXT"].port)) as raw:
+            frame = bytes.fromhex("0003000c00000001ffff00") + b"\xff" * 5
+            raw.sendall(len(frame).to_bytes(4, "big") + frame)
+            assert raw.recv(1) == b""
+        assert cluster.metadata([]).brokers
+
+    with_node(config(tmp_path), work)
+
+
+def test_a_node_that_is_gone_refuses(tmp_path):
+    addresses = []
+    with_node(config(tmp_path), lambda cluster, node: addresses.append(cluster))
+    with pytest.raises(ConnectionFailedError):
+        addresses[0].metadata([])
