@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraft.broker.coordinator.shard import StoredRecord
 from kraft.broker.coordinator.shards import Shards
 from kraft_native.batch import walk
+from kraft_native.buffer import Slice
 from kraft_native.control import control_records
 from kraft_native.records import records
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 ABORT_MARKER = 0
 COMMIT_MARKER = 1
 
 
-def load_batches(shards: Shards[Any], partition: int, source: Buffer) -> int | None:
+def load_batches(shards: Shards[Any], partition: int, source: Slice | bytes) -> int | None:
     """Replays the whole batches in `source`, which follow what was loaded before; gives the offset to go on from.
 
     None when `source` has no whole batch. Raises a `KraftError` when a batch or a record is damaged: call `fail_load`.
