@@ -68,6 +68,8 @@ class NodeConfig:
         metadata = self.values.get("metadata.log.dir")
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
+        if metrics := self.values.get("kraft.metrics.listener"):
+            parse_socket("kraft.metrics.listener", str(metrics))
 
     def __getitem__(self, name: str) -> Value:
         """The value of a broker setting: as given, else its default. `KeyError` for a name that there is not."""

@@ -51,7 +51,7 @@ class Housekeeping:
 
     async def _retain(self) -> None:
         """Deletes what retention lets go, log by log."""
-        turn = _Turn()
+        turn = Turn()
         for partition in list(self.broker.table):
             if not partition.removed and partition.log.failure is None:
                 self._guarded(partition, "retention", self._apply_retention)
@@ -73,7 +73,7 @@ class Housekeeping:
             await asyncio.sleep(self._seconds("log.cleaner.backoff.ms"))
             if not self.broker.setting("log.cleaner.enable"):
                 continue
-            turn = _Turn()
+            turn = Turn()
             for partition in list(self.broker.table):
                 compacted = "compact" in partition.log.config.cleanup_policy
                 if compacted and not partition.removed and partition.log.failure is None:
@@ -91,7 +91,7 @@ class Housekeeping:
             log.exception("%s of %s-%d failed", what, partition.topic, partition.index)
 
 
-class _Turn:
+class Turn:
     """Gives way to the loop when a turn has lasted long enough."""
 
     def __init__(self) -> None:

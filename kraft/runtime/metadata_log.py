@@ -16,6 +16,7 @@ One thread owns it. Files are Kafka's (`docs/internals/metadata.md`).
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ from kraft_native.records import BatchBuilder
 DIRECTORY_NAME: Final = "__cluster_metadata-0"
 TOPIC_ID: Final = UUID(int=1)
 BATCH_BYTES_MAX: Final = 8 << 20
+LATENCIES_KEPT: Final = 128
 
 
 class NotSoleVoterError(OperationError):
@@ -121,7 +123,12 @@ class MetadataLog:
         self._builder = BatchBuilder()
         self._committed = 0
         self._leader_change = -1
-        self._snapshot_ms = now_ms
+        self.appended_records = 0
+        self.commit_latencies_ms: deque[int] = deque(maxlen=LATENCIES_KEPT)
+        """Of the last appends that were committed, oldest first."""
+        self._uncommitted: deque[tuple[int, int]] = deque()     # end offset, when it was appended
+        self.snapshot_ms = now_ms
+        """When the last snapshot was written; the start, when none was yet."""
         self._unsnapshot_bytes = self.loaded.replayed_bytes
         self._snapshot_end = self.loaded.snapshot.end_offset if self.loaded.snapshot else 0
 
@@ -201,7 +208,10 @@ class MetadataLog:
 
     def _write(self, batch: bytes, now_ms: int) -> int:
         self._unsnapshot_bytes += len(batch)
-        return self.log.append_as_raft_leader(batch, self._epoch, now_ms=now_ms).last_offset
+        appended = self.log.append_as_raft_leader(batch, self._epoch, now_ms=now_ms)
+        self.appended_records += appended.last_offset + 1 - appended.first_offset
+        self._uncommitted.append((appended.last_offset + 1, now_ms))
+        return appended.last_offset
 
     # --- CommitPort -------------------------------------------------------------------------------------------------
 
@@ -253,6 +263,8 @@ class MetadataLog:
             return
         was_leader = self._committed > self._leader_change
         self._committed = end
+        while self._uncommitted and self._uncommitted[0][0] <= end:
+            self.commit_latencies_ms.append(max(0, now_ms - self._uncommitted.popleft()[1]))
         if not was_leader and end > self._leader_change:
             listener.became_leader(self._epoch, now_ms)
         listener.committed(end, now_ms)
@@ -272,7 +284,7 @@ class MetadataLog:
             return False
         interval_ms = self.settings.snapshot_interval_ms
         return (self._unsnapshot_bytes >= self.settings.snapshot_bytes
-                or (interval_ms > 0 and now_ms - self._snapshot_ms >= interval_ms))
+                or (interval_ms > 0 and now_ms - self.snapshot_ms >= interval_ms))
 
     def write_snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotId:
         """Writes a snapshot of a committed image, then removes what is no longer needed. Gives its id."""
@@ -283,7 +295,7 @@ class MetadataLog:
             image_records(image), epoch=image.epoch, now_ms=now_ms, last_timestamp_ms=image.timestamp_ms,
             quorum=self.loaded.quorum))
         self._snapshot_end = snapshot.end_offset
-        self._snapshot_ms = now_ms
+        self.snapshot_ms = now_ms
         self._unsnapshot_bytes = 0
         self.clean(now_ms)
         return snapshot

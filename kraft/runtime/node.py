@@ -22,7 +22,7 @@ from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.replica_plan import plan_all, plan_change
-from kraft.config.node import Endpoint, NodeConfig
+from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.log_dir import new_cluster_id
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -33,6 +33,7 @@ from kraft.runtime.control_plane import ControlPlane, image_endpoint
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.log_manager import LogManager
+from kraft.runtime.metrics import MetricsServer
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server, ServerLimits, default_connections_max
@@ -71,7 +72,7 @@ class Node:
         self.listeners: dict[str, Listener] = {}
         self._ended = asyncio.Event()
         self._channels: dict[str, RequestChannel] = {}
-        self._routers: list[RequestRouter] = []
+        self.routers: list[RequestRouter] = []
         self._timer: asyncio.TimerHandle | None = None
         self._readers: list[int] = []
 
@@ -164,11 +165,14 @@ class Node:
             await self.server.accept(listener, self._channels[name])
         self.housekeeping = Housekeeping(self.broker, self.logs, now_ms)
         self.housekeeping.start()
+        if address := _text(self.config["kraft.metrics.listener"]):
+            self.metrics = MetricsServer(self, *parse_socket("kraft.metrics.listener", address))
+            log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
     def _channel(self, listener: str) -> RequestChannel:
         router = RequestRouter(self.broker, listener, self.groups.schedule)
         channel = self.server.channel(listener, router.on_request)
-        self._routers.append(router)
+        self.routers.append(router)
         for key in self._keys(listener):
             api = API_BY_KEY[key]
             handler = {0: self.produce, 1: self.fetch}.get(key)
@@ -229,6 +233,11 @@ class Node:
         if self.failure is not None:
             raise self.failure
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the end has begun."""
+        return self._ended.is_set()
+
     def stop(self) -> None:
         """Ends `run` in good order. From a signal handler too."""
         self._ended.set()
@@ -242,6 +251,8 @@ class Node:
 
     async def close(self) -> None:
         """Ends what was opened, backwards. Only a node without a fault leaves the mark of a clean stop."""
+        if hasattr(self, "metrics"):
+            await self.metrics.close()
         if hasattr(self, "housekeeping"):
             await self.housekeeping.stop()
         if hasattr(self, "server"):

@@ -35,21 +35,27 @@ TopicOffsets: TypeAlias = dict[str, PartitionOffsets]
 class _Offsets:
     """Offsets by group, topic and partition, without empty levels."""
 
-    __slots__ = ("groups",)
+    __slots__ = ("count", "groups")
 
     def __init__(self) -> None:
         self.groups: dict[str, TopicOffsets] = {}
+        self.count = 0
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self.groups.get(group_id, {}).get(topic, {}).get(partition)
 
     def put(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        self.groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = offset
+        partitions = self.groups.setdefault(group_id, {}).setdefault(topic, {})
+        self.count += partition not in partitions
+        partitions[partition] = offset
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         topics = self.groups.get(group_id, {})
         partitions = topics.get(topic, {})
-        if partitions.pop(partition, None) is not None and not partitions:
+        if partitions.pop(partition, None) is None:
+            return
+        self.count -= 1
+        if not partitions:
             del topics[topic]
             if not topics:
                 del self.groups[group_id]
@@ -70,6 +76,11 @@ class OffsetTable:
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The committed offset, or None."""
         return self._committed.get(group_id, topic, partition)
+
+    @property
+    def committed_count(self) -> int:
+        """Committed offsets of all groups."""
+        return self._committed.count
 
     def of_group(self, group_id: str) -> TopicOffsets:
         """All committed offsets of a group, to look at."""

@@ -1,0 +1,192 @@
+"""Every metric that a node shows: its name for Prometheus, and what Kafka calls it.
+
+A name is Kafka's JMX name in Prometheus form, as the usual exporter rules make it: domain, type and name in lower case,
+joined by "_"; "PerSec" meters are counters that end in "_total". What Kafka has no name for begins with "kraft_".
+`docs/metrics.md` is this table; a test compares them.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+Kind = Literal["counter", "gauge"]
+
+PARTITION: Final = ("topic", "partition")
+
+
+class Metric(NamedTuple):
+    """`kafka` is Kafka's own name for it, empty where it has none."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    kafka: str
+    help: str
+
+
+def _topics(name: str, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_server_brokertopicmetrics_{name}_total", "counter", ("topic",),
+                  f"kafka.server:type=BrokerTopicMetrics,name={kafka}", text)
+
+
+def _replicas(name: str, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_server_replicamanager_{name}", "gauge", (), f"kafka.server:type=ReplicaManager,name={kafka}",
+                  text)
+
+
+def _sockets(name: str, kind: Kind, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_server_socket_server_metrics_{name}", kind, ("listener",),
+                  f"kafka.server:type=socket-server-metrics,name={kafka}", text)
+
+
+def _metadata(name: str, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_server_broker_metadata_metrics_{name}", "gauge", (),
+                  f"kafka.server:type=broker-metadata-metrics,name={kafka}", text)
+
+
+def _controller(name: str, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_controller_kafkacontroller_{name}", "gauge", (),
+                  f"kafka.controller:type=KafkaController,name={kafka}", text)
+
+
+def _raft(name: str, kafka: str, text: str, kind: Kind = "gauge", labels: tuple[str, ...] = ()) -> Metric:
+    return Metric(f"kafka_server_raft_metrics_{name}", kind, labels, f"kafka.server:type=raft-metrics,name={kafka}",
+                  text)
+
+
+def _groups(name: str, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_coordinator_group_groupmetadatamanager_{name}", "gauge", (),
+                  f"kafka.coordinator.group:type=GroupMetadataManager,name={kafka}", text)
+
+
+def _log(name: str, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_log_log_{name}", "gauge", PARTITION, f"kafka.log:type=Log,name={kafka}", text)
+
+
+METRICS: Final = (
+    # --- requests and connections
+    Metric("kafka_network_requestmetrics_requests_total", "counter", ("request", "listener"),
+           "kafka.network:type=RequestMetrics,name=RequestsPerSec", "Requests that arrived whole."),
+    _sockets("connection_count", "gauge", "connection-count", "Open connections."),
+    _sockets("connection_creation_total", "counter", "connection-creation-total", "Connections accepted."),
+    _sockets("incoming_byte_total", "counter", "incoming-byte-total", "Bytes read from clients."),
+    _sockets("outgoing_byte_total", "counter", "outgoing-byte-total", "Bytes given to sockets."),
+    Metric("kafka_server_socket_server_metrics_memorypoolused", "gauge", (),
+           "kafka.server:type=socket-server-metrics,name=MemoryPoolUsed",
+           "Bytes that unfinished and waiting requests hold."),
+    Metric("kafka_server_socket_server_metrics_memorypoolavailable", "gauge", (),
+           "kafka.server:type=socket-server-metrics,name=MemoryPoolAvailable",
+           "Bytes that they may hold on top of that."),
+    Metric("kraft_request_memory_peak_bytes", "gauge", (), "", "The most that they held since the start."),
+    Metric("kraft_request_memory_waiting_connections", "gauge", (), "",
+           "Connections that are not read from because request memory is used up."),
+    Metric("kraft_requests_in_progress", "gauge", ("listener",), "", "Requests whose replies have not left."),
+    Metric("kraft_connections_closed_total", "counter", ("listener", "reason"), "",
+           "Connections closed, by reason; `peer` is the client's own doing."),
+    Metric("kraft_request_failures_total", "counter", ("listener",), "",
+           "Requests that failed by a fault of the node; each is logged, and its connection closed."),
+    Metric("kraft_loop_delay_seconds", "gauge", (), "",
+           "How long the event loop let this scrape wait: what a request may wait for others."),
+    # --- topics
+    _topics("bytesin", "BytesInPerSec", "Bytes of record batches appended."),
+    _topics("bytesout", "BytesOutPerSec", "Bytes of record batches sent to consumers."),
+    _topics("messagesin", "MessagesInPerSec", "Records appended."),
+    _topics("failedproducerequests", "FailedProduceRequestsPerSec", "Partitions of Produce requests refused."),
+    _topics("failedfetchrequests", "FailedFetchRequestsPerSec", "Partitions of Fetch requests refused."),
+    # --- replicas
+    _replicas("partitioncount", "PartitionCount", "Partitions with a replica here."),
+    _replicas("leadercount", "LeaderCount", "Partitions that this node leads."),
+    _replicas("underreplicatedpartitions", "UnderReplicatedPartitions",
+              "Partitions led here whose in-sync replicas are fewer than their replicas."),
+    _replicas("underminisrpartitioncount", "UnderMinIsrPartitionCount",
+              "Partitions led here whose in-sync replicas are fewer than min.insync.replicas."),
+    _replicas("offlinereplicacount", "OfflineReplicaCount", "Replicas whose log cannot be served."),
+    _log("size", "Size", "Bytes of a replica's log."),
+    _log("logstartoffset", "LogStartOffset", "The first offset of a replica's log."),
+    _log("logendoffset", "LogEndOffset", "The offset behind the last record of a replica's log."),
+    _log("numlogsegments", "NumLogSegments", "Segments of a replica's log."),
+    Metric("kafka_cluster_partition_insyncreplicascount", "gauge", PARTITION,
+           "kafka.cluster:type=Partition,name=InSyncReplicasCount", "In-sync replicas of a partition led here."),
+    Metric("kafka_cluster_partition_replicascount", "gauge", PARTITION,
+           "kafka.cluster:type=Partition,name=ReplicasCount", "Replicas of a partition led here."),
+    Metric("kafka_cluster_partition_laststableoffsetlag", "gauge", PARTITION,
+           "kafka.cluster:type=Partition,name=LastStableOffsetLag",
+           "Committed records that an open transaction holds back."),
+    Metric("kraft_partition_high_watermark", "gauge", PARTITION, "", "The offset below which records are committed."),
+    Metric("kafka_log_logmanager_offlinelogdirectorycount", "gauge", (),
+           "kafka.log:type=LogManager,name=OfflineLogDirectoryCount", "Log directories that cannot be used."),
+    Metric("kafka_log_logflushstats_logflush_total", "counter", (),
+           "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs (count)", "Flushes of a log to its device."),
+    Metric("kafka_log_logflushstats_logflushtimems_total", "counter", (),
+           "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs (time)", "Milliseconds that flushes took."),
+    Metric("kraft_log_flushed_bytes_total", "counter", (), "", "Bytes that flushes made durable."),
+    Metric("kraft_cold_reads_total", "counter", (), "", "Reads of log that was not in memory."),
+    Metric("kraft_cold_read_bytes_total", "counter", (), "", "Bytes of those reads."),
+    # --- waiting requests
+    Metric("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", (),
+           "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",
+           "Produce and Fetch requests that wait, together."),
+    Metric("kraft_purgatory_parked_total", "counter", (), "", "Requests that had to wait."),
+    Metric("kafka_server_delayedoperationpurgatory_expires_total", "counter", (),
+           "kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec", "Requests that waited for as long as they may."),
+    Metric("kafka_server_fetchsessioncache_numincrementalfetchsessions", "gauge", (),
+           "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchSessions", "Fetch sessions."),
+    Metric("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "gauge", (),
+           "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchPartitionsCached", "Partitions in them."),
+    Metric("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total", "counter", (),
+           "kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec",
+           "Fetch sessions that made way for others."),
+    # --- groups
+    _groups("numgroups", "NumGroups", "Consumer groups coordinated here."),
+    _groups("numgroupsempty", "NumGroupsEmpty", "Those without members."),
+    _groups("numgroupspreparingrebalance", "NumGroupsPreparingRebalance", "Those that wait for members to join."),
+    _groups("numgroupscompletingrebalance", "NumGroupsCompletingRebalance", "Those that wait for the assignment."),
+    _groups("numgroupsstable", "NumGroupsStable", "Those at work."),
+    _groups("numoffsets", "NumOffsets", "Committed offsets kept here."),
+    Metric("kafka_server_group_coordinator_metrics_num_partitions", "gauge", ("state",),
+           "kafka.server:type=group-coordinator-metrics,name=num-partitions",
+           "Partitions of __consumer_offsets led here: loading, active or failed."),
+    # --- the node and its metadata
+    Metric("kafka_server_kafkaserver_brokerstate", "gauge", (), "kafka.server:type=KafkaServer,name=BrokerState",
+           "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down."),
+    Metric("kraft_node_info", "gauge", ("node_id", "cluster_id", "version"), "", "1; what this node is, as labels."),
+    _metadata("last_applied_record_offset", "last-applied-record-offset", "Metadata applied by the broker."),
+    _metadata("last_applied_record_timestamp", "last-applied-record-timestamp", "When it was written, ms since 1970."),
+    _metadata("last_applied_record_lag_ms", "last-applied-record-lag-ms", "How long ago that was."),
+    _metadata("metadata_apply_error_count", "metadata-apply-error-count", "Changes that were not carried out here."),
+    # --- the controller
+    _controller("activecontrollercount", "ActiveControllerCount", "1 on the active controller."),
+    _controller("activebrokercount", "ActiveBrokerCount", "Brokers that serve."),
+    _controller("fencedbrokercount", "FencedBrokerCount", "Registered brokers that do not."),
+    _controller("globaltopiccount", "GlobalTopicCount", "Topics of the cluster."),
+    _controller("globalpartitioncount", "GlobalPartitionCount", "Partitions of the cluster."),
+    _controller("offlinepartitionscount", "OfflinePartitionsCount", "Partitions without a leader."),
+    _controller("preferredreplicaimbalancecount", "PreferredReplicaImbalanceCount",
+                "Partitions that another than the preferred replica leads."),
+    _controller("lastappliedrecordoffset", "LastAppliedRecordOffset", "Metadata replayed by the controller."),
+    _controller("lastappliedrecordtimestamp", "LastAppliedRecordTimestamp", "When it was written, ms since 1970."),
+    _controller("lastappliedrecordlagms", "LastAppliedRecordLagMs", "How long ago that was; 0 on the active one."),
+    _controller("lastcommittedrecordoffset", "LastCommittedRecordOffset", "The last committed metadata record."),
+    # --- the metadata log
+    _raft("current_leader", "current-leader", "The node that leads the metadata quorum."),
+    _raft("current_epoch", "current-epoch", "Its epoch."),
+    _raft("current_state", "current-state", "1 for the role of this node.", labels=("state",)),
+    _raft("number_of_voters", "number-of-voters", "Voters of the quorum."),
+    _raft("high_watermark", "high-watermark", "The offset below which metadata is committed."),
+    _raft("log_end_offset", "log-end-offset", "The offset behind the last metadata record."),
+    _raft("log_end_epoch", "log-end-epoch", "The epoch of the last metadata record."),
+    _raft("append_records_total", "append-records-rate", "Metadata records appended here.", "counter"),
+    _raft("commit_latency_avg", "commit-latency-avg", "Milliseconds to commit, average of the last commits."),
+    _raft("commit_latency_max", "commit-latency-max", "Milliseconds to commit, most of the last commits."),
+    Metric("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", "gauge", (),
+           "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs",
+           "Milliseconds since the last metadata snapshot, or since the start."),
+)
+
+
+def markdown() -> str:
+    """The table for the documentation."""
+    rows = ["| metric | kind | labels | Kafka's name | meaning |", "|---|---|---|---|---|"]
+    for metric in METRICS:
+        labels = ", ".join(metric.labels)
+        kafka = f"`{metric.kafka}`" if metric.kafka else ""
+        rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {kafka} | {metric.help} |")
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,333 @@
+"""Metrics for Prometheus over HTTP. Nothing is counted for them: a scrape reads counters that the node's parts keep.
+
+    metrics = MetricsServer(node, host, port)    # bound, and answering
+    await metrics.close()
+
+HTTP runs on threads of its own, a few at most. What a scrape reads belongs to the loop's thread, so the loop reads it,
+in turns of a few milliseconds between requests; text is made of it on the scrape's thread.
+"""
+
+import asyncio
+import logging
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from http.server import ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.exposition import MetricsHandler
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kraft._version import __version__
+from kraft.broker.coordinator.shards import Phase
+from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.metadata.image import NO_LEADER
+from kraft.protocol.apis import API_BY_KEY
+from kraft.runtime.housekeeping import Turn
+from kraft.runtime.metric_names import METRICS
+from kraft_native.errors import OperationError
+from kraft_native.partition import Partition
+
+if TYPE_CHECKING:
+    from kraft.runtime.node import Node
+
+log = logging.getLogger(__name__)
+
+SCRAPES_MAX: Final = 4
+SCRAPE_SECONDS_MAX: Final = 10.0
+IDLE_SECONDS_MAX: Final = 10.0
+STOP_POLL_SECONDS: Final = 0.05
+RUNNING: Final = 3
+SHUTTING_DOWN: Final = 7
+
+
+class Sheet:
+    """The values of one scrape. `put` takes only what `METRICS` lists, with its labels."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        for name, kind, labels, _, text in METRICS:
+            make = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+            self._families[name] = make(name, text, labels=labels)
+
+    def put(self, name: str, value: float, *labels: str) -> None:
+        self._families[name].add_metric(labels, value)
+
+    def families(self) -> Iterable[Metric]:
+        """What was put, in the order of `METRICS`."""
+        return [family for family in self._families.values() if family.samples]
+
+
+class NodeCollector(Collector):
+    """Reads a node for the library, from any thread but the loop's."""
+
+    def __init__(self, node: "Node", loop: asyncio.AbstractEventLoop) -> None:
+        self.node = node
+        self.loop = loop
+
+    def collect(self) -> Iterable[Metric]:
+        """Raises `OperationError` when the loop does not answer in time."""
+        future = asyncio.run_coroutine_threadsafe(read(self.node, time.monotonic()), self.loop)
+        try:
+            return future.result(SCRAPE_SECONDS_MAX).families()
+        except TimeoutError:
+            future.cancel()
+            raise OperationError(f"metrics: the node did not answer within {SCRAPE_SECONDS_MAX:.0f} s") from None
+
+
+async def read(node: "Node", asked: float) -> Sheet:
+    """All values of a node that serves. `asked` is when, on the monotonic clock. On the loop's thread."""
+    sheet = Sheet()
+    sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - asked))
+    _read_node(node, sheet)
+    _read_server(node, sheet)
+    _read_waiting(node, sheet)
+    _read_groups(node, sheet)
+    _read_metadata(node, sheet)
+    _read_raft(node, sheet)
+    await _read_cluster(node, sheet)
+    await _read_replicas(node, sheet)
+    return sheet
+
+
+def _read_node(node: "Node", sheet: Sheet) -> None:
+    sheet.put("kraft_node_info", 1, str(node.config.node_id), node.cluster_id, __version__)
+    sheet.put("kafka_server_kafkaserver_brokerstate", SHUTTING_DOWN if node.stopping else RUNNING)
+    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(node.logs.errors))
+    flushes = node.flusher.statistics()
+    sheet.put("kafka_log_logflushstats_logflush_total", flushes["flushes"])
+    sheet.put("kafka_log_logflushstats_logflushtimems_total", flushes["busy_ns"] / 1e6)
+    sheet.put("kraft_log_flushed_bytes_total", flushes["bytes"])
+    sheet.put("kraft_cold_reads_total", node.cold_reader.ranges_total)
+    sheet.put("kraft_cold_read_bytes_total", node.cold_reader.bytes_total)
+
+
+def _read_server(node: "Node", sheet: Sheet) -> None:
+    prefix = "kafka_server_socket_server_metrics"
+    for channel in node.server.channels:
+        name = channel.name
+        sheet.put(f"{prefix}_connection_count", len(channel.connections), name)
+        sheet.put(f"{prefix}_connection_creation_total", channel.connections_opened, name)
+        sheet.put(f"{prefix}_incoming_byte_total", channel.bytes_in, name)
+        sheet.put(f"{prefix}_outgoing_byte_total", channel.bytes_out, name)
+        sheet.put("kraft_requests_in_progress", channel.requests_in_progress, name)
+        for key, count in sorted(channel.requests().items()):
+            sheet.put("kafka_network_requestmetrics_requests_total", count, API_BY_KEY[key].name, name)
+        for reason, count in sorted(channel.closed.items()):
+            sheet.put("kraft_connections_closed_total", count, name, reason)
+    for router in node.routers:
+        sheet.put("kraft_request_failures_total", router.failures, router.listener)
+    memory = node.server.memory
+    sheet.put(f"{prefix}_memorypoolused", memory.used_bytes)
+    sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))
+    sheet.put("kraft_request_memory_peak_bytes", memory.peak_bytes)
+    sheet.put("kraft_request_memory_waiting_connections", memory.waiting_users)
+
+
+def _read_waiting(node: "Node", sheet: Sheet) -> None:
+    sheet.put("kafka_server_delayedoperationpurgatory_purgatorysize", node.purgatory.parked_count)
+    sheet.put("kafka_server_delayedoperationpurgatory_expires_total", node.purgatory.expired_total)
+    sheet.put("kraft_purgatory_parked_total", node.purgatory.parked_total)
+    prefix = "kafka_server_fetchsessioncache"
+    sheet.put(f"{prefix}_numincrementalfetchsessions", len(node.sessions))
+    sheet.put(f"{prefix}_numincrementalfetchpartitionscached", node.sessions.partition_count)
+    sheet.put(f"{prefix}_incrementalfetchsessionevictions_total", node.sessions.evictions_total)
+
+
+def _read_groups(node: "Node", sheet: Sheet) -> None:
+    shards = node.broker.groups.shards
+    states = dict.fromkeys(GroupState, 0)
+    groups = offsets = 0
+    for _, state in shards.active(0):
+        groups += len(state.groups)
+        offsets += state.offsets.committed_count
+        for group in state.groups.values():
+            if isinstance(group, ClassicGroup):
+                states[group.state] += 1
+    prefix = "kafka_coordinator_group_groupmetadatamanager"
+    sheet.put(f"{prefix}_numgroups", groups)
+    sheet.put(f"{prefix}_numoffsets", offsets)
+    for each in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        sheet.put(f"{prefix}_numgroups{each.value.lower()}", states[each])
+    phases = [shards.phase(partition) for partition in shards.partitions()]
+    for phase in Phase:
+        sheet.put("kafka_server_group_coordinator_metrics_num_partitions", phases.count(phase), phase.value)
+
+
+def _read_metadata(node: "Node", sheet: Sheet) -> None:
+    image, now_ms = node.broker.image, node.control.clock()
+    prefix = "kafka_server_broker_metadata_metrics"
+    sheet.put(f"{prefix}_last_applied_record_offset", image.offset)
+    sheet.put(f"{prefix}_last_applied_record_timestamp", image.timestamp_ms)
+    sheet.put(f"{prefix}_last_applied_record_lag_ms", max(0, now_ms - image.timestamp_ms))
+    sheet.put(f"{prefix}_metadata_apply_error_count", len(node.replicas.failed))
+    controller = node.control.controller
+    committed, decided = controller.image, controller.decided
+    prefix = "kafka_controller_kafkacontroller"
+    sheet.put(f"{prefix}_activecontrollercount", int(controller.active))
+    sheet.put(f"{prefix}_lastappliedrecordoffset", decided.offset)
+    sheet.put(f"{prefix}_lastappliedrecordtimestamp", decided.timestamp_ms)
+    sheet.put(f"{prefix}_lastappliedrecordlagms", 0 if controller.active else max(0, now_ms - decided.timestamp_ms))
+    sheet.put(f"{prefix}_lastcommittedrecordoffset", committed.offset)
+    fenced = sum(broker.fenced for broker in committed.brokers.values())
+    sheet.put(f"{prefix}_activebrokercount", len(committed.brokers) - fenced)
+    sheet.put(f"{prefix}_fencedbrokercount", fenced)
+
+
+def _read_raft(node: "Node", sheet: Sheet) -> None:
+    log, now_ms = node.control.log, node.control.clock()
+    quorum = log.describe_quorum(now_ms)
+    prefix = "kafka_server_raft_metrics"
+    sheet.put(f"{prefix}_current_leader", quorum.leader_id)
+    sheet.put(f"{prefix}_current_epoch", quorum.leader_epoch)
+    sheet.put(f"{prefix}_current_state", 1, "leader")
+    sheet.put(f"{prefix}_number_of_voters", len(quorum.voters))
+    sheet.put(f"{prefix}_high_watermark", quorum.high_watermark)
+    sheet.put(f"{prefix}_log_end_offset", log.end_offset)
+    sheet.put(f"{prefix}_log_end_epoch", log.leader_epoch)
+    sheet.put(f"{prefix}_append_records_total", log.appended_records)
+    latencies_ms = log.commit_latencies_ms
+    if latencies_ms:
+        sheet.put(f"{prefix}_commit_latency_avg", sum(latencies_ms) / len(latencies_ms))
+        sheet.put(f"{prefix}_commit_latency_max", max(latencies_ms))
+    sheet.put("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", max(0, now_ms - log.snapshot_ms))
+
+
+async def _read_cluster(node: "Node", sheet: Sheet) -> None:
+    """What the controller knows of all partitions."""
+    turn, image = Turn(), node.control.controller.image
+    partitions = offline = imbalanced = 0
+    for _, _, partition in image.partitions():
+        partitions += 1
+        offline += partition.leader == NO_LEADER
+        imbalanced += partition.leader != partition.replicas[0]
+        await turn.give_way()
+    prefix = "kafka_controller_kafkacontroller"
+    sheet.put(f"{prefix}_globaltopiccount", len(image.topics))
+    sheet.put(f"{prefix}_globalpartitioncount", partitions)
+    sheet.put(f"{prefix}_offlinepartitionscount", offline)
+    sheet.put(f"{prefix}_preferredreplicaimbalancecount", imbalanced)
+
+
+TOPIC_COUNTERS: Final = {
+    "bytesin": "produced_bytes", "bytesout": "fetched_bytes", "messagesin": "produced_records",
+    "failedproducerequests": "refused_produces", "failedfetchrequests": "refused_fetches",
+}
+
+
+async def _read_replicas(node: "Node", sheet: Sheet) -> None:
+    """What this node knows of its own replicas."""
+    turn = Turn()
+    topics: dict[str, list[int]] = {}
+    count = leaders = under_replicated = under_minimum = 0
+    for partition in list(node.table):
+        if partition.removed:
+            continue
+        count += 1
+        totals = topics.setdefault(partition.topic, [0] * len(TOPIC_COUNTERS))
+        for index, attribute in enumerate(TOPIC_COUNTERS.values()):
+            totals[index] += getattr(partition, attribute)
+        if partition.is_leader:
+            leaders += 1
+            in_sync = partition.progress.in_sync_count
+            under_replicated += in_sync < len(partition.progress)
+            under_minimum += in_sync < partition.min_insync_replicas
+        _read_replica(partition, sheet)
+        await turn.give_way()
+    for topic, totals in topics.items():
+        for name, value in zip(TOPIC_COUNTERS, totals, strict=True):
+            sheet.put(f"kafka_server_brokertopicmetrics_{name}_total", value, topic)
+    prefix = "kafka_server_replicamanager"
+    sheet.put(f"{prefix}_partitioncount", count)
+    sheet.put(f"{prefix}_leadercount", leaders)
+    sheet.put(f"{prefix}_underreplicatedpartitions", under_replicated)
+    sheet.put(f"{prefix}_underminisrpartitioncount", under_minimum)
+    sheet.put(f"{prefix}_offlinereplicacount", len(node.replicas.failed))
+
+
+def _read_replica(partition: Partition, sheet: Sheet) -> None:
+    labels = (partition.topic, str(partition.index))
+    log = partition.log
+    sheet.put("kafka_log_log_size", log.size_bytes, *labels)
+    sheet.put("kafka_log_log_logstartoffset", log.log_start_offset, *labels)
+    sheet.put("kafka_log_log_logendoffset", log.log_end_offset, *labels)
+    sheet.put("kafka_log_log_numlogsegments", len(log.segments), *labels)
+    sheet.put("kraft_partition_high_watermark", partition.high_watermark, *labels)
+    if partition.is_leader:
+        sheet.put("kafka_cluster_partition_insyncreplicascount", partition.progress.in_sync_count, *labels)
+        sheet.put("kafka_cluster_partition_replicascount", len(partition.progress), *labels)
+        sheet.put("kafka_cluster_partition_laststableoffsetlag",
+                  max(0, partition.high_watermark - log.last_stable_offset), *labels)
+
+
+class _Handler(MetricsHandler):
+    """GET /metrics, and nothing else. A peer that is silent for too long is let go."""
+
+    timeout = IDLE_SECONDS_MAX
+
+    def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
+        if self.path.partition("?")[0] == "/metrics":
+            super().do_GET()
+        else:
+            self.send_error(404, "metrics are at /metrics")
+
+
+class _HttpServer(ThreadingHTTPServer):
+    """A thread per connection, for a few connections; more are closed at once."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        self._free = threading.BoundedSemaphore(SCRAPES_MAX)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the library's signature
+        """A peer that hung up is nothing to tell; what else goes wrong is logged, and the peer gets no answer."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            log.error("metrics could not be told to %s", client_address, exc_info=error)
+
+
+class MetricsServer:
+    """Answers GET /metrics for a node that serves. To be made and closed on the loop's thread.
+
+    `OSError` when the address cannot be had. `port` is the real one.
+    """
+
+    def __init__(self, node: "Node", host: str, port: int) -> None:
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(NodeCollector(node, asyncio.get_running_loop()))
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+        handler = type("Handler", (_Handler,), {"registry": registry})
+        self._http = _HttpServer((host, port), handler)
+        self.host = host
+        self.port: int = self._http.server_address[1]
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(STOP_POLL_SECONDS,),
+                                        name="metrics", daemon=True)
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Stops answering. A scrape in progress may still end."""
+        await asyncio.to_thread(self._http.shutdown)
+        self._http.server_close()
+        self._thread.join()
