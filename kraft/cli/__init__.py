@@ -1,6 +1,5 @@
-"""The `kraft` command. Each group of commands is a module that registers itself with `command.kraft`."""
+"""The `kraft` command. Each part of it is a module that registers itself with `command.kraft`."""
 
-from kraft.cli import bench, log
 from kraft.cli.command import main
 
-__all__ = ["bench", "log", "main"]
+__all__ = ["main"]

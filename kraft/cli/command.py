@@ -1,13 +1,18 @@
-"""The top of the `kraft` command: its groups, its version, and how it ends.
+"""The top of the `kraft` command: its parts, its version, and how it ends.
+
+A part is a module of this package that registers itself when it is imported, which happens when it is called for: a
+node that starts does not wait for the imports of all the tools.
 
 Exit codes: 0 done, 1 the command found what it looked for (damage) or failed, 2 wrong usage, 130 interrupted by
 Ctrl-C, 141 the reader of the output went away. None of the last two prints a traceback.
 """
 
+import importlib
 import os
 import platform
 import signal
 import sys
+from typing import Final
 
 import click
 
@@ -17,6 +22,22 @@ from kraft_native.errors import KraftError
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
+
+# The parts, in the order in which the help lists them; each has a module of its name.
+PARTS: Final = ("server", "storage", "topics", "log", "bench", "completion")
+
+
+class Parts(click.Group):
+    """Imports a part when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the order is the same everywhere
+        return list(PARTS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in PARTS and cmd_name not in self.commands:
+            importlib.import_module(f"kraft.cli.{cmd_name}")
+        return super().get_command(ctx, cmd_name)
 
 
 def version_text() -> str:
@@ -33,7 +54,7 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Parts, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=print_version,
               help="Show the version, the build and the CRC kernel in use.")
 def kraft() -> None:
@@ -42,6 +63,8 @@ def kraft() -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Runs the command and gives its exit code. Errors of the engine are told in one line."""
+    if asked := os.environ.get(COMPLETION_VARIABLE):
+        return complete(asked)
     try:
         with kraft.make_context("kraft", sys.argv[1:] if arguments is None else arguments) as context:
             kraft.invoke(context)
@@ -61,6 +84,13 @@ def run(arguments: list[str] | None = None) -> int:
         click.echo(f"kraft: {error}", err=True)
         return 1
     return 0
+
+
+def complete(asked: str) -> int:
+    """Answers a shell that completes a word."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(kraft, {}, "kraft", COMPLETION_VARIABLE, asked)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ for request memory; ours are what the machine can carry.
 
 import asyncio
 import logging
+import os
 import resource
 import time
 from collections import Counter
@@ -134,9 +135,14 @@ class Server:
         OSError, naming the address, when it cannot be had.
         """
         loop = asyncio.get_running_loop()
-        acceptor = await loop.create_server(
-            lambda: Connection(self._accepting[name], self),  # type: ignore[arg-type, return-value]
-            host or None, port, backlog=self.limits.backlog, reuse_address=True, start_serving=False)
+        try:
+            acceptor = await loop.create_server(
+                lambda: Connection(self._accepting[name], self),  # type: ignore[arg-type, return-value]
+                host or None, port, backlog=self.limits.backlog, reuse_address=True, start_serving=False)
+        except OSError as error:
+            # Loops word it in different ways, and name lookups have numbers of their own, below 0.
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            raise OSError(error.errno, why, f"listener {name}://{host}:{port}") from error
         bound = acceptor.sockets[0].getsockname()
         listener = Listener(name, host, bound[1], acceptor)
         self.listeners.append(listener)

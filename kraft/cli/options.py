@@ -1,0 +1,98 @@
+"""Options that many commands have, and what they all do with their results."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kraft.cli.server_config import DATA_DEFAULT
+
+Command = Callable[..., None]
+Fields = dict[str, Any]
+
+ADDRESS_DEFAULT: Final = "127.0.0.1:9092"
+TIMEOUT_SECONDS_DEFAULT: Final = 30.0
+
+JSON: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+BOOTSTRAP: Final = click.option(
+    "--bootstrap", default=ADDRESS_DEFAULT, show_default=True, envvar="KRAFT_BOOTSTRAP", metavar="HOST:PORT[,...]",
+    help="Nodes of the cluster to ask first; also KRAFT_BOOTSTRAP.")
+TIMEOUT: Final = click.option(
+    "--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),
+    help="Seconds that one request may take.")
+
+
+def server_config_options(command: Command) -> Command:
+    """`--config`, `--data` and `--set`: where a node's settings come from."""
+    for option in (
+        click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE",
+                     help="A setting over those of the file; may be given again."),
+        click.option("--data", type=click.Path(path_type=Path, file_okay=False),
+                     help=f"Data directory [default: log.dirs of the file, else ./{DATA_DEFAULT}]."),
+        click.option("--config", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+                     help="Properties with Kafka's keys, such as its server.properties."),
+    ):
+        command = option(command)
+    return command
+
+
+def cluster_options(command: Command) -> Command:
+    """`--bootstrap`, `--timeout` and `--json`: for commands that ask a cluster."""
+    for option in (JSON, TIMEOUT, BOOTSTRAP):
+        command = option(command)
+    return command
+
+
+def print_json(rows: Iterable[Fields]) -> None:
+    """One object per line."""
+    for row in rows:
+        click.echo(json.dumps(row, ensure_ascii=False, default=str))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Columns as wide as their widest cell, numbers to the right. Wide tables are not folded: a pipe reads them too."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    numeric = [all(_is_number(row[at]) for row in cells) and bool(cells) for at in range(len(columns))]
+    widths = [max(len(line[at]) for line in [list(columns), *cells]) for at in range(len(columns))]
+    if title:
+        click.secho(title, bold=True)
+    click.secho(_line([name.upper() for name in columns], widths, numeric), dim=True)
+    for row in cells:
+        click.echo(_line(row, widths, numeric))
+
+
+def print_fields(rows: Iterable[tuple[str, object]]) -> None:
+    """Names and values, one below the other."""
+    shown = [(name, _cell(value)) for name, value in rows]
+    width = max((len(name) for name, _ in shown), default=0) + 2
+    for name, value in shown:
+        click.echo(f"{name:<{width}}{value}".rstrip())
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    parts = [cell.rjust(width) if right else cell.ljust(width)
+             for cell, width, right in zip(cells, widths, numeric, strict=True)]
+    return "  ".join(parts).rstrip()
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None | "":
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ",".join(map(str, value)) or "-"
+        case _:
+            return str(value)
+
+
+def _is_number(text: str) -> bool:
+    return text == "-" or text.lstrip("-").isdecimal()
+
+
+def count_of(count: int, what: str) -> str:
+    """`1 topic`, `2 topics`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

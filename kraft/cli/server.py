@@ -1,0 +1,68 @@
+"""`kraft server`: runs a node."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.cli.options import JSON, Fields, server_config_options
+from kraft.cli.server_config import server_config
+from kraft.runtime import log_output
+
+if TYPE_CHECKING:
+    from kraft.runtime.node import Node
+
+
+@kraft.group("server")
+def server() -> None:
+    """Run a node: broker and controller in one process."""
+
+
+@server.command("start")
+@server_config_options
+@click.option("--listen", metavar="HOST:PORT",
+              help="Where clients connect; instead of the file's listeners [default: 127.0.0.1:9092].")
+@click.option("--log-level", type=click.Choice(log_output.LEVELS), default="warning", show_default=True,
+              help="What is told on standard error.")
+@click.option("--log-format", type=click.Choice(log_output.FORMATS), default="text", show_default=True)
+@JSON
+def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], listen: str | None, log_level: str,
+          log_format: str, as_json: bool) -> None:
+    """Start a node and serve until SIGTERM or Ctrl-C.
+
+    Nothing needs to be configured: the first start makes the data directory and the cluster's id; later ones go on
+    with them. One line on standard output tells that the node serves.
+    """
+    config = server_config(file, data, listen, assignments)
+    log_output.set_up(log_level, log_format)
+    # Imported only now: a wrong option is told at once.
+    from kraft.runtime.process import run_node, seconds_since_start
+
+    def ready(node: "Node") -> None:
+        fields = ready_fields(node, seconds_since_start())
+        click.echo(json.dumps(fields) if as_json else ready_text(fields))
+
+    run_node(config, ready)
+
+
+def ready_fields(node: "Node", seconds: float) -> Fields:
+    """What the ready line tells."""
+    return {
+        "event": "ready", "node_id": node.config.node_id, "cluster_id": node.cluster_id,
+        "listeners": {each.listener: _address(each.host, node.listeners[each.listener].port)
+                      for each in node.config.listeners},
+        "data": [str(path.absolute()) for path in node.config.log_dirs],
+        "start_seconds": round(seconds, 3),
+    }
+
+
+def ready_text(fields: Fields) -> str:
+    listeners = ", ".join(f"{name}://{address}" for name, address in fields["listeners"].items())
+    return (f"kraft node {fields['node_id']} ready in {fields['start_seconds']:.2f} s: {listeners}; "
+            f"cluster {fields['cluster_id']}, data in {', '.join(fields['data'])}")
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

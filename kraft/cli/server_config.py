@@ -1,0 +1,66 @@
+"""A node's configuration from what the command line says: a file, its overrides, and what is assumed without both."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from kraft.config.errors import InvalidConfigError
+from kraft.config.node import NodeConfig, parse_socket
+from kraft.config.properties import read_properties
+
+DATA_DEFAULT: Final = Path("kraft-data")
+LISTENER_DEFAULT: Final = "PLAINTEXT://127.0.0.1:9092"
+CONTROLLER_LISTENER: Final = "CONTROLLER"
+# The controller's own address matters to other nodes only: a single one takes whatever port is free.
+CONTROLLER_DEFAULT: Final = f"{CONTROLLER_LISTENER}://127.0.0.1:0"
+
+
+def parse_assignments(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
+    """`key=value` by key. `InvalidConfigError` naming the option for what is not of that form."""
+    found = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise InvalidConfigError(f"{option}: {text!r} is not key=value")
+        found[key.strip()] = value
+    return found
+
+
+def server_config(file: Path | None, data: Path | None, listen: str | None, assignments: Iterable[str]) -> NodeConfig:
+    """The settings of one node. What stands first wins: the options `--data` and `--listen`, `--set`, the file, and
+    then a data directory `kraft-data` and listeners on the loopback address. `InvalidConfigError` for what is wrong.
+    """
+    texts = {} if file is None else read_properties(file)
+    texts |= parse_assignments(assignments)
+    if data is not None:
+        texts.pop("log.dir", None)
+        texts.pop("metadata.log.dir", None)
+        texts["log.dirs"] = str(data)
+    elif "log.dirs" not in texts and "log.dir" not in texts:
+        texts["log.dirs"] = str(DATA_DEFAULT)
+    if listen is not None:
+        host, port = parse_socket("--listen", listen)
+        _listen_on(texts, f"{f'[{host}]' if ':' in host else host}:{port}")
+    elif "listeners" not in texts and "process.roles" not in texts:
+        _take_controllers(texts, [LISTENER_DEFAULT], [])
+    config = NodeConfig(texts)
+    if not (config.is_broker and config.is_controller):
+        raise InvalidConfigError(f"process.roles: {','.join(config.roles)} is not broker,controller: "
+                                 "this version runs both roles in one process")
+    return config
+
+
+def _listen_on(texts: dict[str, str], address: str) -> None:
+    """Puts one address in the place of the file's broker listeners; the controllers' own stay."""
+    names = [name.strip() for name in texts.get("controller.listener.names", CONTROLLER_LISTENER).split(",")]
+    given = [each.strip() for each in texts.get("listeners", "").split(",") if each.strip()]
+    controllers = [each for each in given if each.partition("://")[0] in names]
+    name = texts.get("inter.broker.listener.name", "PLAINTEXT")
+    texts.pop("advertised.listeners", None)
+    _take_controllers(texts, [f"{name}://{address}"], controllers)
+
+
+def _take_controllers(texts: dict[str, str], brokers: list[str], controllers: list[str]) -> None:
+    name = texts.setdefault("controller.listener.names", CONTROLLER_LISTENER).split(",")[0].strip()
+    default = CONTROLLER_DEFAULT.replace(CONTROLLER_LISTENER, name, 1)
+    texts["listeners"] = ",".join([*brokers, *(controllers or [default])])

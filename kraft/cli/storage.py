@@ -1,0 +1,98 @@
+"""`kraft storage`: data directories before a node runs on them, and what they are."""
+
+import time
+import uuid
+from pathlib import Path
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.cli.options import JSON, Fields, print_fields, print_json, server_config_options
+from kraft.cli.server_config import parse_assignments, server_config
+from kraft.config.errors import InvalidConfigError
+
+
+@kraft.group("storage")
+def storage() -> None:
+    """Format data directories, and show what they are."""
+
+
+@storage.command("format")
+@server_config_options
+@click.option("--cluster-id", help="Id of the cluster: 22 characters of base64url [default: a new one].")
+@click.option("--metadata-version", type=int, help="Feature level metadata.version [default: the newest].")
+@click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL",
+              help="Level of another feature; may be given again.")
+@JSON
+def format_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], cluster_id: str | None,
+                   metadata_version: int | None, features: tuple[str, ...], as_json: bool) -> None:
+    """Prepare data directories for a node and its cluster.
+
+    `kraft server start` does this by itself; a cluster id or features other than the defaults are the reasons to do it
+    before. Directories that are formatted for the same node and cluster stay as they are.
+    """
+    from kraft.log_dir import new_cluster_id
+    from kraft.metadata.image import Endpoint
+    from kraft.metadata.versions import LATEST
+    from kraft.runtime.storage import FormatRequest, describe, format_storage
+
+    config = server_config(file, data, None, assignments)
+    paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+    known = next((info.cluster_id for info in map(describe, paths) if info.formatted), None)
+    # The address of a listener on every address is told as the loopback one, as the node itself does.
+    endpoints = tuple(Endpoint(each.listener, each.host or "127.0.0.1", each.port, 0)
+                      for each in config.controller_listeners)
+    request = FormatRequest(
+        config.node_id, cluster_id or known or new_cluster_id(), config.log_dirs, endpoints, config.metadata_log_dir,
+        metadata_level=LATEST.level if metadata_version is None else metadata_version, features=_levels(features))
+    _print([_fields(info.path) for info in format_storage(request, time.time_ns() // 1_000_000, uuid.uuid4)], as_json)
+
+
+@storage.command("info")
+@server_config_options
+@JSON
+def info_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], as_json: bool) -> None:
+    """Show what the data directories are. Reads only; ends with 1 when one of them cannot be used."""
+    config = server_config(file, data, None, assignments)
+    rows = [_fields(path) for path in dict.fromkeys((config.metadata_log_dir, *config.log_dirs))]
+    _print(rows, as_json)
+    if any(not row["formatted"] for row in rows):
+        raise click.exceptions.Exit(1)
+
+
+def _levels(texts: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for name, level in parse_assignments(texts, "--feature").items():
+        if not level.isdecimal():
+            raise InvalidConfigError(f"--feature: {name}={level} has no whole number as its level")
+        found[name] = int(level)
+    return found
+
+
+def _fields(path: Path) -> Fields:
+    from kraft.runtime.quorum_state import id_text
+    from kraft.runtime.storage import describe
+
+    info = describe(path)
+    return {
+        "directory": str(path.absolute()), "formatted": info.formatted, "problem": info.problem,
+        "node_id": info.node_id, "cluster_id": info.cluster_id,
+        "directory_id": None if info.directory_id is None else id_text(info.directory_id),
+        "holds_metadata_log": info.holds_metadata_log, "features": dict(info.features),
+        "snapshots": [each.file_name for each in info.snapshots],
+    }
+
+
+def _print(rows: list[Fields], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        click.secho(row["directory"], bold=True)
+        if not row["formatted"]:
+            click.echo("  not formatted" + (f": {row['problem']}" if row["problem"] else ""))
+            continue
+        features = ", ".join(f"{name} {level}" for name, level in row["features"].items())
+        print_fields([("  cluster", row["cluster_id"]), ("  node", row["node_id"]),
+                      ("  directory id", row["directory_id"]), ("  metadata log", row["holds_metadata_log"]),
+                      ("  features at format", features), ("  snapshots", row["snapshots"])])

@@ -1,0 +1,78 @@
+"""Settings of topics, brokers and groups: read, and changed one by one."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.refusals import check
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResponse
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+
+KINDS: Final = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
+SOURCES: Final = {1: "topic", 2: "broker, dynamic", 3: "all brokers, dynamic", 4: "broker's file", 5: "default",
+                  6: "broker's log levels", 7: "client metrics", 8: "group"}
+SOURCE_TOPIC: Final = 1
+SOURCE_DEFAULT: Final = 5
+ALL_BROKERS: Final = ""  # the resource that stands for the dynamic default of all brokers
+
+
+class Operation(IntEnum):
+    """What an incremental change does with a setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One setting's change; `value` is None for DELETE."""
+
+    name: str
+    operation: Operation
+    value: str | None
+
+
+def describe_configs(cluster: Cluster, kind: str, names: Iterable[str], *,
+                     documentation: bool = False) -> dict[str, list[DescribeConfigsResourceResult]]:
+    """The settings of resources of one of KINDS by resource. `RefusedError` names the one that cannot be told."""
+    found = {}
+    for target, resources in _by_target(cluster, kind, names):
+        request = DescribeConfigsRequest(include_documentation=documentation, resources=[
+            DescribeConfigsResource(resource_type=KINDS[kind], resource_name=name, configuration_keys=None)
+            for name in resources])
+        for result in target.send(request, DescribeConfigsResponse).results:
+            check(f"{kind} {result.resource_name}".rstrip(), result.error_code, result.error_message)
+            found[result.resource_name] = sorted(result.configs, key=lambda each: each.name)
+    return found
+
+
+def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Change], *,
+                  validate_only: bool = False) -> None:
+    """Makes the changes of one resource, all or none. `RefusedError` says why not."""
+    resource = AlterConfigsResource(resource_type=KINDS[kind], resource_name=name, configs=[
+        AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
+        for change in changes])
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    for target, _names in _by_target(cluster, kind, [name]):
+        for result in target.send(request, IncrementalAlterConfigsResponse).responses:
+            check(f"{kind} {name}".rstrip(), result.error_code, result.error_message)
+
+
+def _by_target(cluster: Cluster, kind: str, names: Iterable[str]) -> list[tuple[Connection, list[str]]]:
+    """Who to ask: a broker about itself, whichever node about everything else."""
+    names = list(names)
+    if kind != "broker" or names == [ALL_BROKERS]:
+        return [(cluster.any(), names)]
+    for name in names:
+        if name and not name.isdecimal():
+            raise ConnectionFailedError(f"broker {name!r}: is no number of a node")
+    return [(cluster.node(int(name)) if name else cluster.any(), [name]) for name in names]

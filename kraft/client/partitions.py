@@ -1,0 +1,50 @@
+"""Questions about many partitions at once: each goes to its leader, one request per leader."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kraft.client.cluster import Cluster
+from kraft.client.refusals import check
+from kraft.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+CONSUMER: Final = -1  # as the replica that asks
+
+Partition = tuple[str, int]
+
+
+def list_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
+                 timestamps: Mapping[Partition, int]) -> dict[Partition, int]:
+    """The offsets of these partitions at timestamps (milliseconds, or Kafka's special ones); -1 where there is none.
+
+    `topics` is their metadata. A partition without a leader is left out; `RefusedError` names one that was refused.
+    """
+    by_leader: dict[int, dict[str, list[int]]] = {}
+    for topic in topics:
+        for each in topic.partitions:
+            name = topic.name or ""
+            if (name, each.partition_index) in timestamps and each.leader_id >= 0:
+                by_leader.setdefault(each.leader_id, {}).setdefault(name, []).append(each.partition_index)
+    found: dict[Partition, int] = {}
+    for leader, wanted in sorted(by_leader.items()):
+        request = ListOffsetsRequest(replica_id=CONSUMER, topics=[
+            ListOffsetsTopic(name=name, partitions=[
+                ListOffsetsPartition(partition_index=index, timestamp=timestamps[name, index]) for index in indexes])
+            for name, indexes in wanted.items()])
+        for answer in cluster.node(leader).send(request, ListOffsetsResponse).topics:
+            for each_offset in answer.partitions:
+                check(f"offsets of {answer.name}-{each_offset.partition_index}", each_offset.error_code)
+                found[answer.name, each_offset.partition_index] = each_offset.offset
+    return found
+
+
+def every(topics: Iterable[MetadataResponseTopic], timestamp: int) -> dict[Partition, int]:
+    """The same timestamp for each partition of the topics."""
+    return {(topic.name or "", each.partition_index): timestamp for topic in topics for each in topic.partitions}

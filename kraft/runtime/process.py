@@ -1,0 +1,68 @@
+"""A node as this process: its loop, its signals, its descriptors; from the start to its exit."""
+
+import asyncio
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from kraft.config.node import NodeConfig
+from kraft.runtime.node import Node
+from kraft_native.errors import KraftError
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+START_TIME_FIELD: Final = 19  # of /proc/self/stat, counted behind the command's name
+
+
+class NodeFailedError(KraftError):
+    """The node could not start, or stopped by a fault; the message says why."""
+
+
+def run_node(config: NodeConfig, on_ready: Callable[[Node], None]) -> None:
+    """Runs a node until SIGTERM or SIGINT, then stops it in good order; `on_ready(node)` is called when it serves.
+
+    Raises what the start raised when that is a `KraftError`, else `NodeFailedError`.
+    """
+    _raise_descriptor_limit()
+    uvloop.run(_run(config, on_ready))
+
+
+async def _run(config: NodeConfig, on_ready: Callable[[Node], None]) -> None:
+    node = Node(config)
+    for each in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(each, node.stop)
+    try:
+        await node.start()
+    except OSError as error:
+        raise NodeFailedError(f"the node cannot start: {_reason(error)}") from error
+    on_ready(node)
+    try:
+        await node.run()
+    except KraftError:
+        raise
+    except Exception as error:
+        raise NodeFailedError(f"the node stopped: {type(error).__name__}: {error}") from error
+
+
+def seconds_since_start() -> float:
+    """How long this process has existed, to a hundredth: the interpreter's own start counts too."""
+    fields = Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+    began = int(fields[START_TIME_FIELD]) / os.sysconf("SC_CLK_TCK")
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - began)
+
+
+def _raise_descriptor_limit() -> None:
+    """Takes as many descriptors as the system lets this process have: every log and every connection needs some."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _reason(error: OSError) -> str:
+    named = f"{error.filename}: " if error.filename else ""
+    return f"{named}{error.strerror or error}"

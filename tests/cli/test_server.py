@@ -1,0 +1,133 @@
+"""`kraft server start`: what it needs, what it tells, and how it ends."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from kraft.cli.server_config import server_config
+from kraft.config.errors import InvalidConfigError
+from kraft.config.node import NodeConfig
+from tests.cli.nodes import Tool, refused, running
+
+# The settings of the file that Kafka 4.3 ships for a node of both roles.
+KAFKAS_FILE = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,\\
+    SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+@pytest.fixture
+def kafkas_file(tmp_path: Path) -> Path:
+    file = tmp_path / "server.properties"
+    file.write_text(KAFKAS_FILE)
+    return file
+
+
+def listeners(config: NodeConfig) -> list[str]:
+    return [str(each) for each in config.listeners]
+
+
+def test_nothing_is_needed() -> None:
+    config = server_config(None, None, None, [])
+    assert listeners(config) == ["PLAINTEXT://127.0.0.1:9092", "CONTROLLER://127.0.0.1:0"]
+    assert config.log_dirs == (Path("kraft-data"),)
+    assert config.node_id == 1
+
+
+def test_what_is_said_counts_over_the_file(kafkas_file: Path) -> None:
+    config = server_config(kafkas_file, None, None, [])
+    assert listeners(config) == ["PLAINTEXT://:9092", "CONTROLLER://:9093"]
+    assert config.log_dirs == (Path("/tmp/kraft-combined-logs"),)
+    config = server_config(kafkas_file, Path("mine"), "0.0.0.0:19092", ["node.id=7", "num.partitions=4"])
+    assert listeners(config) == ["PLAINTEXT://0.0.0.0:19092", "CONTROLLER://:9093"]
+    assert [str(each) for each in config.advertised_listeners] == listeners(config)
+    assert config.log_dirs == (Path("mine"),)
+    assert config.node_id == 7
+    assert config.integer("num.partitions") == 4
+
+
+def test_listeners_of_set_count() -> None:
+    config = server_config(None, None, None, ["listeners=PLAINTEXT://:1,C://:2", "controller.listener.names=C"])
+    assert listeners(config) == ["PLAINTEXT://:1", "C://:2"]
+    config = server_config(None, None, "[::1]:5", ["controller.listener.names=C"])
+    assert listeners(config) == ["PLAINTEXT://[::1]:5", "C://127.0.0.1:0"]
+
+
+@pytest.mark.parametrize(("assignments", "listen", "told"), [
+    (["log.retension.ms=5"], None, "log.retension.ms; did you mean log.retention.ms?"),
+    (["num.partitions=none"], None, "num.partitions: 'none' is not a whole number"),
+    (["num.partitions"], None, "--set: 'num.partitions' is not key=value"),
+    ([], "9092", "--listen: '9092' is not host:port"),
+    (["process.roles=broker"], None, "process.roles: broker is not broker,controller"),
+])
+def test_what_is_wrong_is_named(assignments: list[str], listen: str | None, told: str) -> None:
+    with pytest.raises(InvalidConfigError) as refusal:
+        server_config(None, None, listen, assignments)
+    assert told in str(refusal.value)
+
+
+def test_a_node_starts_stops_and_goes_on(tmp_path: Path, kafkas_file: Path,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    kafkas_file.write_text(KAFKAS_FILE.replace("CONTROLLER://:9093", "CONTROLLER://:0"))
+    with running(data, "--config", kafkas_file, "--set", "node.id=5") as node:
+        first = node.ready
+        assert first["event"] == "ready"
+        assert first["node_id"] == 5
+        assert first["data"] == [str(data)]
+        assert 0 < first["start_seconds"] < 30
+        assert all(int(address.rpartition(":")[2]) for address in first["listeners"].values())
+        assert Tool(node.bootstrap, capsys).json("topics", "create", "kept")
+        held = refused("server", "start", "--data", data, "--listen", "127.0.0.1:0", "--set", "node.id=5")
+        assert held == (1, "", f"kraft: {data}: another process has this log directory open\n")
+        taken = refused("server", "start", "--data", tmp_path / "other", "--listen", node.bootstrap)
+        assert taken == (
+            1, "", f"kraft: the node cannot start: listener PLAINTEXT://{node.bootstrap}: Address already in use\n")
+        assert node.stop() == (0, "")
+    with running(data, "--set", "node.id=5") as node:
+        assert node.ready["cluster_id"] == first["cluster_id"]
+        assert [row["topic"] for row in Tool(node.bootstrap, capsys).json("topics", "list")] == ["kept"]
+        assert node.stop(signal.SIGINT) == (0, "")
+    code, out, complaints = refused("server", "start", "--data", data, "--listen", "127.0.0.1:0")
+    assert (code, out) == (1, "")
+    assert "formatted for node 5" in complaints
+
+
+def test_the_log_states_what_happens(tmp_path: Path) -> None:
+    with running(tmp_path / "data", "--log-level", "info", "--log-format", "json") as node:
+        code, told = node.stop()
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert code == 0
+    assert any(line["logger"] == "kraft.runtime.server" and "accepting" in line["message"] for line in lines)
+
+
+def test_a_wrong_option_starts_nothing(tmp_path: Path) -> None:
+    code, out, complaints = refused("server", "start", "--data", tmp_path / "data", "--set", "node.idd=1")
+    assert (code, out) == (1, "")
+    assert complaints == "kraft: unknown setting node.idd; did you mean node.id?\n"
+    assert not (tmp_path / "data").exists()

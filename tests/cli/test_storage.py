@@ -1,0 +1,65 @@
+"""`kraft storage`: formatted once, told as it is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraft.cli.command import run
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, list[dict[str, Any]], str]:
+    code = run(["storage", *map(str, arguments), "--json"])
+    printed = capsys.readouterr()
+    return code, [json.loads(line) for line in printed.out.splitlines()], printed.err
+
+
+def test_formatted_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "a" / "data"
+    code, before, _ = told(capsys, "info", "--data", data)
+    assert (code, before[0]["formatted"]) == (1, False)
+    code, made, _ = told(capsys, "format", "--data", data, "--cluster-id", CLUSTER_ID, "--set", "node.id=3",
+                         "--feature", "transaction.version=1")
+    assert code == 0
+    assert made[0] | {"directory_id": None, "snapshots": [], "features": {}} == {
+        "directory": str(data), "formatted": True, "problem": None, "node_id": 3, "cluster_id": CLUSTER_ID,
+        "directory_id": None, "holds_metadata_log": True, "features": {}, "snapshots": []}
+    assert made[0]["features"]["transaction.version"] == 1
+    assert told(capsys, "info", "--data", data) == (0, made, "")
+    assert told(capsys, "format", "--data", data, "--set", "node.id=3") == (0, made, "")
+
+
+def test_what_is_anothers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told(capsys, "format", "--data", tmp_path, "--cluster-id", CLUSTER_ID)
+    code, made, complaint = told(capsys, "format", "--data", tmp_path, "--set", "node.id=4")
+    assert (code, made) == (1, [])
+    assert complaint == (f"kraft: {tmp_path}: it is formatted for node 1 of cluster {CLUSTER_ID}, "
+                         f"not for node 4 of {CLUSTER_ID}\n")
+
+
+def test_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directories = [tmp_path / name for name in "ab"]
+    setting = f"log.dirs={','.join(map(str, directories))}"
+    code, made, _ = told(capsys, "format", "--set", setting)
+    assert code == 0
+    assert [row["directory"] for row in made] == list(map(str, directories))
+    assert [row["holds_metadata_log"] for row in made] == [True, False]
+    assert run(["storage", "info", "--set", setting]) == 0
+    text = capsys.readouterr().out
+    assert text.count(f"cluster             {made[0]['cluster_id']}") == 2
+
+
+@pytest.mark.parametrize(("option", "complaint"), [
+    (("--feature", "transaction.version=x"), "--feature: transaction.version=x has no whole number as its level"),
+    (("--feature", "none.such=1"), "'none.such' is not one of"),
+    (("--metadata-version", "1"), "metadata.version: 1 is not one of"),
+])
+def test_wrong_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...],
+                      complaint: str) -> None:
+    code, made, told_text = told(capsys, "format", "--data", tmp_path / "data", *option)
+    assert (code, made) == (1, [])
+    assert complaint in told_text
+    assert not (tmp_path / "data").exists()
