@@ -14,10 +14,10 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash fuzz sanitize bench demo check lock clean
+.PHONY: help build test peer crash fuzz sanitize bench demo demo-engine check lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
 
 $(VENV)/.locked: requirements.lock
 	@echo "environment: $(VENV), from requirements.lock"
@@ -58,8 +58,11 @@ bench: build ## the figures: micro benchmarks and the engine's table
 	@$(BIN)/python -m pytest -q bench/micro --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
 	@$(BIN)/python bench/engine.py
 
-demo: build ## writes a data set through the engine, reads it back, verifies it, prints figures
+demo: build ## a node, real data through it with a real client, every byte compared, killed and read again, figures
 	@$(BIN)/python -m tools.demo
+
+demo-engine: build ## the engine alone: real data with each codec, read back and compared, and through a crash
+	@$(BIN)/python -m tools.demo_engine
 
 check: build ## ruff, mypy, cython-lint, generated code, house rules, layers, type stubs
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; failed=0; \

@@ -1,177 +1,223 @@
-"""`make demo`: a real data set goes into a log and comes back, every byte of it compared; then a writer is killed.
+"""`make demo`: a node is started, a real data set goes through it with a real client, and every byte is compared.
 
 The data set is the text of Python's own standard library without its tests, which is on every machine: one record per
-line, its key the file's name. It is written with each codec and read back twice, as records and as Arrow columns; the
-digest of what came back must be that of what went in. Then a process that writes the same lines is killed in the
-middle, and the log that it left is opened and compared, too.
+line, its key the file's name. librdkafka (confluent-kafka) produces it with idempotence and reads it back as a group.
+All lines of a file have one key, so they go to one partition and must come back in their order: a digest per file says
+so. Then the node is killed with a signal that it cannot catch, started again, and the data set is read once more.
+At the end `kraft bench` loads the node, and what it did stands beside what the machine can do.
 """
 
+import contextlib
 import hashlib
+import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
-from kraft import Log
-from kraft.cli.command import run
-from kraft_native.records import BatchBuilder
+from bench.machine import limit
+from kraft.client import Cluster
+from kraft.load.measure import Measurement, create_topic, fill, measure
+from kraft.load.workload import Workload
+from tools.demo_engine import Line, lines
 
-CODECS = ("none", "snappy", "lz4", "zstd", "gzip")
-BATCH_BYTES = 256 << 10
-SEGMENT_BYTES = 8 << 20
-START_MS = 1_700_000_000_000
-KILL_AFTER_RECORDS = 50_000
+TOPIC = "stdlib"
+PARTITIONS = 4
+START_SECONDS = 20
+READ_SECONDS = 60
+BENCH_SECONDS = 3.0
+BENCH_FILL_BYTES = 1 << 28
+# The client tells on standard error that a node which was killed is gone; that is known here.
+QUIET = {"log_level": 0}
 
-Line: TypeAlias = tuple[bytes, bytes]
-
-
-def lines() -> list[Line]:
-    """(key, value) of every line of the standard library's sources, in a fixed order."""
-    top = Path(sysconfig.get_path("stdlib"))
-    return [
-        (str(path.relative_to(top)).encode(), line)
-        for path in sorted(top.rglob("*.py")) if not {"site-packages", "test", "tests"} & set(path.parts)
-        for line in path.read_bytes().splitlines()
-    ]
+Digests = dict[bytes, str]
 
 
-def digest(data: Iterator[Line]) -> str:
-    """Of all keys and values with their lengths, in order."""
-    summed = hashlib.sha256()
+class Node:
+    """`kraft server start` as a process of its own."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+
+    def start(self) -> float:
+        """Starts it and waits for its ready line; gives the seconds that took."""
+        begun = time.perf_counter()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kraft", "server", "start", "--data", str(self.data), "--listen", self.address,
+             "--set", "group.initial.rebalance.delay.ms=0", "--json"], stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the node did not start: exit code {self.process.wait()}")
+        json.loads(line)
+        return time.perf_counter() - begun
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.send_signal(signal.SIGKILL)
+        self._reap()
+
+    def stop(self) -> int:
+        """Ends it in good order; gives its exit code."""
+        self.process.terminate()
+        return self._reap()
+
+    def _reap(self) -> int:
+        code = self.process.wait(START_SECONDS)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+
+def digests(data: Iterator[Line]) -> Digests:
+    """A digest per file, over its lines in order."""
+    sums: dict[bytes, Any] = {}
     for key, value in data:
-        summed.update(b"%d %d " % (len(key), len(value)))
-        summed.update(key)
-        summed.update(value)
-    return summed.hexdigest()
+        found = sums.get(key)
+        if found is None:
+            found = sums[key] = hashlib.sha256()
+        found.update(b"%d " % len(value))
+        found.update(value)
+    return {key: found.hexdigest() for key, found in sums.items()}
 
 
-def batches(data: list[Line], codec: str) -> list[bytes]:
-    """What a producer would send."""
-    made = []
-    builder = BatchBuilder(codec)
-    for number, (key, value) in enumerate(data):
-        builder.append(value, key, START_MS + number)
-        if builder.size_in_bytes >= BATCH_BYTES:
-            made.append(builder.build())
-            builder.clear()
-    if len(builder):
-        made.append(builder.build())
-    return made
+def produce(address: str, data: list[Line], progress: Progress) -> float:
+    """Sends every line; gives the seconds until all are acknowledged."""
+    refused: list[str] = []
 
+    def delivered(error: object, _message: object) -> None:
+        if error is not None:
+            refused.append(str(error))
 
-def timed(work: Callable[[], object]) -> float:
-    """Seconds that it took."""
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "compression.type": "lz4",
+                         "linger.ms": 5, "queue.buffering.max.messages": 500_000, **QUIET})
+    task = progress.add_task("produce", total=len(data))
     begun = time.perf_counter()
-    work()
+    for number, (key, value) in enumerate(data):
+        while True:
+            try:
+                producer.produce(TOPIC, value, key, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.05)
+        if number % 10_000 == 0:
+            producer.poll(0)
+            progress.update(task, completed=number)
+    left = producer.flush(READ_SECONDS)
+    progress.update(task, completed=len(data))
+    if left or refused:
+        raise SystemExit(f"{left} records were not acknowledged, {len(refused)} were refused: {refused[:1]}")
     return time.perf_counter() - begun
 
 
-def append_all(log: Log, made: list[bytes]) -> None:
-    for batch in made:
-        log.append(batch)
+def consume(address: str, group: str, count: int, progress: Progress) -> tuple[Digests, float]:
+    """Reads everything as a group; gives the digests of what came and the seconds it took."""
+    consumer = Consumer({"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest",
+                         "enable.auto.commit": False, **QUIET})
+    consumer.subscribe([TOPIC])
+    task = progress.add_task(f"consume ({group})", total=count)
+    found: list[Line] = []
+    begun = time.perf_counter()
+    deadline = begun + READ_SECONDS
+    with contextlib.closing(consumer):
+        while len(found) < count and time.perf_counter() < deadline:
+            for message in consumer.consume(20_000, 0.5):
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                found.append((message.key() or b"", message.value() or b""))
+            progress.update(task, completed=len(found))
+        seconds = time.perf_counter() - begun
+        consumer.commit(asynchronous=False)
+    if len(found) != count:
+        raise SystemExit(f"{len(found)} records came back of {count}")
+    return digests(iter(found)), seconds
 
 
-def record_lines(log: Log) -> Iterator[Line]:
-    return ((record.key or b"", record.value or b"") for record in log.records())
+def compare(what: str, found: Digests, wanted: Digests) -> None:
+    """Ends the demo when one file's lines are not what was sent."""
+    wrong = [key for key in wanted if found.get(key) != wanted[key]]
+    if wrong or len(found) != len(wanted):
+        raise SystemExit(f"{what}: {len(wrong)} of {len(wanted)} files came back changed, the first is {wrong[:1]}")
 
 
-def arrow_lines(log: Log) -> Iterator[Line]:
-    for piece in log.arrow(columns=["key", "value"]):
-        yield from zip(piece["key"].to_pylist(), piece["value"].to_pylist(), strict=True)
+def bench(node: Node) -> list[tuple[str, Measurement]]:
+    """The node under load, with its process's CPU time."""
+    loads = [
+        ("ApiVersions, 8 connections x 32 in flight", Workload("ping", 8, 32)),
+        ("Produce, 1 record of 100 B, 8 x 8 in flight", Workload("produce", 8, 8, topic="bench-small")),
+        ("Produce, 16 KiB batches, 8 x 5 in flight", Workload("produce", 8, 5, batch_bytes=16_384, topic="bench-16k")),
+        ("Fetch, 1 MiB, 4 connections", Workload("fetch", 4, record_bytes=1024, batch_bytes=1 << 20,
+                                                 topic="bench-fetch")),
+    ]
+    runs = []
+    with Cluster(node.address) as cluster:
+        for name, load in loads:
+            if load.kind != "ping":
+                create_topic(cluster, load.topic, load.connections)
+            if load.kind == "fetch":
+                fill(load, cluster, BENCH_FILL_BYTES)
+            runs.append((name, measure(load, cluster, seconds=BENCH_SECONDS, warmup=0.5, pid=node.process.pid)))
+    return runs
 
 
-def compare(name: str, found: str, wanted: str) -> None:
-    if found != wanted:
-        raise SystemExit(f"{name}: what came back is not what was written: digest {found}, not {wanted}")
-
-
-def with_codec(top: Path, data: list[Line], wanted: str, codec: str) -> tuple[str, ...]:
-    """One row of the table: writes, opens anew, reads and compares."""
-    size = sum(len(key) + len(value) for key, value in data)
-    directory = top / f"stdlib-{CODECS.index(codec)}"
-    made: list[bytes] = []
-    built = timed(lambda: made.extend(batches(data, codec)))
-    with Log.open(directory, segment_bytes=SEGMENT_BYTES) as log:
-        written = timed(lambda: append_all(log, made))
-        stored = log.size_bytes
-    with Log(directory) as log:
-        compare(f"{codec}, records", digest(record_lines(log)), wanted)
-        compare(f"{codec}, Arrow", digest(arrow_lines(log)), wanted)
-        as_records = timed(lambda: sum(1 for _ in log.records()))
-        as_arrow = timed(lambda: sum(len(piece) for piece in log.arrow()))
-    million = len(data) / 1e6
-    return (codec, f"{million / built:.2f}", f"{million / written:.1f}", f"{size / written / 1e6:,.0f}",
-            f"{million / as_records:.2f}", f"{million / as_arrow:.1f}", f"{size / as_arrow / 1e6:,.0f}",
-            f"{stored / 1e6:.1f}", f"{size / stored:.2f}")
-
-
-def write_until_killed(directory: str) -> None:
-    """The child: appends line by line with group commit, and tells what it knows to be durable. Never ends itself."""
-    with Log.open(directory, durability="group-commit", segment_bytes=SEGMENT_BYTES) as log:
-        while True:
-            for number, (key, value) in enumerate(lines()):
-                log.append_record(value, key, START_MS + number)
-                if number % 1000 == 999:
-                    print(log.log_end_offset, log.durable_end_offset, flush=True)
-
-
-def crash(top: Path, data: list[Line], console: Console) -> None:
-    """Kills a writer with a signal that it cannot catch, and looks at what it left."""
-    directory = top / "stdlib-crashed"
-    with subprocess.Popen([sys.executable, "-m", "tools.demo", str(directory)], stdout=subprocess.PIPE,
-                          text=True) as child:
-        appended = durable = 0
-        for report in child.stdout or ():
-            appended, durable = map(int, report.split())
-            if appended >= KILL_AFTER_RECORDS:
-                break
-        child.send_signal(signal.SIGKILL)
-    log = Log(directory)
-    try:
-        found = log.log_end_offset
-        if found < durable:
-            raise SystemExit(f"{found} records are left of {durable} that were durable")
-        compare("after the crash", digest(record_lines(log)), digest(data[i % len(data)] for i in range(found)))
-        following = log.append_record(b"the next life")
-    finally:
-        log.close()
-    console.print(f"A writer was killed (SIGKILL) after it had told of {appended:,} appended records, {durable:,} of "
-                  f"them durable.\nThe log opened with {found:,} records, each the one that was written, in order; the "
-                  f"next one got offset {following:,}.\n")
+def figures(runs: list[tuple[str, Measurement]], page_cache: float) -> Table:
+    """The table at the end."""
+    table = Table("load", "requests/s", "MB/s", "p50 us", "p99 us", "server CPU\nus/request",
+                  title=f"this machine writes 16 KiB blocks to its page cache at {page_cache:,.0f} MB/s")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, run in runs:
+        table.add_row(name, f"{run.requests_per_second:,.0f}", f"{run.megabytes_per_second:,.0f}",
+                      f"{run.latency_us['50']:,.0f}", f"{run.latency_us['99']:,.0f}", f"{run.cpu_us_per_request:.1f}")
+    return table
 
 
 def main() -> int:
-    if len(sys.argv) > 1:
-        write_until_killed(sys.argv[1])
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 100)
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
     data = lines()
+    wanted = digests(iter(data))
     size = sum(len(key) + len(value) for key, value in data)
-    wanted = digest(iter(data))
-    console.print(f"{len(data):,} lines of Python's standard library, {size / 1e6:.1f} MB of keys and values, "
-                  f"SHA-256 {wanted[:16]}...\n")
-    table = Table("codec", "build\nM rec/s", "append\nM rec/s", "append\nMB/s", "records\nM rec/s", "Arrow\nM rec/s",
-                  "Arrow\nMB/s", "on disk\nMB", "ratio", title="one core; MB of keys and values")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    console.print(f"{len(data):,} lines of {len(wanted):,} files of Python's standard library, {size / 1e6:.1f} MB of "
+                  "keys and values\n")
     top = Path(tempfile.mkdtemp(prefix="kraft-demo-"))
+    node = Node(top / "data")
     try:
-        for codec in CODECS:
-            table.add_row(*with_codec(top, data, wanted, codec))
-        console.print(table)
-        console.print("Every digest agrees, read as records and as Arrow columns.\n")
-        crash(top, data, console)
-        console.print("kraft log verify, on all of them:")
-        return run(["log", "verify", *(str(path) for path in sorted(top.iterdir()))])
+        console.print(f"node started in {node.start():.2f} s, listening on {node.address}")
+        admin = AdminClient({"bootstrap.servers": node.address, **QUIET})
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+        with Progress(console=console) as progress:
+            sent = produce(node.address, data, progress)
+            found, read = consume(node.address, "first", len(data), progress)
+            compare("first reading", found, wanted)
+            node.kill()
+            restarted = node.start()
+            again, _ = consume(node.address, "after the kill", len(data), progress)
+            compare("after kill -9", again, wanted)
+        console.print(f"\n{len(data):,} records produced in {sent:.1f} s ({size / sent / 1e6:,.0f} MB/s) and consumed "
+                      f"in {read:.1f} s ({size / read / 1e6:,.0f} MB/s).\nThe node was killed (SIGKILL) and back in "
+                      f"{restarted:.2f} s. Read twice: all {len(wanted):,} files came back byte for byte, in order.\n")
+        written = limit("write", top / "limit", 16 << 10, 1 << 28, "new")
+        console.print(figures(bench(node), written["bytes_per_s"] / 1e6))
+        code = node.stop()
+        console.print(f"\nnode stopped with exit code {code}")
+        return code
     finally:
+        if node.process.poll() is None:
+            node.kill()
         shutil.rmtree(top)
 
 

@@ -131,7 +131,8 @@ class KafkaNode:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
         )
         ready = threading.Event()
-        threading.Thread(target=self._collect, args=(self.process, ready), daemon=True).start()
+        self._collector = threading.Thread(target=self._collect, args=(self.process, ready), daemon=True)
+        self._collector.start()
         if not ready.wait(START_SECONDS) or self.process.poll() is not None:
             tail = "".join(self.output[-40:])
             self.kill()
@@ -150,13 +151,18 @@ class KafkaNode:
         """Ends it cleanly, so that it leaves its clean-shutdown marker."""
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(STOP_SECONDS)
-            self.process = None
+            self._ended()
 
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
+            self._ended()
+
+    def _ended(self) -> None:
+        """Waits for the process and for whoever reads its output, which is closed then."""
+        if self.process is not None:
             self.process.wait(STOP_SECONDS)
+            self._collector.join(STOP_SECONDS)
             self.process = None
 
     def create_topic(self, name: str, **configs: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -24,10 +25,10 @@ def config(data: Path, **settings: str) -> NodeConfig:
     return NodeConfig({"log.dirs": str(data), **SETTINGS, **changed})
 
 
-def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], object]) -> object:
+def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], Any]) -> Any:
     """Starts a node, runs `work` in a thread with a client of it, stops the node, and gives what `work` gave."""
 
-    async def main() -> object:
+    async def main() -> Any:
         node = Node(settings)
         await node.start()
         try:
@@ -39,6 +40,6 @@ def with_node(settings: NodeConfig, work: Callable[[Cluster, Node], object]) -> 
     return uvloop.run(main())
 
 
-def _work(node: Node, work: Callable[[Cluster, Node], object]) -> object:
+def _work(node: Node, work: Callable[[Cluster, Node], Any]) -> Any:
     with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}", timeout=10) as cluster:
         return work(cluster, node)
