@@ -9,7 +9,7 @@ from kraft.broker.api import HANDLERS, RequestContext
 from kraft.broker.broker import Broker
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
-from kraft_native.errors import ProtocolError
+from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
 
 log = logging.getLogger(__name__)
@@ -48,15 +48,28 @@ class RequestRouter:
         header_version = api.response_header_version(version)
 
         def answer(response: Message) -> None:
-            reply.answer(response.encode(version), header_version)
+            try:
+                encoded = response.encode(version)
+            except KraftError as error:
+                self._failed(reply, api.name, context, error)
+            else:
+                reply.answer(encoded, header_version)
 
         try:
             HANDLERS[api_key](self.broker, request, context, answer)
-        except (ProtocolError, AssertionError):
+        except ProtocolError as error:
+            log.debug("%s version %d of client %s is refused: %s", api.name, version, context.client_id, error,
+                      exc_info=error)
             raise
-        except Exception:
-            self.failures += 1
-            log.exception("%s version %d of client %s failed by a fault of our own", api.name, version,
-                          context.client_id)
-            reply.refuse("failure")
+        except AssertionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends one connection
+            self._failed(reply, api.name, context, error)
         self.served()
+
+    def _failed(self, reply: Reply, name: str, context: RequestContext, error: Exception) -> None:
+        """A fault of ours: it is logged, and the connection of the request that met it is closed."""
+        self.failures += 1
+        log.error("%s version %d of client %s failed by a fault of our own", name, context.version,
+                  context.client_id, exc_info=error)
+        reply.refuse("failure")
