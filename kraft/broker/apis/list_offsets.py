@@ -27,6 +27,7 @@ LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 FIRST_VERSION: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9,
                         EARLIEST_PENDING_UPLOAD: 11}
+FIRST_VERSION_WITH_LEADER_EPOCH: Final = 4
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 
@@ -58,6 +59,8 @@ def _partition(broker: Broker, topic: str, asked: ListOffsetsPartition, request:
     if found is None:
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     offset, timestamp, leader_epoch = found
+    if context.version < FIRST_VERSION_WITH_LEADER_EPOCH:
+        leader_epoch = -1
     return ListOffsetsPartitionResponse(partition_index=asked.partition_index, timestamp=timestamp, offset=offset,
                                         leader_epoch=leader_epoch)
 
