@@ -1,0 +1,84 @@
+"""Short forms of admin calls, by librdkafka, and of requests that no client sends by itself."""
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+)
+
+from kraft.client.connection import Connection
+from tests.integration.process import NodeProcess
+
+SECONDS: Final = 10.0
+PAUSE_SECONDS: Final = 0.02
+APPEND: Final = AlterConfigOpType.APPEND
+SUBTRACT: Final = AlterConfigOpType.SUBTRACT
+SET: Final = AlterConfigOpType.SET
+DELETE: Final = AlterConfigOpType.DELETE
+
+
+def admin(node: NodeProcess) -> AdminClient:
+    """librdkafka's admin client, one for each address: it must outlive its answers."""
+    return _admin(node.address)
+
+
+@functools.cache
+def _admin(address: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": address})
+
+
+def connect(node: NodeProcess) -> Connection:
+    """For requests in a version, or of a kind, that clients do not send by themselves."""
+    return Connection("127.0.0.1", node.port, timeout=SECONDS)
+
+
+def create(node: NodeProcess, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    """Makes a topic."""
+    made = admin(node).create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])
+    made[topic].result(SECONDS)
+
+
+def alter(node: NodeProcess, topic: str, name: str, value: str | None,
+          operation: AlterConfigOpType = AlterConfigOpType.SET,
+          kind: ConfigResource.Type = ConfigResource.Type.TOPIC) -> None:
+    """One incremental change of one setting."""
+    entry = ConfigEntry(name, value, incremental_operation=operation)
+    resource = ConfigResource(kind, topic, incremental_configs=[entry])
+    admin(node).incremental_alter_configs([resource])[resource].result(SECONDS)
+
+
+def configs(node: NodeProcess, name: str,
+            kind: ConfigResource.Type = ConfigResource.Type.TOPIC) -> dict[str, ConfigEntry]:
+    """DescribeConfigs of one resource."""
+    resource = ConfigResource(kind, name)
+    found: dict[str, ConfigEntry] = admin(node).describe_configs([resource])[resource].result(SECONDS)
+    return found
+
+
+def start_offset(node: NodeProcess, topic: str, partition: int = 0) -> int:
+    """The earliest offset of a partition."""
+    where = TopicPartition(topic, partition)
+    return int(admin(node).list_offsets({where: OffsetSpec.earliest()})[where].result(SECONDS).offset)
+
+
+def end_offset(node: NodeProcess, topic: str, partition: int = 0) -> int:
+    """The offset that the next record gets."""
+    where = TopicPartition(topic, partition)
+    return int(admin(node).list_offsets({where: OffsetSpec.latest()})[where].result(SECONDS).offset)
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
+    """For what the node does in its own time: looks again and again, for `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(PAUSE_SECONDS)

@@ -1,0 +1,73 @@
+"""Nodes for the tests: one that most of them share, and new ones for those that stop, kill or configure theirs."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from tests.integration.process import NodeProcess
+
+NODES = pytest.StashKey[list[NodeProcess]]()
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> None:
+    """Nothing of the engine runs in this process, and clients' threads close their sockets when it suits them."""
+
+
+@pytest.fixture(scope="session")
+def shared_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    node = NodeProcess(tmp_path_factory.mktemp("shared") / "data")
+    node.start()
+    yield node
+    node.stop()
+
+
+@pytest.fixture
+def node(shared_process: NodeProcess, request: pytest.FixtureRequest) -> Iterator[NodeProcess]:
+    """The shared node, running. A test that makes it log an error of its own fails."""
+    if not shared_process.running:
+        shared_process.start()
+    before = len(shared_process.alarms())
+    request.node.stash[NODES] = [shared_process]
+    yield shared_process
+    assert shared_process.running, f"the node died:\n{shared_process.log()}"
+    assert shared_process.alarms()[before:] == []
+
+
+@pytest.fixture
+def new_node(tmp_path_factory: pytest.TempPathFactory,
+             request: pytest.FixtureRequest) -> Iterator[Callable[..., NodeProcess]]:
+    """Makes and starts a node of the test's own: `new_node({"log.flush.interval.ms": "1"})`."""
+    made: list[NodeProcess] = []
+    request.node.stash[NODES] = made
+
+    def make(settings: Mapping[str, str] | None = None) -> NodeProcess:
+        node = NodeProcess(tmp_path_factory.mktemp("node") / "data", settings)
+        made.append(node)
+        node.start()
+        return node
+
+    yield make
+    for node in made:
+        node.stop()
+        assert node.alarms() == []
+
+
+_names = itertools.count(1)
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A topic or group name of this test's own."""
+    base = "".join(c if c.isalnum() or c in "-_" else "-" for c in request.node.name)
+    return f"{base[:100]}-{next(_names)}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failed test shows what its nodes logged."""
+    report = yield
+    if report.failed:
+        report.sections += [(f"log of {node.directory}", node.log()) for node in item.stash.get(NODES, [])]
+    return report

@@ -1,0 +1,133 @@
+"""Starts, stops and kills a node's process."""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.golden import REPOSITORY
+
+READY_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 20.0
+# What a node must never log, whatever its clients do.
+ALARM: Final = re.compile(r" (ERROR|CRITICAL) |^Traceback|fault of (our|its) own", re.MULTILINE)
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "offsets.topic.num.partitions": "8",
+    "num.partitions": "4",
+    "log.retention.check.interval.ms": "200",
+    "log.cleaner.backoff.ms": "200",
+}
+
+
+class NodeProcess:
+    """A node on `directory`, not running until `start`. A started one again has the port that it had."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.settings = {**DEFAULTS, **(settings or {})}
+        self.log_path = directory.with_name(directory.name + ".log")
+        self.port = 0
+        self.kills = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def address(self) -> str:
+        """What clients bootstrap with."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process that runs."""
+        assert self._process is not None, "the node does not run"
+        return self._process.pid
+
+    def start(self) -> float:
+        """Starts the process and waits until it serves; gives the seconds that took."""
+        assert not self.running, "the node runs already"
+        command = [sys.executable, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json", "--log-level=info",
+                   f"--data={self.directory}", f"--listen=127.0.0.1:{self.port}",
+                   *(f"--set={name}={value}" for name, value in self.settings.items())]
+        began = time.monotonic()
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
+        line = self._process.stdout.readline() if ready else ""
+        if not line:
+            self.kill()
+            raise AssertionError(f"the node did not start:\n{self.log()}")
+        self.port = int(json.loads(line)["listeners"]["PLAINTEXT"].rpartition(":")[2])
+        return time.monotonic() - began
+
+    def stop(self) -> None:
+        """SIGTERM: the node stops in good order, or the test fails. A node that does not run stays as it is."""
+        if not self.running:
+            return
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.kill(self._process.pid, signal.SIGABRT)  # faulthandler tells where it hangs
+            self._process.wait()
+            self._forget()
+            raise AssertionError(f"the node did not stop in {STOP_SECONDS:.0f} s:\n{self.log()}") from None
+        self._forget()
+        assert code == 0, f"the node ended with {code}:\n{self.log()}"
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._forget()
+            self.kills += 1
+
+    def restart(self) -> None:
+        """A clean stop and a start."""
+        self.stop()
+        self.start()
+
+    def kill_and_start(self) -> None:
+        """kill -9 and a start."""
+        self.kill()
+        self.start()
+
+    def log(self, lines: int = 200) -> str:
+        """The end of what the node wrote to its log."""
+        text = self.log_path.read_text("utf-8", "replace") if self.log_path.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def alarms(self) -> list[str]:
+        """Lines of the log that no client must be able to cause."""
+        text = self.log(1_000_000)
+        return [text[match.start():].splitlines()[0] for match in ALARM.finditer(text)]
+
+    def resident_bytes(self) -> int:
+        """Private memory of the process: mapped files aside."""
+        status = Path(f"/proc/{self.pid}/status").read_text("ascii")
+        found = re.search(r"RssAnon:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found.group(1)) * 1024
+
+    def _forget(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
