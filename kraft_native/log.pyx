@@ -425,12 +425,18 @@ cdef class Log:
             self.core.roll(self.core.log_end)
 
     def reconfigure(self, LogConfig config not None) -> None:
-        """Puts other settings in force. `durability` and `high_watermark` cannot change while the log is open."""
+        """Puts other settings in force. `high_watermark` cannot change while the log is open. Another `durability`
+        counts from the next append on; what was appended before is made durable here, which waits for the device, so
+        that the high watermark does not go back."""
         self.core.enter()
-        for name in ("durability", "high_watermark"):
-            if getattr(config, name) != getattr(self.core.config, name):
-                raise InvalidArgumentError(f"{name}: cannot change from {getattr(self.core.config, name)!r} to "
-                                           f"{getattr(config, name)!r} while the log is open")
+        if config.high_watermark != self.core.config.high_watermark:
+            raise InvalidArgumentError(f"high_watermark: cannot change from {self.core.config.high_watermark!r} to "
+                                       f"{config.high_watermark!r} while the log is open")
+        if config.durability_kind != self.core.config.durability_kind and self.core.failure is None:
+            self.core.flush_to(self.core.log_end, -1)
+            if config.durability_kind == DURABILITY_GROUP_COMMIT:
+                self.core.active.open_file(True)
+                self.core.handle()
         self.core.config = config
         self.core.gapped = self.core.gapped or config.compact
         self.core.active.index_interval_bytes = config.index_interval_bytes

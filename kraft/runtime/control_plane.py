@@ -174,10 +174,17 @@ class ControlPlane:
     async def _write_snapshots(self) -> None:
         while True:
             await asyncio.sleep(SNAPSHOT_CHECK_SECONDS)
-            now_ms = self.clock()
-            if self.log.snapshot_due(self.image, now_ms):
-                snapshot = self.log.write_snapshot(self.image, now_ms)
-                log.info("metadata snapshot %s written", snapshot.file_name)
+            try:
+                self._write_snapshot_when_due()
+            except Exception as error:  # noqa: BLE001 - without snapshots the log would grow for ever, unseen
+                self._on_failure(error)
+                return
+
+    def _write_snapshot_when_due(self) -> None:
+        now_ms = self.clock()
+        if self.log.snapshot_due(self.image, now_ms):
+            snapshot = self.log.write_snapshot(self.image, now_ms)
+            log.info("metadata snapshot %s written", snapshot.file_name)
 
     def _settings(self) -> ControllerSettings:
         config = self.config

@@ -19,10 +19,12 @@ FILE_REMOVAL_PERIOD_SECONDS: Final = 1.0
 class Housekeeping:
     """Loop thread only. What fails on one log is logged, and fences that log alone."""
 
-    def __init__(self, broker: Broker, logs: LogManager, clock: Callable[[], int]) -> None:
+    def __init__(self, broker: Broker, logs: LogManager, clock: Callable[[], int],
+                 on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
         self.logs = logs
         self.clock = clock
+        self._on_failure = on_failure
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -32,7 +34,7 @@ class Housekeeping:
             self._every(self._seconds("log.retention.check.interval.ms"), self._retain),
             self._every(self._seconds("log.flush.offset.checkpoint.interval.ms"), self._checkpoint),
             self._every(FILE_REMOVAL_PERIOD_SECONDS, self._remove_files),
-            self._clean(),
+            self._every(self._seconds("log.cleaner.backoff.ms"), self._clean),
         )]
 
     async def stop(self) -> None:
@@ -45,9 +47,16 @@ class Housekeeping:
         return self.broker.integer(name) / 1000
 
     async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Repeats `work`. A log or a disk that fails is told and tried again later; any other failure is our own."""
         while True:
             await asyncio.sleep(seconds)
-            await work()
+            try:
+                await work()
+            except (KraftError, OSError):
+                log.exception("%s failed; it is tried again in %g s", work.__name__.strip("_"), seconds)
+            except Exception as error:  # noqa: BLE001 - whatever it is: upkeep that ended silently would be worse
+                self._on_failure(error)
+                return
 
     async def _retain(self) -> None:
         """Deletes what retention lets go, log by log."""
@@ -68,17 +77,15 @@ class Housekeeping:
         self.logs.remove_files()
 
     async def _clean(self) -> None:
-        """Compacts the log that needs it most, again and again; pauses when none does."""
-        while True:
-            await asyncio.sleep(self._seconds("log.cleaner.backoff.ms"))
-            if not self.broker.setting("log.cleaner.enable"):
-                continue
-            turn = Turn()
-            for partition in list(self.broker.table):
-                compacted = "compact" in partition.log.config.cleanup_policy
-                if compacted and not partition.removed and partition.log.failure is None:
-                    self._guarded(partition, "compaction", self._compact)
-                await turn.give_way()
+        """Compacts every log that is due, one after the other."""
+        if not self.broker.setting("log.cleaner.enable"):
+            return
+        turn = Turn()
+        for partition in list(self.broker.table):
+            compacted = "compact" in partition.log.config.cleanup_policy
+            if compacted and not partition.removed and partition.log.failure is None:
+                self._guarded(partition, "compaction", self._compact)
+            await turn.give_way()
 
     def _compact(self, partition: Partition) -> None:
         size = self.broker.integer("log.cleaner.dedupe.buffer.size")

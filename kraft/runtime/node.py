@@ -163,7 +163,7 @@ class Node:
         self._publish_versions()
         for name, listener in self.listeners.items():
             await self.server.accept(listener, self._channels[name])
-        self.housekeeping = Housekeeping(self.broker, self.logs, now_ms)
+        self.housekeeping = Housekeeping(self.broker, self.logs, now_ms, self.fail)
         self.housekeeping.start()
         if address := _text(self.config["kraft.metrics.listener"]):
             self.metrics = MetricsServer(self, *parse_socket("kraft.metrics.listener", address))

@@ -62,8 +62,16 @@ class Replicas:
             minimum = self._min_insync_replicas(name)
             for index in image.partitions:
                 if (partition := self.broker.table.get(name, index)) is not None:
-                    partition.reconfigure(config)
-                    partition.set_min_insync_replicas(minimum)
+                    self._reconfigure(partition, config, minimum)
+
+    @staticmethod
+    def _reconfigure(partition: Partition, config: LogConfig, minimum: int) -> None:
+        """A log whose disk fails now is fenced by its own failure."""
+        partition.set_min_insync_replicas(minimum)
+        try:
+            partition.reconfigure(config)
+        except KraftError:
+            log.exception("%s-%d does not take its new settings", partition.topic, partition.index)
 
     def _install(self, step: Step) -> None:
         assert step.partition is not None

@@ -514,9 +514,34 @@ def test_settings_change_while_the_log_is_open(tmp_path):
         for _ in range(6):
             log.append(batch(value=bytes(200)))
         assert len(log.segments) > 2
-        for change in ({"durability": "per-append"}, {"high_watermark": "manual"}):
-            with pytest.raises(InvalidArgumentError, match="cannot change"):
-                log.reconfigure(small(**change))
+        with pytest.raises(InvalidArgumentError, match="cannot change"):
+            log.reconfigure(small(high_watermark="manual"))
+
+
+DURABILITIES = ("page-cache", "group-commit", "per-append")
+
+
+@pytest.mark.parametrize("before", DURABILITIES)
+@pytest.mark.parametrize("after", DURABILITIES)
+def test_durability_changes_while_the_log_is_open(tmp_path, before, after):
+    """What was visible stays visible, what comes later obeys the new class, over a roll too."""
+    with Log(tmp_path / "log", small(durability=before, segment_bytes=600)) as log:
+        for _ in range(3):
+            log.append(batch(value=bytes(200)))
+        seen = log.high_watermark
+        log.reconfigure(small(durability=after, segment_bytes=600))
+        assert log.high_watermark >= seen
+        if before != after:
+            assert log.durable_end_offset == 3
+        for _ in range(3):
+            log.append(batch(value=bytes(200)))
+        if after == "per-append":
+            assert log.durable_end_offset == 6
+        log.flush()
+        assert log.durable_end_offset == log.high_watermark == 6
+        assert len(log.segments) > 1
+    with Log(tmp_path / "log") as log:
+        assert log.log_end_offset == 6
 
 
 def test_many_segments_open_without_being_touched(tmp_path):

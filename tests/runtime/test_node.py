@@ -163,6 +163,24 @@ def test_settings_take_effect_while_running(tmp_path):
     with_node(config(tmp_path), work)
 
 
+@pytest.mark.parametrize("setting", [("flush.ms", "5"), ("flush.messages", "1")])
+def test_a_topic_changes_its_durability_while_it_runs(tmp_path, setting):
+    def work(cluster, node):
+        create_topic(cluster, "t", 1)
+        produce(cluster, "t", b"from the page cache")
+        change = AlterableConfig(name=setting[0], config_operation=0, value=setting[1])
+        request = IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[change])])
+        assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == 0
+        assert produce(cluster, "t", b"flushed").base_offset == 1
+        log = node.table.get("t", 0).log
+        assert log.config.durability == ("per-append" if setting[0] == "flush.messages" else "group-commit")
+        assert log.durable_end_offset == 2
+        assert fetch(cluster, "t") == [b"from the page cache", b"flushed"]
+
+    with_node(config(tmp_path), work)
+
+
 def test_topics_are_described_in_pages(tmp_path):
     def work(cluster, _node):
         for name, partitions in (("a", 2), ("b", 3)):
