@@ -54,14 +54,17 @@ def ready_fields(node: "Node", seconds: float) -> Fields:
         "listeners": {each.listener: _address(each.host, node.listeners[each.listener].port)
                       for each in node.config.listeners},
         "data": [str(path.absolute()) for path in node.config.log_dirs],
+        "metrics": _address(node.metrics.host, node.metrics.port) if hasattr(node, "metrics") else None,
         "start_seconds": round(seconds, 3),
     }
 
 
 def ready_text(fields: Fields) -> str:
     listeners = ", ".join(f"{name}://{address}" for name, address in fields["listeners"].items())
+    metrics = f", metrics on http://{fields['metrics']}/metrics" if fields["metrics"] else ""
     return (f"kraft node {fields['node_id']} ready in {fields['start_seconds']:.2f} s: {listeners}; "
-            f"cluster {fields['cluster_id']}, data in {', '.join(fields['data'])}")
+            f"cluster {fields['cluster_id']}, data in {', '.join(fields['data'])}"
+            f"{metrics}")
 
 
 def _address(host: str, port: int) -> str:

@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
-from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.connection import Connection
 from kraft.client.refusals import check
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResponse
@@ -15,6 +15,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft_native.errors import InvalidArgumentError
 
 KINDS: Final = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
 SOURCES: Final = {1: "topic", 2: "broker, dynamic", 3: "all brokers, dynamic", 4: "broker's file", 5: "default",
@@ -74,5 +75,5 @@ def _by_target(cluster: Cluster, kind: str, names: Iterable[str]) -> list[tuple[
         return [(cluster.any(), names)]
     for name in names:
         if name and not name.isdecimal():
-            raise ConnectionFailedError(f"broker {name!r}: is no number of a node")
+            raise InvalidArgumentError(f"broker {name!r} is no number of a node")
     return [(cluster.node(int(name)) if name else cluster.any(), [name]) for name in names]

@@ -1,4 +1,4 @@
-"""One node for all tests of a module that only talk to a cluster."""
+"""One node for all tests that only talk to a cluster; each uses topics and groups of its own."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.cli.nodes import Started, Tool, running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     with running(tmp_path_factory.mktemp("node") / "data") as started:
         yield started

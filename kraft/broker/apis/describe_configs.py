@@ -10,7 +10,15 @@ from typing import Final
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
 from kraft.config import tables
-from kraft.config.effective import Effective, Source, broker_value, client_metrics_value, group_value, topic_value
+from kraft.config.effective import (
+    BrokerLayers,
+    Effective,
+    Source,
+    broker_value,
+    client_metrics_value,
+    group_value,
+    topic_value,
+)
 from kraft.config.setting import Setting
 from kraft.log_dir import TopicPartition
 from kraft.metadata.image import (
@@ -53,7 +61,7 @@ def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: 
         except _RefusedError as refused:
             found, code, message = [], refused.code, str(refused)
         keys = resource.configuration_keys
-        configs = [_told(each, request, per_broker=_is_cluster_default(resource) is False)
+        configs = [_told(each, request, resource)
                    for each in found if not keys or each.setting.name in keys]
         results.append(DescribeConfigsResult(
             error_code=code, error_message=message, resource_type=resource.resource_type,
@@ -85,10 +93,11 @@ def _topic(broker: Broker, name: str) -> Iterable[Effective]:
 
 
 def _broker(broker: Broker, name: str) -> Iterable[Effective]:
-    layers = broker.layers()
     if not name:
-        return [broker_value(each, layers) for each in broker.image.config(CLUSTER_DEFAULT)
+        defaults = broker.image.config(CLUSTER_DEFAULT)
+        return [broker_value(each, BrokerLayers(dynamic_default=defaults)) for each in defaults
                 if each in tables.broker_settings()]
+    layers = broker.layers()
     if name != str(broker.node_id):
         raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which can tell its "
                                                        "own settings and, for an empty name, the defaults of all")
@@ -121,15 +130,16 @@ def _public(settings: Iterable[Setting]) -> Iterable[Setting]:
     return (setting for setting in settings if not setting.internal)
 
 
-def _told(found: Effective, request: DescribeConfigsRequest, *, per_broker: bool) -> DescribeConfigsResourceResult:
+def _told(found: Effective, request: DescribeConfigsRequest,
+          resource: DescribeConfigsResource) -> DescribeConfigsResourceResult:
     setting = found.setting
     hidden = setting.sensitive
     synonyms = found.synonyms
-    if not per_broker:
+    if _is_cluster_default(resource):
         synonyms = tuple(each for each in synonyms if each.source == Source.DYNAMIC_DEFAULT_BROKER)
     return DescribeConfigsResourceResult(
         name=setting.name, value=None if hidden else setting.format(found.value), config_source=found.source,
-        read_only=setting.name in tables.section("broker") and not setting.update and found.source != Source.TOPIC,
+        read_only=resource.resource_type == BROKER_RESOURCE and not setting.update,
         is_sensitive=hidden, config_type=TYPES[setting.type],
         synonyms=[DescribeConfigsSynonym(name=each.name, value=None if hidden else each.text, source=each.source)
                   for each in synonyms] if request.include_synonyms else [],

@@ -1,0 +1,134 @@
+"""`kraft cluster`: whether a cluster is well, and what it is made of."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.client import Cluster, state
+
+NAMED_MAX: Final = 10
+UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+@kraft.group("cluster")
+def cluster_group() -> None:
+    """Show nodes, controller, quorum, partitions and log directories."""
+
+
+@cluster_group.command("status")
+@cluster_options
+def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Tell whether the cluster is well; ends with 1 when it is not.
+
+    Not well are: brokers that are fenced or do not answer, partitions without a leader or with replicas that are not
+    in sync, log directories that failed, and a quorum without a leader.
+    """
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        found = status(cluster)
+    if as_json:
+        print_json([found])
+    else:
+        _print_status(found)
+    if found["problems"]:
+        raise click.exceptions.Exit(1)
+
+
+@cluster_group.command("describe")
+@cluster_options
+def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Show the nodes, the quorum, the features and the log directories."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        found = description(cluster)
+    if as_json:
+        print_json([found])
+        return
+    print_fields([("cluster", found["cluster_id"]), ("controller", found["controller"]),
+                  ("features", ", ".join(f"{name} {level}" for name, level in found["features"].items()))])
+    _print_part("brokers", ("node", "address", "rack", "fenced", "problem"), found["brokers"])
+    if found["quorum"]:
+        _print_part("quorum", ("node", "log end", "lag", "voter"), found["quorum"]["replicas"])
+    _print_part("log directories", ("node", "directory", "problem", "logs", "size", "disk", "free"),
+                [{**each, **{name: size_text(each[name]) for name in ("log_bytes", "total_bytes", "usable_bytes")}}
+                 for each in found["log_directories"]])
+
+
+def status(cluster: Cluster) -> Fields:
+    """The figures that say how a cluster is, and `problems`: a line for each thing that is not well."""
+    metadata = cluster.metadata()
+    nodes = state.brokers(cluster)
+    quorum = state.quorum(cluster)
+    partitions = state.partitions(metadata)
+    directories = state.log_directories(cluster, [node.node_id for node in nodes if node.problem is None])
+    problems = [f"broker {node.node_id}: {node.problem}" for node in nodes if node.problem]
+    if quorum is not None and quorum.leader < 0:
+        problems.append("the quorum has no leader")
+    problems += _named("partitions without a leader", partitions.without_leader)
+    problems += _named("partitions with replicas that are not in sync", partitions.under_replicated)
+    problems += [f"node {each.node_id}, {each.path}: {each.problem}" for each in directories if each.problem]
+    return {
+        "cluster_id": metadata.cluster_id, "controller": metadata.controller_id,
+        "brokers": len(nodes), "quorum": None if quorum is None else {
+            "leader": quorum.leader, "epoch": quorum.epoch, "high_watermark": quorum.high_watermark,
+            "voters": [each.node_id for each in quorum.replicas if each.voter]},
+        "topics": partitions.topics, "partitions": partitions.partitions,
+        "partitions_without_leader": list(partitions.without_leader),
+        "partitions_under_replicated": list(partitions.under_replicated),
+        "log_bytes": sum(each.log_bytes for each in directories), "problems": problems,
+    }
+
+
+def description(cluster: Cluster) -> Fields:
+    """Everything that a cluster is made of, but for its topics."""
+    metadata = cluster.metadata([])
+    nodes = state.brokers(cluster)
+    quorum = state.quorum(cluster)
+    directories = state.log_directories(cluster, [node.node_id for node in nodes if node.problem is None])
+    return {
+        "cluster_id": metadata.cluster_id, "controller": metadata.controller_id, "features": state.features(cluster),
+        "brokers": [each._asdict() for each in nodes],
+        "quorum": None if quorum is None else {**quorum._asdict(),
+                                               "replicas": [each._asdict() for each in quorum.replicas]},
+        "log_directories": [each._asdict() for each in directories],
+    }
+
+
+def size_text(size_bytes: int) -> str:
+    """A size in the largest unit that leaves it above 1; `-` for one that is not told."""
+    if size_bytes < 0:
+        return "-"
+    size = float(size_bytes)
+    unit = 0
+    while size >= 1000 and unit < len(UNITS) - 1:
+        size /= 1000
+        unit += 1
+    return f"{size:.1f} {UNITS[unit]}" if unit else f"{size_bytes} B"
+
+
+def _named(what: str, names: tuple[str, ...]) -> list[str]:
+    if not names:
+        return []
+    more = "" if len(names) <= NAMED_MAX else f" and {len(names) - NAMED_MAX:,} more"
+    return [f"{len(names):,} {what}: {', '.join(names[:NAMED_MAX])}{more}"]
+
+
+def _print_status(found: Fields) -> None:
+    quorum = found["quorum"]
+    print_fields([
+        ("cluster", found["cluster_id"]),
+        ("controller", found["controller"]),
+        ("quorum", quorum and f"leader {quorum['leader']}, epoch {quorum['epoch']}, high watermark "
+                              f"{quorum['high_watermark']}, voters {','.join(map(str, quorum['voters']))}"),
+        ("brokers", found["brokers"]),
+        ("topics", f"{found['topics']:,}, {found['partitions']:,} partitions, {size_text(found['log_bytes'])}"),
+        ("state", "well" if not found["problems"] else "not well"),
+    ])
+    for problem in found["problems"]:
+        click.echo(f"  {problem}")
+
+
+def _print_part(title: str, columns: tuple[str, ...], rows: Iterable[Fields]) -> None:
+    click.echo()
+    print_table(columns, [list(row.values()) for row in rows], title)

@@ -1,0 +1,115 @@
+"""`kraft configs`: settings of topics, brokers and groups, read and changed while the cluster runs."""
+
+import re
+from typing import Any, Final
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.cli.options import Fields, cluster_options, print_json, print_table
+from kraft.client import Cluster
+from kraft.client.configs import (
+    KINDS,
+    SOURCE_DEFAULT,
+    SOURCES,
+    Change,
+    Operation,
+    alter_configs,
+    describe_configs,
+)
+from kraft.config.errors import InvalidConfigError
+
+ALL: Final = "all"
+KIND: Final = click.argument("kind", type=click.Choice(list(KINDS)))
+NAME: Final = click.argument("name")
+NAMES: Final = click.argument("names", metavar="NAME...", nargs=-1, required=True)
+VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True, help="Only say whether it could be done.")
+_CHANGE: Final = re.compile(r"(?P<name>[^=+\-\s][^=\s]*?)(?P<operation>\+=|-=|=)(?P<value>.*)", re.DOTALL)
+_OPERATIONS: Final = {"=": Operation.SET, "+=": Operation.APPEND, "-=": Operation.SUBTRACT}
+
+
+@kraft.group("configs")
+def configs_group() -> None:
+    """Show and change settings of topics, brokers and groups.
+
+    KIND is topic, broker, group or client-metrics. The broker named "all" stands for the setting of all brokers.
+    """
+
+
+@configs_group.command("describe")
+@KIND
+@NAMES
+@click.option("--all", "everything", is_flag=True, help="Also settings that have their default.")
+@click.option("--documentation", is_flag=True, help="With --json: what each setting does.")
+@cluster_options
+def describe_command(kind: str, names: tuple[str, ...], everything: bool, documentation: bool, bootstrap: str,
+                     timeout: float, as_json: bool) -> None:
+    """Show the settings that are not defaults, with where they come from."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        found = describe_configs(cluster, kind, [_resource(kind, name) for name in dict.fromkeys(names)],
+                                 documentation=documentation)
+    rows = [_fields(kind, name, each, documentation=documentation) for name, settings in found.items()
+            for each in settings if everything or each.config_source != SOURCE_DEFAULT]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table((kind, "setting", "value", "from", "changeable"),
+                    [(row["name"], row["setting"], "[hidden]" if row["sensitive"] else row["value"], row["source"],
+                      not row["read_only"]) for row in rows])
+
+
+@configs_group.command("set")
+@KIND
+@NAME
+@click.argument("assignments", metavar="KEY=VALUE...", nargs=-1, required=True)
+@VALIDATE_ONLY
+@cluster_options
+def set_command(kind: str, name: str, assignments: tuple[str, ...], validate_only: bool, bootstrap: str,
+                timeout: float, as_json: bool) -> None:
+    """Set settings, all of them or none. KEY+=VALUE adds to a list, KEY-=VALUE takes away from it."""
+    _alter(kind, name, [_change(text) for text in assignments], validate_only, bootstrap, timeout, as_json)
+
+
+@configs_group.command("delete")
+@KIND
+@NAME
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+@VALIDATE_ONLY
+@cluster_options
+def delete_command(kind: str, name: str, keys: tuple[str, ...], validate_only: bool, bootstrap: str, timeout: float,
+                   as_json: bool) -> None:
+    """Take settings back to what they are without one of their own."""
+    _alter(kind, name, [Change(key, Operation.DELETE, None) for key in dict.fromkeys(keys)], validate_only, bootstrap,
+           timeout, as_json)
+
+
+def _alter(kind: str, name: str, changes: list[Change], validate_only: bool, bootstrap: str, timeout: float,
+           as_json: bool) -> None:
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        alter_configs(cluster, kind, _resource(kind, name), changes, validate_only=validate_only)
+    done = "would be changed" if validate_only else "changed"
+    if as_json:
+        print_json([{"kind": kind, "name": name, "setting": change.name, "operation": change.operation.name.lower(),
+                     "value": change.value, "result": done} for change in changes])
+    else:
+        click.echo(f"{kind} {name}: {done}: {', '.join(change.name for change in changes)}")
+
+
+def _change(text: str) -> Change:
+    found = _CHANGE.fullmatch(text)
+    if found is None:
+        raise InvalidConfigError(f"{text!r} is not KEY=VALUE, KEY+=VALUE or KEY-=VALUE")
+    return Change(found["name"], _OPERATIONS[found["operation"]], found["value"])
+
+
+def _resource(kind: str, name: str) -> str:
+    return "" if kind == "broker" and name == ALL else name
+
+
+def _fields(kind: str, name: str, found: Any, *, documentation: bool) -> Fields:
+    row: Fields = {"kind": kind, "name": name or ALL, "setting": found.name, "value": found.value,
+                   "source": SOURCES.get(found.config_source, str(found.config_source)),
+                   "read_only": found.read_only, "sensitive": found.is_sensitive}
+    if documentation:
+        row["documentation"] = found.documentation
+    return row

@@ -1,0 +1,149 @@
+"""`kraft consume`: the records of topics as lines of standard output."""
+
+import os
+import sys
+from typing import Any, Final
+
+import click
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, TopicPartition
+
+from kraft.cli.command import kraft
+from kraft.cli.groups import time_ms
+from kraft.cli.librdkafka import client_settings, line_format, line_options, refusal, told
+from kraft.cli.options import BOOTSTRAP
+from kraft.cli.record_lines import LineFormat, write_line
+from kraft.cli.server_config import parse_assignments
+from kraft.client import RefusedError
+from kraft.protocol.error_codes import ErrorCode
+
+BATCH: Final = 1_000
+# How long a record may wait for others that are printed with it.
+BATCH_SECONDS: Final = 0.1
+WORDS: Final = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
+RESETS: Final = {"beginning": "earliest", "end": "latest"}
+
+
+@kraft.command("consume")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+@click.option("--group", help="Read as a member of this group, and commit what was printed.")
+@click.option("--partition", "partitions", multiple=True, type=click.IntRange(0),
+              help="Only this partition; may be given again. Not with --group.")
+@click.option("--from", "start", default="beginning", show_default=True, metavar="WHERE",
+              help="beginning, end, an offset, or a time such as 2026-01-31T09:00:00Z. With --group beginning or end: "
+                   "where to begin when the group has committed nothing.")
+@click.option("--limit", type=click.IntRange(0), help="Stop after this many records.")
+@click.option("--until-end", is_flag=True, help="Stop at the end of every partition instead of waiting for more.")
+@line_options
+@BOOTSTRAP
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per record, with where it stands.")
+def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, ...], start: str, limit: int | None,
+            until_end: bool, key_separator: str | None, null: str | None, timeout: float, properties: tuple[str, ...],
+            bootstrap: str, as_json: bool) -> None:
+    """Print the records of topics: their values, one line each, and their keys with --key-separator.
+
+    Goes on until Ctrl-C unless told where to stop.
+    """
+    form = line_format(as_json, key_separator, null)
+    if group is not None and (partitions or start not in RESETS):
+        raise click.UsageError("a group decides itself where its members read: with --group there is no --partition, "
+                               "and --from is beginning or end")
+    settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
+        "group.id": group or f"kraft-consume-{os.getpid()}", "enable.auto.commit": group is not None,
+        "enable.auto.offset.store": False, "auto.offset.reset": RESETS.get(start, "earliest"),
+        "enable.partition.eof": True, "allow.auto.create.topics": False})
+    with told(bootstrap):
+        consumer = Consumer(settings)
+        try:
+            reader = Reader(consumer, form, store=group is not None)
+            known = {topic: _partitions(consumer, topic, timeout) for topic in dict.fromkeys(topics)}
+            if group is None:
+                wanted = [(topic, index) for topic, indexes in known.items() for index in _chosen(topic, indexes,
+                                                                                                  partitions)]
+                consumer.assign(_positions(consumer, wanted, start, timeout))
+                reader.unread = set(wanted)
+            else:
+                reader.unread = {(topic, index) for topic, indexes in known.items() for index in indexes}
+                consumer.subscribe(list(known))
+            reader.run(limit, until_end=until_end)
+        finally:
+            consumer.close()
+
+
+class Reader:
+    """Prints what a consumer gets. `unread` are the partitions whose end was not reached."""
+
+    def __init__(self, consumer: Consumer, form: LineFormat, *, store: bool) -> None:
+        self.consumer = consumer
+        self.form = form
+        self.store = store
+        self.unread: set[tuple[str, int]] = set()
+
+    def run(self, limit: int | None, *, until_end: bool) -> None:
+        """Prints until `limit` records are printed, or every end is reached when that is asked for."""
+        left = limit
+        while left is None or left > 0:
+            messages = self.consumer.consume(BATCH if left is None else min(left, BATCH), BATCH_SECONDS)
+            printed = self._print(messages)
+            left = None if left is None else left - printed
+            if until_end and not self._unread_here():
+                return
+
+    def _print(self, messages: list[Message]) -> int:
+        lines = []
+        last: dict[tuple[str, int], Message] = {}
+        for message in messages:
+            error = message.error()
+            place = (message.topic() or "", message.partition() or 0)
+            if error is None:
+                lines.append(self._line(message))
+                last[place] = message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.unread.discard(place)
+            elif error.fatal() or error.code() > 0:
+                raise refusal(f"topic {place[0]}", error)
+        if lines:
+            sys.stdout.buffer.write(b"".join(lines))
+            sys.stdout.buffer.flush()
+            if self.store:
+                for message in last.values():
+                    self.consumer.store_offsets(message)
+        return len(lines)
+
+    def _line(self, message: Message) -> bytes:
+        headers: Any = message.headers() or ()
+        return write_line(message.topic() or "", message.partition() or 0, message.offset() or 0,
+                          message.timestamp()[1], _bytes(message.key()), _bytes(message.value()), headers, self.form)
+
+    def _unread_here(self) -> bool:
+        """Whether an end was not reached yet of a partition that is this consumer's to read."""
+        if not self.store:
+            return bool(self.unread)
+        mine = {(each.topic, each.partition) for each in self.consumer.assignment()}
+        return not mine or bool(mine & self.unread)
+
+
+def _partitions(consumer: Consumer, topic: str, timeout: float) -> list[int]:
+    found = consumer.list_topics(topic, timeout=timeout).topics[topic]
+    if found.error is not None:
+        raise refusal(f"topic {topic}", found.error)
+    return sorted(found.partitions)
+
+
+def _chosen(topic: str, indexes: list[int], wanted: tuple[int, ...]) -> list[int]:
+    for each in wanted:
+        if each not in indexes:
+            raise RefusedError(f"partition {topic}-{each}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return list(dict.fromkeys(wanted)) or indexes
+
+
+def _positions(consumer: Consumer, wanted: list[tuple[str, int]], start: str, timeout: float) -> list[TopicPartition]:
+    """Where to begin in each partition."""
+    if start in WORDS or start.isdecimal():
+        return [TopicPartition(topic, index, WORDS[start] if start in WORDS else int(start))
+                for topic, index in wanted]
+    moment = time_ms("--from", start)
+    return consumer.offsets_for_times([TopicPartition(topic, index, moment) for topic, index in wanted], timeout)
+
+
+def _bytes(field: str | bytes | None) -> bytes | None:
+    return field.encode() if isinstance(field, str) else field

@@ -1,0 +1,206 @@
+"""`kraft groups`: consumer groups of any Kafka cluster."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.client import Cluster, RefusedError
+from kraft.client import groups as client
+from kraft.client.partitions import EARLIEST, LATEST, Partition, list_offsets
+from kraft.client.refusals import check
+from kraft.protocol.error_codes import ErrorCode
+from kraft_native.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+
+WITHOUT_MEMBERS: Final = ("Empty", "Dead")
+GROUP: Final = click.argument("group")
+GROUPS: Final = click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+_SHIFT: Final = re.compile(r"[+-]\d+")
+
+
+@kraft.group("groups")
+def groups_group() -> None:
+    """List, describe and delete consumer groups; show and set their offsets."""
+
+
+@groups_group.command("list")
+@click.option("--state", help="Only groups in this state, such as Stable or Empty.")
+@cluster_options
+def list_command(state: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
+    """List the groups."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        found = client.list_groups(cluster)
+    rows = [each._asdict() for each in found if state is None or each.state.lower() == state.lower()]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(("group", "kind", "state", "protocol", "coordinator"), [list(row.values()) for row in rows])
+
+
+@groups_group.command("describe")
+@GROUPS
+@cluster_options
+def describe_command(names: tuple[str, ...], bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Show groups with their members and what each reads."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        found = [client.describe_group(cluster, name) for name in dict.fromkeys(names)]
+    if as_json:
+        print_json({**each._asdict(), "members": [
+            {**member._asdict(), "partitions": _partition_names(member.partitions)} for member in each.members]}
+            for each in found)
+        return
+    for each in found:
+        click.secho(each.group, bold=True)
+        print_fields([("kind", each.kind), ("state", each.state), ("protocol", each.protocol_type),
+                      ("assignor", each.protocol)])
+        print_table(("member", "instance", "client", "host", "partitions"),
+                    [(member.member_id, member.instance_id, member.client_id, member.client_host,
+                      _partition_names(member.partitions)) for member in each.members])
+
+
+@groups_group.command("delete")
+@GROUPS
+@cluster_options
+def delete_command(names: tuple[str, ...], bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Delete groups that have no members, with their offsets."""
+    refused = 0
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        for name in dict.fromkeys(names):
+            try:
+                client.delete_group(cluster, name)
+            except RefusedError as error:
+                refused += 1
+                click.echo(f"kraft: {error}", err=True)
+                continue
+            if as_json:
+                print_json([{"group": name, "result": "deleted"}])
+            else:
+                click.echo(f"{name}: deleted")
+    if refused:
+        raise click.exceptions.Exit(1)
+
+
+@groups_group.command("offsets")
+@GROUP
+@cluster_options
+def offsets_command(group: str, bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Show what a group has committed, and how far it is behind the end of each partition."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        committed = client.committed_offsets(cluster, group)
+        topics = _topics(cluster, (topic for topic, _ in committed))
+        ends = list_offsets(cluster, topics, dict.fromkeys(committed, LATEST))
+    rows: list[Fields] = []
+    for (topic, index), found in committed.items():
+        end = ends.get((topic, index))
+        rows.append({"topic": topic, "partition": index, "committed": found.offset, "end": end,
+                     "lag": None if end is None else max(0, end - found.offset), "metadata": found.metadata})
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(("topic", "partition", "committed", "end", "lag", "metadata"),
+                    [list(row.values()) for row in rows])
+
+
+@groups_group.command("reset")
+@GROUP
+@click.option("--to", required=True, metavar="WHERE",
+              help="earliest, latest, an offset, +N or -N from what is committed, or a time such as "
+                   "2026-01-31T09:00:00Z.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]",
+              help="Of these topics or partitions; may be given again [default: all that the group has committed].")
+@click.option("--dry-run", is_flag=True, help="Only show what would be set.")
+@cluster_options
+def reset_command(group: str, to: str, topics: tuple[str, ...], dry_run: bool, bootstrap: str, timeout: float,
+                  as_json: bool) -> None:
+    """Set what a group has committed. It must have no members; one that does not exist is made by it."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        _refuse_members(cluster, group)
+        committed = {partition: found.offset for partition, found in client.committed_offsets(cluster, group).items()}
+        partitions = _wanted(cluster, topics) if topics else list(committed)
+        offsets = targets(cluster, to, partitions, committed)
+        if offsets and not dry_run:
+            client.commit_offsets(cluster, group, offsets)
+    rows = [{"topic": topic, "partition": index, "before": committed.get((topic, index)), "committed": offset}
+            for (topic, index), offset in sorted(offsets.items())]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(("topic", "partition", "before", "would be" if dry_run else "committed"),
+                    [list(row.values()) for row in rows])
+
+
+def targets(cluster: Cluster, to: str, partitions: list[Partition],
+            committed: dict[Partition, int]) -> dict[Partition, int]:
+    """The offset that `to` means for each partition, within what the partition holds."""
+    topics = _topics(cluster, (topic for topic, _ in partitions))
+    starts = list_offsets(cluster, topics, dict.fromkeys(partitions, EARLIEST))
+    ends = list_offsets(cluster, topics, dict.fromkeys(partitions, LATEST))
+    if missing := [partition for partition in partitions if partition not in starts or partition not in ends]:
+        check(f"partition {missing[0][0]}-{missing[0][1]}", ErrorCode.LEADER_NOT_AVAILABLE)
+    if to == "earliest":
+        wanted = starts
+    elif to == "latest":
+        wanted = ends
+    elif to.isdecimal():
+        wanted = dict.fromkeys(partitions, int(to))
+    elif _SHIFT.fullmatch(to):
+        wanted = {partition: committed.get(partition, starts[partition]) + int(to) for partition in partitions}
+    else:
+        found = list_offsets(cluster, topics, dict.fromkeys(partitions, time_ms("--to", to)))
+        wanted = {partition: found[partition] if found[partition] >= 0 else ends[partition]
+                  for partition in partitions}
+    return {partition: min(max(wanted[partition], starts[partition]), ends[partition]) for partition in partitions}
+
+
+def time_ms(option: str, text: str) -> int:
+    """A moment in ISO 8601 as milliseconds since 1970; one without a zone is in UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidArgumentError(f"{option}: {text!r} is none of its words, no offset and no time") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _refuse_members(cluster: Cluster, group: str) -> None:
+    try:
+        found = client.describe_group(cluster, group)
+    except RefusedError as error:
+        if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
+            return
+        raise
+    if found.state not in WITHOUT_MEMBERS:
+        raise RefusedError(f"group {group}", ErrorCode.NON_EMPTY_GROUP,
+                           f"it is {found.state} with {len(found.members)} member(s); stop them first")
+
+
+def _wanted(cluster: Cluster, texts: Iterable[str]) -> list[Partition]:
+    """The partitions that `TOPIC` and `TOPIC:P,...` name."""
+    found: dict[Partition, None] = {}
+    for text in texts:
+        name, separator, indexes = text.partition(":")
+        known = [each.partition_index for each in cluster.topic(name).partitions]
+        chosen = known
+        if separator:
+            parts = indexes.split(",")
+            if not all(part.isdecimal() and int(part) in known for part in parts):
+                raise InvalidArgumentError(f"--topic: {text!r}: {name} has partitions 0 to {max(known)}")
+            chosen = [int(part) for part in parts]
+        found |= dict.fromkeys((name, index) for index in sorted(chosen))
+    return list(found)
+
+
+def _topics(cluster: Cluster, names: Iterable[str]) -> "list[MetadataResponseTopic]":
+    """Metadata of topics; those that were deleted are left out."""
+    wanted = list(dict.fromkeys(names))
+    return [topic for topic in cluster.metadata(wanted).topics if topic.error_code == ErrorCode.NONE]
+
+
+def _partition_names(partitions: tuple[Partition, ...] | None) -> list[str] | None:
+    return None if partitions is None else [f"{topic}-{index}" for topic, index in partitions]

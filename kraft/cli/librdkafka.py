@@ -1,0 +1,65 @@
+"""What `kraft produce` and `kraft consume` share: the settings and the errors of the client library they use."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+from confluent_kafka import KafkaError, KafkaException
+
+from kraft.cli.options import TIMEOUT_SECONDS_DEFAULT
+from kraft.cli.record_lines import LineFormat
+from kraft.client import ConnectionFailedError, RefusedError
+
+Command = Callable[..., None]
+
+_SILENT: Final = logging.getLogger("kraft.cli.librdkafka")
+_ESCAPES: Final = {r"\t": "\t", r"\n": "\n", r"\0": "\0"}
+
+
+def line_options(command: Command) -> Command:
+    """How records stand in lines, and settings of the client."""
+    for option in (
+        click.option("-X", "--property", "properties", multiple=True, metavar="KEY=VALUE",
+                     help="A setting of librdkafka, such as security.protocol; may be given again."),
+        click.option("--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True,
+                     type=click.FloatRange(0, min_open=True), help="Seconds to wait for the cluster."),
+        click.option("--null", metavar="TEXT", help="The line, or key, that stands for null."),
+        click.option("--key-separator", metavar="TEXT", help=r"What stands between key and value; \t is a tabulator."),
+    ):
+        command = option(command)
+    return command
+
+
+def line_format(as_json: bool, key_separator: str | None, null: str | None) -> LineFormat:
+    """The format that the options ask for."""
+    if key_separator == "":
+        raise click.UsageError("--key-separator is empty")
+    for escape, character in _ESCAPES.items():
+        key_separator = key_separator and key_separator.replace(escape, character)
+    return LineFormat(as_json, None if key_separator is None else key_separator.encode(),
+                      None if null is None else null.encode())
+
+
+def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """The library's settings; those that the user gave count most. It logs nothing: errors are told once, here."""
+    _SILENT.addHandler(logging.NullHandler())
+    _SILENT.propagate = False
+    return {"bootstrap.servers": bootstrap, "client.id": "kraft", "logger": _SILENT, **ours, **given}
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Turns the library's errors into ours, which say what was asked for."""
+    try:
+        yield
+    except KafkaException as error:
+        raise refusal(what, error.args[0]) from error
+
+
+def refusal(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
+    """An error of the library: the cluster's own keeps its code."""
+    if error.code() > 0:
+        return RefusedError(what, error.code())
+    return ConnectionFailedError(f"{what}: {error.str()}")

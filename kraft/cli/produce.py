@@ -1,0 +1,106 @@
+"""`kraft produce`: lines of standard input become records of a topic."""
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+from confluent_kafka import Producer
+
+from kraft.cli.command import kraft
+from kraft.cli.librdkafka import client_settings, line_format, line_options, refusal, told
+from kraft.cli.options import BOOTSTRAP, count_of
+from kraft.cli.record_lines import LineFormat, LineRecord, read_line
+from kraft.cli.server_config import parse_assignments
+from kraft_native.errors import InvalidArgumentError, KraftError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+ANY_PARTITION: Final = -1
+QUEUE_FULL_PAUSE_SECONDS: Final = 0.1
+FLUSH_SECONDS: Final = 1.0
+
+
+@kraft.command("produce")
+@click.argument("topic")
+@click.option("--partition", type=click.IntRange(0), help="[default: by key, else evenly]")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of every record; may be given again.")
+@click.option("--acks", type=click.Choice(("all", "1", "0")), default="all", show_default=True)
+@click.option("--codec", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), default="none",
+              show_default=True)
+@line_options
+@BOOTSTRAP
+@click.option("--json", "as_json", is_flag=True,
+              help="Lines are JSON objects as `kraft consume --json` prints them: key, value, headers, timestamp.")
+def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: str, codec: str,
+            key_separator: str | None, null: str | None, timeout: float, properties: tuple[str, ...], bootstrap: str,
+            as_json: bool) -> None:
+    """Produce the lines of standard input to TOPIC, one record each, in their order.
+
+    Ends with 0 when every record was acknowledged. How many were is told on standard error.
+    """
+    form = line_format(as_json, key_separator, null)
+    fixed = [(name, value.encode()) for name, value in parse_assignments(headers, "--header").items()]
+    settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
+        "acks": acks, "compression.type": codec, "linger.ms": 5, "enable.idempotence": acks == "all",
+        "message.timeout.ms": int(timeout * 1000)})
+    with told(f"{bootstrap}"):
+        writer = Writer(Producer(settings), topic, ANY_PARTITION if partition is None else partition)
+        writer.producer.list_topics(topic, timeout=timeout)
+    try:
+        _produce_lines(writer, form, fixed)
+    finally:
+        writer.flush()
+        click.echo(f"{count_of(writer.acknowledged, 'record')} produced", err=True)
+    writer.check()
+
+
+class Writer:
+    """Produces to one topic, and knows what became of it."""
+
+    def __init__(self, producer: Producer, topic: str, partition: int) -> None:
+        self.producer = producer
+        self.topic = topic
+        self.partition = partition
+        self.acknowledged = 0
+        self.failure: KraftError | None = None
+
+    def write(self, record: LineRecord) -> None:
+        """Hands a record over; waits while too many are on their way. Raises what an earlier one failed of."""
+        while True:
+            self.check()
+            try:
+                self.producer.produce(self.topic, record.value, record.key, self.partition,
+                                      on_delivery=self._delivered, timestamp=record.timestamp_ms,
+                                      headers=list(record.headers))
+            except BufferError:
+                self.producer.poll(QUEUE_FULL_PAUSE_SECONDS)
+                continue
+            self.producer.poll(0)
+            return
+
+    def flush(self) -> None:
+        """Waits until every record has its answer; each gets one, at the latest when its time is over."""
+        while self.producer.flush(FLUSH_SECONDS):
+            pass
+
+    def check(self) -> None:
+        """Raises the first failure."""
+        if self.failure is not None:
+            raise self.failure
+
+    def _delivered(self, error: "KafkaError | None", _message: "Message") -> None:
+        if error is None:
+            self.acknowledged += 1
+        elif self.failure is None:
+            self.failure = refusal(f"topic {self.topic}", error)
+
+
+def _produce_lines(writer: Writer, form: LineFormat, headers: list[tuple[str, bytes]]) -> None:
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            record = read_line(line.removesuffix(b"\n").removesuffix(b"\r"), form)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"line {number}: {error}") from error
+        with told(f"line {number}"):
+            writer.write(record._replace(headers=[*headers, *record.headers]))

@@ -1,0 +1,105 @@
+"""Records as lines, in and out: `value`, or `key<separator>value`, or one JSON object each.
+
+JSON holds every record exactly: a field is a text where its bytes are UTF-8, else `{"base64": "..."}`. As plain lines
+a value that has a line end in it looks like two.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kraft_native.errors import InvalidArgumentError
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class LineFormat(NamedTuple):
+    """How a line is read and written. `null` is the text that stands for a value that is null; None: there is none."""
+
+    as_json: bool
+    key_separator: bytes | None
+    null: bytes | None
+
+
+class LineRecord(NamedTuple):
+    """What a line to produce says. `timestamp_ms` 0: now."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp_ms: int
+
+
+def read_line(line: bytes, form: LineFormat) -> LineRecord:
+    """The record of a line without its end. `InvalidArgumentError` says what is wrong with it."""
+    if form.as_json:
+        return _read_json(line)
+    key: bytes | None = None
+    if form.key_separator is not None:
+        key, separator, line = line.partition(form.key_separator)
+        if not separator:
+            raise InvalidArgumentError(f"no key separator {form.key_separator.decode()!r}")
+    return LineRecord(_null(key, form), _null(line, form), [], 0)
+
+
+def write_line(topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
+               headers: Headers, form: LineFormat) -> bytes:
+    """The line of a record, with its end."""
+    if form.as_json:
+        fields = {"topic": topic, "partition": partition, "offset": offset, "timestamp": timestamp_ms,
+                  "key": _field(key), "value": _field(value),
+                  "headers": [[name, _field(content)] for name, content in headers]}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    null = form.null or b""
+    shown = null if value is None else value
+    if form.key_separator is None:
+        return shown + b"\n"
+    return (null if key is None else key) + form.key_separator + shown + b"\n"
+
+
+def _null(field: bytes | None, form: LineFormat) -> bytes | None:
+    return None if field == form.null else field
+
+
+def _read_json(line: bytes) -> LineRecord:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise InvalidArgumentError(f"no JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise InvalidArgumentError("no JSON object")
+    headers = fields.get("headers") or []
+    if not isinstance(headers, list) or not all(
+            isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in headers):
+        raise InvalidArgumentError("headers is no list of [name, value]")
+    timestamp_ms = fields.get("timestamp", 0)
+    if not isinstance(timestamp_ms, int) or isinstance(timestamp_ms, bool):
+        raise InvalidArgumentError("timestamp is no whole number of milliseconds")
+    return LineRecord(_bytes("key", fields.get("key")), _bytes("value", fields.get("value")),
+                      [(name, _bytes(f"header {name}", content)) for name, content in headers], timestamp_ms)
+
+
+def _bytes(name: str, field: Any) -> bytes | None:
+    match field:
+        case None:
+            return None
+        case str():
+            return field.encode()
+        case {"base64": str() as text}:
+            try:
+                return base64.b64decode(text, validate=True)
+            except binascii.Error as error:
+                raise InvalidArgumentError(f"{name} is no base64: {error}") from error
+        case _:
+            raise InvalidArgumentError(f'{name} is no text, no {{"base64": text}} and not null')
+
+
+def _field(content: bytes | None) -> str | dict[str, str] | None:
+    if content is None:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}

@@ -1,0 +1,149 @@
+"""What state a cluster is in: its nodes, its quorum, its partitions and its log directories."""
+
+from typing import Final, NamedTuple
+
+from kraft.client.cluster import Cluster
+from kraft.client.connection import ConnectionFailedError
+from kraft.client.refusals import check, text_of
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse, ReplicaState
+from kraft.protocol.messages.metadata_response import MetadataResponse
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+FENCED_VERSION: Final = 2
+
+
+class BrokerState(NamedTuple):
+    """One broker. `problem` says why it could not be asked; None when it answered."""
+
+    node_id: int
+    address: str
+    rack: str | None
+    fenced: bool
+    problem: str | None
+
+
+class Voter(NamedTuple):
+    """One voter or observer of the metadata log; `lag` counts its records behind the leader."""
+
+    node_id: int
+    log_end_offset: int
+    lag: int
+    voter: bool
+
+
+class Quorum(NamedTuple):
+    """The metadata log's replicas."""
+
+    leader: int
+    epoch: int
+    high_watermark: int
+    replicas: tuple[Voter, ...]
+
+
+class Partitions(NamedTuple):
+    """Partitions by what is wrong with them, each named `topic-index`."""
+
+    topics: int
+    partitions: int
+    without_leader: tuple[str, ...]
+    under_replicated: tuple[str, ...]
+
+
+class LogDirectory(NamedTuple):
+    """One log directory. `problem` is None when the broker can use it; -1 stands for what it does not tell."""
+
+    node_id: int
+    path: str
+    problem: str | None
+    logs: int
+    log_bytes: int
+    total_bytes: int
+    usable_bytes: int
+
+
+def brokers(cluster: Cluster) -> list[BrokerState]:
+    """Every broker by id, asked for its versions; fenced ones too where the cluster tells them."""
+    first = cluster.any()
+    api = DescribeClusterRequest.API_KEY
+    fenced: dict[int, BrokerState] = {}
+    if first.versions.get(api, (0, -1))[1] >= FENCED_VERSION:
+        told = first.send(DescribeClusterRequest(include_fenced_brokers=True), DescribeClusterResponse)
+        check("brokers", told.error_code, told.error_message)
+        fenced = {each.broker_id: BrokerState(each.broker_id, f"{each.host}:{each.port}", each.rack, True, "fenced")
+                  for each in told.brokers if each.is_fenced}
+    found = dict(fenced)
+    for node in cluster.nodes():
+        problem = None
+        try:
+            cluster.node(node.node_id)
+        except ConnectionFailedError as error:
+            problem = str(error)
+        found[node.node_id] = BrokerState(node.node_id, f"{node.host}:{node.port}", node.rack,
+                                          node.node_id in fenced, problem)
+    return [found[node_id] for node_id in sorted(found)]
+
+
+def quorum(cluster: Cluster) -> Quorum | None:
+    """The metadata quorum; None from a cluster that has none (one with ZooKeeper)."""
+    if DescribeQuorumRequest.API_KEY not in cluster.any().versions:
+        return None
+    request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
+    answer = cluster.send(request, DescribeQuorumResponse)
+    check("quorum", answer.error_code, answer.error_message)
+    found = answer.topics[0].partitions[0]
+    check("quorum", found.error_code, found.error_message)
+    end = max((each.log_end_offset for each in found.current_voters if each.replica_id == found.leader_id), default=0)
+
+    def replica(each: ReplicaState, voter: bool) -> Voter:
+        return Voter(each.replica_id, each.log_end_offset, max(0, end - each.log_end_offset), voter)
+
+    return Quorum(found.leader_id, found.leader_epoch, found.high_watermark,
+                  (*(replica(each, True) for each in found.current_voters),
+                   *(replica(each, False) for each in found.observers)))
+
+
+def partitions(metadata: MetadataResponse) -> Partitions:
+    """What is wrong with the partitions of all topics."""
+    without_leader = []
+    under_replicated = []
+    for topic in sorted(metadata.topics, key=lambda topic: topic.name or ""):
+        for each in sorted(topic.partitions, key=lambda each: each.partition_index):
+            name = f"{topic.name}-{each.partition_index}"
+            if each.leader_id < 0:
+                without_leader.append(name)
+            if len(each.isr_nodes) < len(each.replica_nodes):
+                under_replicated.append(name)
+    return Partitions(len(metadata.topics), sum(len(topic.partitions) for topic in metadata.topics),
+                      tuple(without_leader), tuple(under_replicated))
+
+
+def log_directories(cluster: Cluster, node_ids: list[int]) -> list[LogDirectory]:
+    """The log directories of these brokers."""
+    found = []
+    for node_id in node_ids:
+        answer = cluster.node(node_id).send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+        check(f"log directories of node {node_id}", answer.error_code)
+        for each in answer.results:
+            sizes = [partition.partition_size for topic in each.topics for partition in topic.partitions]
+            problem = None if each.error_code == ErrorCode.NONE else text_of(each.error_code)
+            found.append(LogDirectory(node_id, each.log_dir, problem, len(sizes), sum(sizes), each.total_bytes,
+                                      each.usable_bytes))
+    return found
+
+
+def features(cluster: Cluster) -> dict[str, int]:
+    """The finalized feature levels."""
+    api = API_BY_KEY[ApiVersionsRequest.API_KEY]
+    request = ApiVersionsRequest(client_software_name="kraft", client_software_version="1")
+    version = min(api.latest_stable, cluster.any().versions[api.key][1])
+    answer = cluster.any().send(request, ApiVersionsResponse, version=version)
+    return {each.name: each.max_version_level for each in sorted(answer.finalized_features, key=lambda one: one.name)}

@@ -1,0 +1,124 @@
+"""`kraft produce`, `kraft consume` and `kraft groups`, as in a pipe."""
+
+import json
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.cli.nodes import END_SECONDS, Started, Tool, command
+from tools.tree import ROOT
+
+
+class Pipe:
+    """Commands that read standard input or write much, each in a process of its own."""
+
+    def __init__(self, node: Started) -> None:
+        self.environment = {**os.environ, "KRAFT_BOOTSTRAP": node.bootstrap}
+
+    def run(self, *arguments: object, given: str = "") -> tuple[int, str, str]:
+        """Exit code, output, complaints."""
+        ended = subprocess.run(command(*arguments), cwd=ROOT, text=True, input=given, capture_output=True,
+                               timeout=END_SECONDS, check=False, env=self.environment)
+        return ended.returncode, ended.stdout, ended.stderr
+
+    def json(self, *arguments: object) -> list[dict[str, Any]]:
+        code, out, complaints = self.run("consume", *arguments, "--until-end", "--json")
+        assert (code, complaints) == (0, "")
+        return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture
+def pipe(node: Started) -> Pipe:
+    return Pipe(node)
+
+
+def test_lines_in_and_out(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r1", "--partitions", 2)
+    given = "".join(f"k{number % 7}\tvalue {number}\n" for number in range(1_000)) + "gone\t\n"
+    assert pipe.run("produce", "r1", "--key-separator", r"\t", "--null", "", "--header", "from=test", "--codec", "lz4",
+                    given=given) == (0, "", "1,001 records produced\n")
+    records = pipe.json("r1")
+    assert sorted((row["key"], row["value"]) for row in records if row["value"] is not None) == sorted(
+        (f"k{number % 7}", f"value {number}") for number in range(1_000))
+    assert [row["value"] for row in records if row["key"] == "k1"] == [f"value {n}" for n in range(1, 1_000, 7)]
+    assert [row["value"] for row in records if row["key"] == "gone"] == [None]
+    assert all(row["headers"] == [["from", "test"]] for row in records)
+    first = next(row for row in records if row["partition"] == 1)
+    code, out, _ = pipe.run("consume", "r1", "--partition", 1, "--from", first["offset"], "--limit", 1,
+                            "--key-separator", "=")
+    assert (code, out) == (0, f"{first['key']}={first['value']}\n")
+
+
+def test_a_group_goes_on_where_it_was(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r2")
+    pipe.run("produce", "r2", given="one\ntwo\nthree\n")
+    assert pipe.run("consume", "r2", "--group", "g2", "--limit", 2) == (0, "one\ntwo\n", "")
+    assert tool.json("groups", "offsets", "g2") == [
+        {"topic": "r2", "partition": 0, "committed": 2, "end": 3, "lag": 1, "metadata": ""}]
+    assert pipe.run("consume", "r2", "--group", "g2", "--until-end") == (0, "three\n", "")
+    assert {"group": "g2", "kind": "classic", "state": "Empty", "protocol_type": "consumer",
+            "coordinator": 1} in tool.json("groups", "list")
+    [described] = tool.json("groups", "describe", "g2")
+    assert (described["state"], described["members"]) == ("Empty", [])
+    assert tool.json("groups", "reset", "g2", "--to", "-2", "--dry-run") == [
+        {"topic": "r2", "partition": 0, "before": 3, "committed": 1}]
+    for to, offset in (("earliest", 0), ("2", 2), ("+9", 3), ("latest", 3), ("2000-01-01T00:00:00Z", 0),
+                       ("2999-01-01", 3)):
+        assert [row["committed"] for row in tool.json("groups", "reset", "g2", "--to", to)] == [offset], to
+    assert tool.json("groups", "reset", "fresh", "--to", "1", "--topic", "r2:0") == [
+        {"topic": "r2", "partition": 0, "before": None, "committed": 1}]
+    assert pipe.run("consume", "r2", "--group", "fresh", "--until-end") == (0, "two\nthree\n", "")
+    assert tool.json("groups", "delete", "g2", "fresh") == [{"group": "g2", "result": "deleted"},
+                                                            {"group": "fresh", "result": "deleted"}]
+    code, _, complaint = tool.run("groups", "describe", "g2")
+    assert code == 1
+    assert complaint.endswith("(GROUP_ID_NOT_FOUND)\n")
+
+
+def test_a_group_with_members_is_left_alone(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r3", "--partitions", 2)
+    pipe.run("produce", "r3", "--partition", 0, given="here\n")
+    with subprocess.Popen(command("consume", "r3", "--group", "g3"), cwd=ROOT, stdout=subprocess.PIPE,
+                          env=pipe.environment) as reading:
+        assert reading.stdout
+        assert reading.stdout.readline() == b"here\n"
+        [described] = tool.json("groups", "describe", "g3")
+        assert described["state"] == "Stable"
+        assert [member["partitions"] for member in described["members"]] == [["r3-0", "r3-1"]]
+        code, _, complaint = tool.run("groups", "reset", "g3", "--to", "earliest")
+        assert code == 1
+        assert complaint == "kraft: group g3: it is Stable with 1 member(s); stop them first (NON_EMPTY_GROUP)\n"
+        code, _, complaint = tool.run("groups", "delete", "g3")
+        assert code == 1
+        assert complaint.endswith("(NON_EMPTY_GROUP)\n")
+        reading.terminate()
+
+
+def test_json_goes_through(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r4", "r5")
+    given = '{"key":null,"value":{"base64":"/w=="},"headers":[["h",null]],"timestamp":86400000}\n'
+    assert pipe.run("produce", "r4", "--json", given=given)[0] == 0
+    [record] = pipe.json("r4")
+    assert record == {"topic": "r4", "partition": 0, "offset": 0, "timestamp": 86_400_000, "key": None,
+                      "value": {"base64": "/w=="}, "headers": [["h", None]]}
+    assert pipe.run("produce", "r5", "--json", given=json.dumps(record))[0] == 0
+    assert pipe.json("r5") == [record | {"topic": "r5"}]
+
+
+def test_refusals(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r6", "--config", "max.message.bytes=100")
+    assert pipe.run("produce", "r6", "--json", given='{"value":"1"}\n[]\n') == (
+        1, "", "1 record produced\nkraft: line 2: no JSON object\n")
+    code, _, complaint = pipe.run("produce", "r6", given="x" * 200)
+    assert code == 1
+    assert complaint.endswith("(MESSAGE_TOO_LARGE)\n")
+    code, _, complaint = pipe.run("consume", "nowhere")
+    assert code == 1
+    assert complaint.startswith("kraft: topic nowhere: ")
+    assert pipe.run("consume", "r6", "--group", "g", "--from", "5")[0] == 2
+    pipe.environment["KRAFT_BOOTSTRAP"] = "127.0.0.1:1"
+    code, _, complaint = pipe.run("consume", "r6", "--timeout", "0.5")
+    assert code == 1
+    assert complaint.startswith("kraft: 127.0.0.1:1: ")
