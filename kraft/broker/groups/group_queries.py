@@ -152,11 +152,12 @@ def _single_group_response(group: OffsetFetchRequestGroup, part: OffsetFetchResp
 
 def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestContext, respond: Respond,
                 now_ms: int) -> None:
-    """All groups that this node coordinates. While one of its partitions loads, the list would be short: an error."""
-    if not shards.partition_count:
-        respond(ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, groups=[]))
-        return
+    """All groups that this node coordinates: none while there are no offsets yet. While one of its partitions loads,
+    the list would be short: an error."""
     serving = [partition for partition in shards.partitions() if shards.phase(partition) is not Phase.FAILED]
+    if not serving:
+        respond(ListGroupsResponse(groups=[]))
+        return
 
     def done(parts: list[ListGroupsResponse]) -> None:
         error = next((part.error_code for part in parts if part.error_code), 0)
