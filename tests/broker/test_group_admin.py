@@ -13,6 +13,7 @@ from kraft.protocol.messages.consumer_group_metadata_key import ConsumerGroupMet
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.list_groups_response import ListGroupsResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kraft.protocol.record_frames import GROUPS
