@@ -174,8 +174,8 @@ class LogDir:
             if not create:
                 raise FileNotFoundError(f"{directory}: no such log")
             fileio.make_directory(directory)
+            # Nothing is flushed here: the log does it, before its first record.
             checkpoints.write_partition_metadata(directory, topic_id or uuid.uuid4())
-            fileio.sync_directory(self.path)
         settings = self.config if config is None else config
         if settings.durability == "group-commit" and self._flusher is None:
             self._flusher = Flusher(bytes_trigger=settings.flush_bytes, linger_us=settings.flush_interval_us)

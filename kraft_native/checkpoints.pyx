@@ -163,11 +163,12 @@ cdef str format_uuid(object value):
 
 
 def read_partition_metadata(directory) -> uuid.UUID | None:
-    """The topic id in the directory's `partition.metadata`; None when there is no such file."""
+    """The topic id in the directory's `partition.metadata`; None when there is no such file, or when it is without
+    content: a power loss leaves it so where the log had no record yet."""
     cdef str path = os.path.join(os.fsdecode(directory), PARTITION_METADATA_FILE)
     cdef bytes data = read_if_present(path)
     cdef dict fields = {}
-    if data is None:
+    if data is None or not data.strip(b"\0"):
         return None
     for line, text in enumerate(decoded(path, data, "utf-8").splitlines(), 1):
         key, separator, value = text.partition(":")
@@ -184,11 +185,12 @@ def read_partition_metadata(directory) -> uuid.UUID | None:
 
 
 def write_partition_metadata(directory, topic_id) -> None:
-    """Writes `partition.metadata` for the topic id (a `uuid.UUID`)."""
+    """Writes `partition.metadata` for the topic id (a `uuid.UUID`). Not flushed: the log in the directory does that
+    before its first record."""
     if topic_id.int == 0:
         raise InvalidArgumentError("topic_id: the zero id is no topic's")
     write_atomic(os.path.join(os.fsdecode(directory), PARTITION_METADATA_FILE),
-                 f"version: 0\ntopic_id: {format_uuid(topic_id)}".encode())
+                 f"version: 0\ntopic_id: {format_uuid(topic_id)}".encode(), durable=False)
 
 
 # Java properties -----------------------------------------------------------------------------------------------------

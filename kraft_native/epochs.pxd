@@ -10,6 +10,7 @@ cdef class LeaderEpochCache:
     cdef int32_t last_epoch        # the last entry again, for the check on every append; -1 when empty
     cdef int64_t last_start
     cdef readonly bint dirty       # the file holds older entries below the log start (see `truncate_from_start`)
+    cdef readonly bint pending     # the latest epoch is not in the file yet (see `begin`)
     cdef readonly bint trusted     # the cache is what this engine made it, or follows from the batches
     cdef readonly uint32_t stored_crc  # of the entries that the file holds
 
@@ -20,6 +21,8 @@ cdef class LeaderEpochCache:
     # Notes that `epoch` starts at `start_offset`; entries it contradicts are dropped first; writes the file if changed.
     # Returns 1 when something changed. Free of cost when `epoch` is the latest one and starts no earlier.
     cpdef int assign(self, int32_t epoch, int64_t start_offset) except -1
+    # `assign` without its write: the caller has `flush` called before a batch of the epoch is written.
+    cpdef int begin(self, int32_t epoch, int64_t start_offset) except -1
     cpdef int truncate_from_end(self, int64_t end_offset) except -1      # drops entries starting at >= end_offset
     cpdef int truncate_from_start(self, int64_t start_offset) except -1  # keeps the epoch in force at start_offset
     # end_offset_for(epoch, log_end) -> (epoch, end offset) as OffsetForLeaderEpoch answers, (-1, -1) when undefined

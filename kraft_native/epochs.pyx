@@ -46,7 +46,7 @@ cdef class LeaderEpochCache:
         self.starts = []
         self.last_epoch = -1
         self.last_start = -1
-        self.dirty = False
+        self.dirty = self.pending = False
         self.trusted = True
         if load and os.path.exists(self.path):
             for epoch, start_offset in read_leader_epochs(self.path):
@@ -82,6 +82,18 @@ cdef class LeaderEpochCache:
             return 0
         self.note(epoch, start_offset)
         self.write()
+        return 1
+
+    cpdef int begin(self, int32_t epoch, int64_t start_offset) except -1:
+        """As `assign`, but the file stays behind until `flush`, which must come before a batch of the epoch is written.
+
+        For a leader: most partitions that are led anew, at a start all of them, get no batch in the epoch for a while.
+        An epoch that a crash takes away before it had a batch is one that nobody can ask for.
+        """
+        if epoch == self.last_epoch and start_offset >= self.last_start and epoch >= 0:
+            return 0
+        self.note(epoch, start_offset)
+        self.pending = True
         return 1
 
     cdef int note(self, int32_t epoch, int64_t start_offset) except -1:
@@ -176,8 +188,9 @@ cdef class LeaderEpochCache:
         return 0
 
     cpdef int flush(self) except -1:
-        """Writes the file if it still names entries below the log start. A clean stop calls this."""
-        if self.dirty:
+        """Writes the file if it lacks the latest epoch or still names entries below the log start. A clean stop calls
+        this."""
+        if self.dirty or self.pending:
             self.write()
         return 0
 
@@ -193,5 +206,5 @@ cdef class LeaderEpochCache:
         """Replaces the file, flushed."""
         write_leader_epochs(self.path, zip(self.epochs, self.starts))
         self.stored_crc = self.crc()
-        self.dirty = False
+        self.dirty = self.pending = False
         return 0

@@ -86,6 +86,7 @@ cdef int64_t SLICE_NS = 200_000_000
 # And this often at the page itself when it may not write the word that asks for a wake-up.
 cdef int64_t UNARMED_SLICE_NS = 5_000_000
 
+cdef tuple identity = None
 cdef int64_t live_pages = 0
 cdef int64_t live_views = 0
 
@@ -105,8 +106,13 @@ cdef uint64_t process_start_ticks(int64_t pid) except? 0:
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-cdef uint64_t own_pid_namespace() except? 0:
-    return os.stat("/proc/self/ns/pid").st_ino
+cdef tuple own_identity():
+    """(process id, its start, its namespace of ids); asked once per process."""
+    global identity
+    cdef int64_t pid = getpid()
+    if identity is None or <int64_t>identity[0] != pid:
+        identity = pid, process_start_ticks(pid), os.stat("/proc/self/ns/pid").st_ino
+    return identity
 
 
 cdef bint page_is_sound(const kf_live_page* page) noexcept nogil:
@@ -175,9 +181,7 @@ cdef class LivePage:
             kf_live_end(page)
         kf_live_set_truncation(page, truncation)
         kf_live_segments_changed(page)
-        page.owner_pid = getpid()
-        page.owner_start_ticks = process_start_ticks(page.owner_pid)
-        page.owner_pid_namespace = own_pid_namespace()
+        page.owner_pid, page.owner_start_ticks, page.owner_pid_namespace = own_identity()
         page.size = KF_LIVE_BYTES
         page.version = KF_LIVE_VERSION
         kf_live_set_closed(page, 0)
@@ -357,7 +361,7 @@ cdef class LiveView:
         """False only when the owner's process is certainly gone."""
         cdef int64_t pid = self.page.owner_pid
         try:
-            if self.page.owner_pid_namespace != own_pid_namespace():
+            if self.page.owner_pid_namespace != own_identity()[2]:
                 return True
             if kill(<int>pid, 0) < 0 and errno == ESRCH:
                 return False

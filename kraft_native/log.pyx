@@ -109,7 +109,7 @@ cdef class Log:
         core.live = LivePage(core.directory)
         core.first_dirty = noted_first_dirty(core.directory)
         loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean,
-                          core.first_dirty >= 0)
+                          core.first_dirty >= 0, log_dir_locked)
         core.segments = loaded.segments
         core.active = loaded.segments[len(loaded.segments) - 1]
         core.epochs = loaded.epochs
@@ -128,12 +128,16 @@ cdef class Log:
         self.core = core
         core.failure = loaded.failure
         core.clean = loaded.clean
+        core.unsettled = loaded.untouched
         self.begin(flusher)
 
     cdef int lock(self, LogCore core, bint log_dir_locked) except -1:
-        cdef bytes log_dir = os.path.dirname(os.path.realpath(core.directory))
+        cdef bytes log_dir
         cdef bytes path = core.directory + b"/.lock"
-        if not log_dir_locked and os.path.exists(log_dir + b"/meta.properties"):
+        if log_dir_locked:
+            return 0               # nobody else gets so far: see below, and the lock on the live page
+        log_dir = os.path.dirname(os.path.realpath(core.directory))
+        if os.path.exists(log_dir + b"/meta.properties"):
             # Kafka and LogDir lock the directory above and know nothing of the lock in here. Shared, so that several
             # logs in it can be opened one by one.
             core.log_dir_lock_fd = hold(log_dir + b"/.lock", False, f"{os.fsdecode(log_dir)}: somebody has the log "
@@ -360,8 +364,14 @@ cdef class Log:
 
     # --- changing ---------------------------------------------------------------------------------------------------
 
-    def begin_epoch(self, int32_t leader_epoch) -> None:
-        """Notes that a leader epoch begins at the log end, as a new leader does before it writes anything."""
+    def begin_epoch(self, int32_t leader_epoch, *, bint at_once=True) -> None:
+        """Notes that a leader epoch begins at the log end, as a new leader does before it writes anything: durably, or
+        with `at_once` False in memory, and durably before the first record of the epoch."""
+        if not at_once:
+            self.core.need_no_failure()
+            if leader_epoch > self.core.epochs.latest():
+                self.core.epochs.begin(leader_epoch, self.core.log_end)
+            return
         self.core.enter_write()
         if leader_epoch > self.core.epochs.latest():
             try:
@@ -397,6 +407,9 @@ cdef class Log:
     def apply_retention(self, int64_t now_ms) -> int:
         """Deletes whole segments by retention.bytes and retention.ms, and forgets producers that were silent for
         producer.id.expiration.ms. Gives the count of segments."""
+        self.core.need_no_failure()
+        if self.core.untouched():
+            return 0
         self.core.enter_write()
         return apply_retention(self.core, now_ms)
 
@@ -446,6 +459,9 @@ cdef class Log:
     def flush(self, timeout: float | None = None) -> bool:
         """Returns True when all that was appended is durable, False when `timeout` seconds passed first."""
         cdef int64_t timeout_ns = timeout_to_ns(timeout)
+        self.core.need_no_failure()
+        if self.core.untouched():
+            return True
         self.core.enter_write()
         return self.core.flush_to(self.core.log_end, timeout_ns) == 0
 
@@ -464,6 +480,9 @@ cdef class Log:
     def checkpoint(self) -> int:
         """Makes the indexes of what is durable durable too, and records that an open after a crash need not look below.
         Gives that offset. Call it from time to time; a clean close needs none."""
+        self.core.need_no_failure()
+        if self.core.untouched():
+            return self.core.recovery_point
         self.core.enter_write()
         return self.core.checkpoint()
 

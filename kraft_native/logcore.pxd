@@ -53,6 +53,7 @@ cdef class LogCore:
     cdef ReplacedFiles replaced        # by compaction; a thread closes them
     cdef object failure                # the first failed write or flush
     cdef LivePage live                 # what readers may see, here and in other processes
+    cdef bint unsettled                # no record was ever in it: its files need not outlive a power loss yet
     cdef bint clean                    # nothing was written since a clean open: the files are as they were
     cdef int lock_fd
     cdef int log_dir_lock_fd       # shared, of Kafka's log directory around a log opened by itself; -1: none
@@ -63,6 +64,11 @@ cdef class LogCore:
     # Checks before every call: right process and thread, open. And before every write: no earlier failure.
     cdef int enter(self) except -1
     cdef int enter_write(self) except -1
+    # Before the first record, and the first one of an epoch: what must be durable before it.
+    cdef int settle(self) except -1
+    cdef int need_no_failure(self) except -1
+    # Whether there is nothing to flush, note or delete, now or before.
+    cdef bint untouched(self) noexcept
     # The failed write or flush that made the log read-only, the flusher's too; None.
     cdef object first_failure(self)
     # Makes the log read-only and raises `error`.

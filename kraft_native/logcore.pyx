@@ -20,11 +20,13 @@ import random
 import threading
 
 cimport cython
+from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t
+from posix.fcntl cimport O_RDONLY
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, DURABILITY_PER_APPEND
-from kraft_native.fileio cimport check, file_close, file_sync_dir
+from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir
 from kraft_native.limits cimport INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 from kraft_native.marks cimport drop_kafka_mark
 from kraft_native.segment cimport segment_create
@@ -36,6 +38,8 @@ from kraft_native.marks import EPOCHS_CRC_KEY
 
 # In the state file: offsets may be missing though the policy is no longer (or never was, here) to compact.
 GAPPED_KEY = "gapped"
+# Kafka's file that says which topic's log this is. Whoever makes the directory writes it, without a flush.
+cdef bytes PARTITION_METADATA = b"/partition.metadata"
 
 cdef Flusher shared_flusher = None
 shared_flusher_lock = threading.Lock()
@@ -70,6 +74,18 @@ cdef int64_t clock_ms() noexcept nogil:
     return now.tv_sec * 1000 + now.tv_nsec // 1_000_000
 
 
+cdef int sync_if_present(bytes path) except -1:
+    cdef int fd = file_open(path, O_RDONLY, 0)
+    if fd == -ENOENT:
+        return 0
+    check(fd, path)
+    try:
+        check(file_sync(fd), path)
+    finally:
+        file_close(fd)
+    return 0
+
+
 @cython.final
 cdef class LogCore:
     def __cinit__(self):
@@ -96,19 +112,49 @@ cdef class LogCore:
             raise LogClosedError(f"{os.fsdecode(self.directory)}: the log was closed")
         return 0
 
-    cdef int enter_write(self) except -1:
+    cdef int need_no_failure(self) except -1:
         self.enter()
         if self.first_failure() is not None:
             raise LogReadOnlyError(f"{os.fsdecode(self.directory)}: read-only after a failure: {self.failure}",
                                    self.failure)
-        if self.clean:
-            # Before the first change, so that a crash leaves a log that says so (KAFKA-10471).
+        return 0
+
+    cdef int enter_write(self) except -1:
+        self.need_no_failure()
+        if self.clean or self.unsettled or self.epochs.pending:
             try:
-                self.write_marks(self.recovery_point, self.log_start, False)
-                drop_kafka_mark(self.directory)
+                self.settle()
             except StorageError as error:
                 self.fail(error)
         return 0
+
+    cdef int settle(self) except -1:
+        """Before the first change: what says that the log is not clean any more, and what was put off until then.
+
+        Put off are the files of a log that has no records. It promises nothing: where a power loss takes its directory,
+        or leaves a file in it empty, the next open finds an empty log all the same, and whoever has a list of the logs
+        that should be there (a node: its metadata) makes it again. So a thousand new logs cost no flush, and each that
+        is used costs its own when it is. Likewise the latest epoch: see `LeaderEpochCache.begin`.
+        """
+        cdef bint pending = self.epochs.pending
+        if self.unsettled:
+            sync_if_present(self.directory + PARTITION_METADATA)
+            check(file_sync_dir(self.directory), self.directory)
+            check(file_sync_dir(os.path.dirname(self.directory)), self.directory)
+            drop_kafka_mark(self.directory)
+        if pending:
+            self.epochs.flush()
+        if self.clean:
+            # So that a crash leaves a log that says so (KAFKA-10471).
+            self.write_marks(self.recovery_point, self.log_start, False)
+            drop_kafka_mark(self.directory)
+        elif pending:
+            self.write_state(False)
+        self.unsettled = False
+        return 0
+
+    cdef bint untouched(self) noexcept:
+        return self.log_end == 0 and (self.unsettled or self.clean)
 
     cdef object first_failure(self):
         if self.failure is None and self.flush is not None and self.flush.failure() != 0:
@@ -391,7 +437,7 @@ cdef class LogCore:
             return 0
         self.enter()
         try:
-            if self.failure is None and not self.clean:
+            if self.failure is None and not self.clean and not self.unsettled:
                 self.enter_write()
                 self.finish()
         finally:

@@ -22,7 +22,7 @@ cdef class LogMarks:
     cdef int take_kafka(self, bytes directory, dict points) except -1
 
 # The marks of the log in `directory`. `log_start`, `recovery_point` and `clean` (-1, False: not given) are Kafka's.
-cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean)
+cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given)
 
 # Removes Kafka's mark of a clean stop in the directory above, durably: a log below it is about to change, and Kafka
 # would not check it after a crash. Nothing happens where there is none.

@@ -103,12 +103,12 @@ cdef bint kafka_is_younger(bytes directory) except -1:
     return os.path.exists(theirs) and os.stat(theirs).st_mtime_ns > os.stat(ours).st_mtime_ns
 
 
-cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean):
+cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given):
     cdef LogMarks marks = LogMarks()
     cdef object state = own_state(directory, marks.notes)
     cdef bint given = log_start >= 0 or recovery_point >= 0 or clean
     cdef dict points = None, starts = None
-    if not given and partition_of(directory) is not None:
+    if not (given or all_given) and partition_of(directory) is not None:
         points = kafka_offsets(directory, RECOVERY_POINTS_FILE, marks.notes)
         starts = kafka_offsets(directory, LOG_STARTS_FILE, marks.notes)
     if points is not None and state is not None and partition_of(directory) not in points:

@@ -71,7 +71,8 @@ cdef class Partition(Watched):
     def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas=None, isr=None) -> None:
         """This node, `node_id`, leads from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node alone.
 
-        The epoch is noted in the log at once. `FencedLeaderEpochError` for an epoch older than the present one.
+        The epoch is noted in the log, and on disk before its first record. `FencedLeaderEpochError` for an epoch older
+        than the present one.
         """
         replicas = (node_id,) if replicas is None else tuple(replicas)
         isr = (node_id,) if isr is None else tuple(isr)
@@ -81,7 +82,7 @@ cdef class Partition(Watched):
             raise InvalidArgumentError(f"high_watermark: 'auto' in the log of {self.topic}-{self.index}, which has "
                                        "followers; it must be 'manual'")
         self.progress.reset(node_id, replicas, isr)
-        self.log.begin_epoch(leader_epoch)
+        self.log.begin_epoch(leader_epoch, at_once=False)
         self.leader_epoch = leader_epoch
         self.leader_id = node_id
         self.is_leader = True

@@ -43,6 +43,7 @@ cdef class LoadedLog:
     cdef int64_t recovery_point        # all below it is known to be durable
     cdef int64_t high_watermark        # as last recorded, -1: not known
     cdef bint clean                    # the log was closed cleanly, and nothing was changed by opening it
+    cdef bint untouched                # no record was ever in it, and nothing was noted about it
     cdef bint gapped                   # the log is or was compacted: offsets may be missing
     cdef bint epochs_lost              # the file of the leader epochs cannot be used
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
@@ -66,6 +67,7 @@ cdef class LoadedLog:
     cdef bint load_snapshot(self, int64_t offset) except -1
     cdef bytes snapshot_after_loss(self, str path)
     cdef int check_txn_indexes(self) except -1
+    cdef bint never_written(self) except -1
     cdef int keep(self) except -1
     cdef int write_kept(self) except -1
     cdef int bear(self, object error) except -1
@@ -74,5 +76,6 @@ cdef class LoadedLog:
 # Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as
 # for `read_marks`.
 # `compacted`: Kafka's cleaner was at work here; our own note, where there is one, comes before that.
+# `marks_read`: the caller has read Kafka's checkpoints; what it does not give is not in them.
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint compacted)
+                        bint compacted, bint marks_read)

@@ -141,7 +141,8 @@ cdef class LoadedLog:
         try:
             self.segments.append(segment_create(self.directory, base_offset, self.config.index_interval_bytes,
                                                 self.config.segment_index_bytes))
-            check(file_sync_dir(self.directory), self.directory)
+            if base_offset > 0:
+                check(file_sync_dir(self.directory), self.directory)    # else: `LogCore.settle`
         except StorageError as error:
             self.bear(error)
             self.segments.append(segment_detached(self.directory, base_offset, self.config.index_interval_bytes,
@@ -423,6 +424,15 @@ cdef class LoadedLog:
             return False
         return True
 
+    cdef bint never_written(self) except -1:
+        """Whether the log is empty from offset 0 on, is not known to have been anything else, and was not mended."""
+        cdef RecoveryReport report = self.report
+        return (
+            self.failure is None and self.log_end == 0 and self.marks.source != "state" and self.marks.durable_end == 0
+            and len(self.segments) == 1 and (<Segment>self.segments[0]).size == 0
+            and not (report.cut or report.damage or report.lost_ranges or report.ignored or report.removed)
+        )
+
     cdef int keep(self) except -1:
         """Makes durable what was scanned and rebuilt, then says that nothing below the log end needs another scan.
         Where that fails on a full disk nothing is said: the next open begins anew."""
@@ -521,11 +531,11 @@ cdef int32_t first_epoch(Segment segment) except? -2:
 
 
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint compacted):
+                        bint compacted, bint marks_read):
     cdef LoadedLog loaded = LoadedLog()
     cdef RecoveryReport report = loaded.report
     cdef Segment segment
-    cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean)
+    cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean, marks_read)
     cdef double started = time.monotonic()
     loaded.directory = directory
     loaded.config = config
@@ -553,7 +563,8 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
     segment = loaded.segments[len(loaded.segments) - 1]
     if segment.unwritten is not None:
         loaded.bear(segment.unwritten)
-    if not loaded.clean:
+    loaded.untouched = loaded.never_written()
+    if not (loaded.clean or loaded.untouched):
         loaded.keep()
     report.directory = os.fsdecode(directory)
     report.marks_from = marks.source

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-import javaproperties
-
 from kraft.config import tables
 from kraft.config.errors import InvalidConfigError
 from kraft.config.setting import Value
@@ -21,6 +19,9 @@ PASSED_ON_PREFIXES: Final = ("listener.name.", "rlmm.config.", "rsm.config.", "c
 
 def read_properties(path: Path) -> dict[str, str]:
     """The file's keys and values. Raises `InvalidConfigError` naming the file when it cannot be read as properties."""
+    # Only here: it brings an HTTP client and a mail parser with it, which take longer to load than a node to start.
+    import javaproperties
+
     try:
         text = path.read_text("utf-8")
         return dict(javaproperties.loads(text))

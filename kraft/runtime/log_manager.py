@@ -4,7 +4,7 @@ import logging
 import os
 import shutil
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -35,6 +35,7 @@ class LogManager:
         self.directories: list[LogDir] = []
         self.errors: dict[Path, int] = {}
         self._home: dict[TopicPartition, LogDir] = {}
+        self._counts: Counter[LogDir] = Counter()
         self._doomed: deque[tuple[float, Path]] = deque()
         try:
             for path in paths:
@@ -46,6 +47,7 @@ class LogManager:
             for partition in directory.partitions():
                 if partition.topic != METADATA_TOPIC:
                     self._home[partition] = directory
+                    self._counts[directory] += 1
 
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
@@ -75,14 +77,16 @@ class LogManager:
             self.remove(topic, index, delay_seconds=0)
             directory = None
         if directory is None:
-            directory = min(self.directories, key=self._log_count)
+            directory = min(self.directories, key=self._counts.__getitem__)
             self._home[name] = directory
+            self._counts[directory] += 1
         return directory.log(topic, index, config=config, topic_id=topic_id)
 
     def remove(self, topic: str, index: int, *, delay_seconds: float) -> None:
         """Closes a partition's log and takes its directory out of the way at once; its files go after the delay."""
         directory = self._home.pop(TopicPartition(topic, index), None)
         if directory is not None:
+            self._counts[directory] -= 1
             self._doomed.append((time.monotonic() + delay_seconds, directory.retire(topic, index)))
 
     def remove_files(self) -> None:
@@ -110,9 +114,6 @@ class LogManager:
             return LogDirUsage(path, STORAGE_ERROR, -1, -1, ())
         logs = tuple((name.topic, name.partition, each.size_bytes) for name, each in directory.open_logs())
         return LogDirUsage(path, 0, space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize, logs)
-
-    def _log_count(self, directory: LogDir) -> int:
-        return sum(1 for home in self._home.values() if home is directory)
 
     @property
     def previous_epoch(self) -> int:

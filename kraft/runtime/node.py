@@ -33,7 +33,6 @@ from kraft.runtime.control_plane import ControlPlane, image_endpoint
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.log_manager import LogManager
-from kraft.runtime.metrics import MetricsServer
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server, ServerLimits, default_connections_max
@@ -166,6 +165,8 @@ class Node:
         self.housekeeping = Housekeeping(self.broker, self.logs, now_ms, self.fail)
         self.housekeeping.start()
         if address := _text(self.config["kraft.metrics.listener"]):
+            # Only here: what it needs takes a good part of a start to load.
+            from kraft.runtime.metrics import MetricsServer
             self.metrics = MetricsServer(self, *parse_socket("kraft.metrics.listener", address))
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC
@@ -20,6 +20,14 @@ log = logging.getLogger(__name__)
 
 # A deleted topic's files go at once where nobody can hold them open but we.
 REMOVE_DELAY_SECONDS: Final = 0.0
+SETTINGS_KEPT_MAX: Final = 1_000
+
+
+class TopicSettings(NamedTuple):
+    """What a topic's partitions go by."""
+
+    log: LogConfig
+    min_insync_replicas: int
 
 
 class Replicas:
@@ -29,6 +37,8 @@ class Replicas:
         self.broker = broker
         self.logs = logs
         self.groups = groups
+        # By what is set for a topic itself: resolving some thirty settings takes longer than making a log.
+        self._settings_of: dict[frozenset[tuple[str, str]], TopicSettings] = {}
         self.failed: dict[tuple[str, int], KraftError] = {}
         """Replicas whose log cannot be opened, and why. They are not served; the others are."""
 
@@ -54,22 +64,22 @@ class Replicas:
 
     def reconfigure(self, topics: Iterable[str]) -> None:
         """Settings of these topics, or what they fall back to, changed."""
+        self._settings_of.clear()
         for name in topics:
             image = self.broker.image.topic(name)
             if image is None:
                 continue
-            config = self._config(name)
-            minimum = self._min_insync_replicas(name)
+            settings = self._settings(name)
             for index in image.partitions:
                 if (partition := self.broker.table.get(name, index)) is not None:
-                    self._reconfigure(partition, config, minimum)
+                    self._reconfigure(partition, settings)
 
     @staticmethod
-    def _reconfigure(partition: Partition, config: LogConfig, minimum: int) -> None:
+    def _reconfigure(partition: Partition, settings: TopicSettings) -> None:
         """A log whose disk fails now is fenced by its own failure."""
-        partition.set_min_insync_replicas(minimum)
+        partition.set_min_insync_replicas(settings.min_insync_replicas)
         try:
-            partition.reconfigure(config)
+            partition.reconfigure(settings.log)
         except KraftError:
             log.exception("%s-%d does not take its new settings", partition.topic, partition.index)
 
@@ -77,9 +87,10 @@ class Replicas:
         assert step.partition is not None
         partition = self.broker.table.get(step.topic, step.number)
         if partition is None:
-            opened = self.logs.open(step.topic, step.number, step.topic_id, self._config(step.topic))
+            settings = self._settings(step.topic)
+            opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log)
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
-                                  min_insync_replicas=self._min_insync_replicas(step.topic))
+                                  min_insync_replicas=settings.min_insync_replicas)
             self.broker.table.add(partition)
             self.failed.pop((step.topic, step.number), None)
         registration = step.partition
@@ -113,10 +124,14 @@ class Replicas:
             except KraftError:
                 log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
 
-    def _config(self, topic: str) -> LogConfig:
-        return log_config(dict(self.broker.topic_overrides(topic)), self.broker.layers())
-
-    def _min_insync_replicas(self, topic: str) -> int:
-        value = self.broker.topic_setting(topic, "min.insync.replicas")
-        assert isinstance(value, int)
-        return value
+    def _settings(self, topic: str) -> TopicSettings:
+        overrides = self.broker.topic_overrides(topic)
+        key = frozenset(overrides.items())
+        if (known := self._settings_of.get(key)) is not None:
+            return known
+        minimum = self.broker.topic_setting(topic, "min.insync.replicas")
+        assert isinstance(minimum, int)
+        if len(self._settings_of) >= SETTINGS_KEPT_MAX:
+            self._settings_of.clear()
+        found = self._settings_of[key] = TopicSettings(log_config(dict(overrides), self.broker.layers()), minimum)
+        return found

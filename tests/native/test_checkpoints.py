@@ -152,10 +152,15 @@ def test_a_topic_that_would_break_its_line_is_refused_before_anything_is_written
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("data", [b"", bytes(43)])
+def test_partition_metadata_that_a_power_loss_emptied_counts_as_missing(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "partition.metadata").write_bytes(data)
+    assert checkpoints.read_partition_metadata(tmp_path) is None
+
+
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"", "version and topic_id expected"),
         (b"version: 0", "version and topic_id expected"),
         (b"version: 1\ntopic_id: uDU0nLiSSNq8y2zra2ZrFA", "line 1: version: 1 is outside"),
         (b"topic_id: uDU0nLiSSNq8y2zra2ZrFA\nversion: x", "line 2: version: 'x' is not"),
