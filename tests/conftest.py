@@ -30,6 +30,10 @@ class Tally:
 TALLY = pytest.StashKey[Tally]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=200, help="how often the long form of the kill test kills its node")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
 

@@ -27,13 +27,14 @@ DELETE: Final = AlterConfigOpType.DELETE
 
 
 def admin(node: NodeProcess) -> AdminClient:
-    """librdkafka's admin client, one for each address: it must outlive its answers."""
-    return _admin(node.address)
+    """librdkafka's admin client, one for each run of a node: it must outlive its answers, and does not find a group's
+    coordinator again whose only broker was away."""
+    return _admin(node.address, node.pid)
 
 
 @functools.cache
-def _admin(address: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": address})
+def _admin(address: str, _: int) -> AdminClient:
+    return AdminClient({"bootstrap.servers": address, "log_level": 2})
 
 
 def connect(node: NodeProcess) -> Connection:

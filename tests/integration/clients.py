@@ -42,18 +42,20 @@ class Read(NamedTuple):
 
 # --- librdkafka
 
+def librdkafka_settings(node: NodeProcess, settings: dict[str, Any]) -> dict[str, Any]:
+    """`_` in names stands for `.`, as librdkafka has it. It tells of critical errors only."""
+    return {"bootstrap.servers": node.address, "log_level": 2,
+            **{name.replace("_", "."): value for name, value in settings.items()}}
+
+
 def librdkafka_producer(node: NodeProcess, **settings: Any) -> confluent_kafka.Producer:
-    """`_` in names stands for `.`, as librdkafka has it."""
-    return confluent_kafka.Producer({"bootstrap.servers": node.address,
-                                     **{name.replace("_", "."): value for name, value in settings.items()}})
+    return confluent_kafka.Producer(librdkafka_settings(node, settings))
 
 
 def librdkafka_consumer(node: NodeProcess, group: str = "unused", **settings: Any) -> confluent_kafka.Consumer:
     """Reads from the earliest offset and commits only when told, unless the settings say otherwise."""
-    return confluent_kafka.Consumer({
-        "bootstrap.servers": node.address, "group.id": group, "auto.offset.reset": "earliest",
-        "enable.auto.commit": False, "fetch.wait.max.ms": 100,
-        **{name.replace("_", "."): value for name, value in settings.items()}})
+    usual = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_wait_max_ms": 100}
+    return confluent_kafka.Consumer(librdkafka_settings(node, {**usual, **settings}))
 
 
 def librdkafka_produce(node: NodeProcess, topic: str, records: Sequence[Record], codec: str = "none", *,

@@ -1,0 +1,26 @@
+"""A group member in a process of its own, so that it can be killed.
+
+`python -m tests.integration.member ADDRESS GROUP TOPIC [NAME=VALUE ...]`; the rest are settings of librdkafka. After
+each commit it prints one line: what it saw and committed, as JSON [[partition, offset], ...].
+"""
+
+import json
+import sys
+
+import confluent_kafka
+
+
+def main(address: str, group: str, topic: str, *settings: str) -> None:
+    consumer = confluent_kafka.Consumer({
+        "bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False,
+        **dict(each.split("=", 1) for each in settings)})
+    consumer.subscribe([topic])
+    while True:
+        messages = [each for each in consumer.consume(100, 0.1) if each.error() is None]
+        if messages:
+            consumer.commit(asynchronous=False)
+        print(json.dumps([[each.partition(), each.offset()] for each in messages]), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
