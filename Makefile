@@ -14,7 +14,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash fuzz sanitize bench demo demo-engine check lock clean
+.PHONY: help build test peer crash fuzz sanitize bench bench-peer demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -57,6 +57,9 @@ sanitize: build ## tests/native under ASan and UBSan
 bench: build ## the figures: micro benchmarks and the engine's table
 	@$(BIN)/python -m pytest -q bench/micro --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
 	@$(BIN)/python bench/engine.py
+
+bench-peer: build ## our node beside Apache Kafka 4.3.1, in one run (needs Java and Maven)
+	@$(BIN)/python -m bench.macro.peer
 
 demo: build ## a node, real data through it with a real client, every byte compared, killed and read again, figures
 	@$(BIN)/python -m tools.demo

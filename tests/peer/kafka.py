@@ -114,6 +114,7 @@ class KafkaNode:
         self.properties.write_text("".join(f"{name}={value}\n" for name, value in base.items()))
         self.process: subprocess.Popen[str] | None = None
         self.output: list[str] = []
+        self.heap = "512m"
 
     @property
     def bootstrap(self) -> str:
@@ -125,18 +126,23 @@ class KafkaNode:
 
     def start(self) -> None:
         """Starts the process and waits until it says that it serves."""
-        self.output = []
-        self.process = subprocess.Popen(
-            ["java", "-Xmx512m", "-cp", f"{HERE}:{classpath()}", "kafka.Kafka", str(self.properties)],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
-        )
-        ready = threading.Event()
-        self._collector = threading.Thread(target=self._collect, args=(self.process, ready), daemon=True)
-        self._collector.start()
-        if not ready.wait(START_SECONDS) or self.process.poll() is not None:
+        process = self.launch()
+        if not self._ready.wait(START_SECONDS) or process.poll() is not None:
             tail = "".join(self.output[-40:])
             self.kill()
             raise AssertionError(f"Kafka did not start:\n{tail}")
+
+    def launch(self) -> subprocess.Popen[str]:
+        """Starts the process and does not wait."""
+        self.output = []
+        self._ready = threading.Event()
+        self.process = subprocess.Popen(
+            ["java", f"-Xmx{self.heap}", "-cp", f"{HERE}:{classpath()}", "kafka.Kafka", str(self.properties)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
+        )
+        self._collector = threading.Thread(target=self._collect, args=(self.process, self._ready), daemon=True)
+        self._collector.start()
+        return self.process
 
     def _collect(self, process: subprocess.Popen[str], ready: threading.Event) -> None:
         assert process.stdout is not None

@@ -1,0 +1,1 @@
+"""Whole nodes, beside Apache Kafka's."""

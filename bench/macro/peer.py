@@ -1,0 +1,131 @@
+"""Our node beside Apache Kafka 4.3.1 with its defaults, both on this machine and in one run.
+
+    python -m bench.macro.peer [--quick] [--only TEXT] [--directory DIR]
+
+Both nodes run all the time and are loaded in turns, because shared machines change their speed from second to second;
+a ratio is the median of the ratios turn by turn. Kafka is warmed with every kind of load before the first row. Needs
+Java and Maven. The table is written as JSON to bench/out, too.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bench.machine import OUT, describe, touch_memory
+from bench.macro.rows import (
+    LOADS,
+    Figure,
+    Pair,
+    client_rows,
+    load_rows,
+    memory_row,
+    restart_row,
+    start_rows,
+    topic_rows,
+)
+from bench.macro.servers import KafkaServer, KraftServer
+from bench.table import number
+from kraft.cli.command import version_text
+from tests.peer.kafka import missing
+
+WARM_SECONDS = 3.0
+
+Row = tuple[str, Callable[[Pair], list[Figure]]]
+
+
+def rows() -> Iterator[Row]:
+    """By name, in the order in which they are run."""
+    for load in LOADS:
+        yield load[0], partial(load_rows, load=load)
+    yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=100_000_000, produce_aim=0.35,
+                                       consume_aim=0.7)
+    yield "librdkafka, 1024 B", partial(client_rows, record_bytes=1024, data_bytes=500_000_000, produce_aim=0.5,
+                                        consume_aim=1.0)
+    yield "memory after the load", memory_row
+    yield "CreateTopics", topic_rows
+    yield "start, 1,300 topics after kill -9", restart_row
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
+@click.option("--only", default="", help="Only rows whose name contains this text.")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
+              help="Where both nodes keep their data.")
+def main(quick: bool, only: str, directory: Path) -> None:
+    """Measure our node beside Apache Kafka."""
+    console = Console(width=150)
+    if (reason := missing()) is not None:
+        raise click.ClickException(f"needs Apache Kafka as a peer: {reason}")
+    console.print(version_text(), highlight=False)
+    console.print(describe(), highlight=False)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not quick:
+        console.print(f"touched {touch_memory() / 2**30:.1f} GiB of memory once")
+    home = Path(tempfile.mkdtemp(prefix="peer-", dir=directory))
+    begin = time.monotonic()
+    pair = Pair(KraftServer(home / "kraft"), KafkaServer(home / "kafka"), 1 if quick else 3, 1.0 if quick else 2.0,
+                0.2 if quick else 1.0)
+    figures: list[Figure] = []
+    try:
+        _run(pair, console, figures, only, quick)
+    finally:
+        pair.ours.stop()
+        pair.peer.stop()
+        shutil.rmtree(home, ignore_errors=True)
+        _show(console, figures)
+        _save(directory / "peer.json", figures)
+    console.print(f"{time.monotonic() - begin:.0f} s in all", highlight=False)
+
+
+def _run(pair: Pair, console: Console, figures: list[Figure], only: str, quick: bool) -> None:
+    _add(console, figures, start_rows(pair))
+    if not quick:
+        warm = Pair(pair.ours, pair.peer, 1, WARM_SECONDS, 0.1)
+        for load in LOADS:
+            if only in load[0]:
+                load_rows(warm, load)
+        console.print("both are warm")
+    for name, row in rows():
+        if only in name:
+            _add(console, figures, row(pair))
+
+
+def _add(console: Console, figures: list[Figure], found: list[Figure]) -> None:
+    for figure in found:
+        console.print(f"{figure.row}, {figure.name}: {number(statistics.median(figure.ours))} beside "
+                      f"{number(statistics.median(figure.peers))} {figure.unit}", highlight=False)
+    figures += found
+
+
+def _show(console: Console, figures: list[Figure]) -> None:
+    table = Table("row", "figure", "unit", "kraft", "Kafka 4.3.1", "ratio", "aim", "met")
+    for column in table.columns[3:7]:
+        column.justify = "right"
+    for figure in figures:
+        sign = ">=" if figure.better == "more" else "<="
+        aim = f"{sign} {figure.aim:g}" + (f" {figure.unit}" if figure.absolute else " x")
+        table.add_row(figure.row, figure.name, figure.unit, number(statistics.median(figure.ours)),
+                      number(statistics.median(figure.peers)), f"{figure.ratio:.2f}", aim,
+                      "yes" if figure.met else "no")
+    console.print(table)
+
+
+def _save(path: Path, figures: list[Figure]) -> None:
+    path.write_text(json.dumps([{**asdict(figure), "ratio": figure.ratio, "met": figure.met} for figure in figures],
+                               indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

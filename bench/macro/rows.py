@@ -1,0 +1,255 @@
+"""The rows of the comparison: what is done to both nodes, and what each figure of it should be."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.macro.servers import KafkaServer, KraftServer, Server, cpu_seconds, resident_megabytes
+from kraft.client import Cluster
+from kraft.load.measure import Measurement, create_topic, fill, measure
+from kraft.load.workload import Workload
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+
+WARMUP_SECONDS: Final = 1.0
+FILL_BYTES: Final = 1 << 28
+GIGABYTE: Final = 1e9
+MANY_TOPICS: Final = 1_300
+
+
+@dataclass
+class Figure:
+    """One figure of a row, by turn. `aim` is a ratio to the peer's, or with `absolute` a value in `unit`."""
+
+    row: str
+    name: str
+    unit: str
+    aim: float
+    better: str = "less"
+    absolute: bool = False
+    ours: list[float] = field(default_factory=list)
+    peers: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        """The median of the ratios turn by turn, which holds when the machine's speed drifts."""
+        return statistics.median(a / b if b else float("inf") for a, b in zip(self.ours, self.peers, strict=True))
+
+    @property
+    def met(self) -> bool:
+        value = statistics.median(self.ours) if self.absolute else self.ratio
+        return value >= self.aim if self.better == "more" else value <= self.aim
+
+
+@dataclass
+class Pair:
+    """The two nodes and how long and how often to measure."""
+
+    ours: KraftServer
+    peer: KafkaServer
+    turns: int
+    seconds: float
+    bytes_scale: float
+
+    def alternate(self, action: Callable[[Server], tuple[float, ...]],
+                  figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:
+        """Does it to both in turns; who begins changes. The action gives the figures' values in their order."""
+        for turn in range(turns or self.turns):
+            order: list[Server] = [self.ours, self.peer]
+            for server in order if turn % 2 == 0 else reversed(order):
+                for figure, value in zip(figures, action(server), strict=True):
+                    (figure.ours if server is self.ours else figure.peers).append(value)
+        return list(figures)
+
+
+def start_rows(pair: Pair) -> list[Figure]:
+    """The first start of each, which every run needs. Ours makes its directory in it, the peer's was formatted."""
+    time_figure = Figure("start, fresh", "to the first Metadata reply", "s", 0.4, absolute=True)
+    memory = Figure("memory after the start", "resident", "MB", 64, absolute=True)
+
+    def start(server: Server) -> tuple[float, ...]:
+        seconds = server.start()
+        time.sleep(0.5)
+        return seconds, resident_megabytes(server.pid, file_pages=True)
+    return pair.alternate(start, (time_figure, memory), turns=1)
+
+
+# Row, workload, figures of a measurement with their aims.
+Load = tuple[str, Workload, tuple[tuple[str, str, Callable[[Measurement], float | None], float, str], ...]]
+
+
+def _cpu_us(run: Measurement) -> float | None:
+    return run.cpu_us_per_request
+
+
+def _cpu_gb(run: Measurement) -> float | None:
+    return run.cpu_seconds_per_gigabyte
+
+
+def _rate(run: Measurement) -> float:
+    return run.requests_per_second / 1000
+
+
+def _bytes(run: Measurement) -> float:
+    return run.megabytes_per_second
+
+
+LOADS: Final[tuple[Load, ...]] = (
+    ("ApiVersions, 8 x 32 in flight", Workload("ping", 8, 32),
+     (("rate", "k/s", _rate, 4.0, "more"), ("server CPU", "us each", _cpu_us, 0.2, "less"))),
+    ("Produce, 1 x 100 B, 1 in flight", Workload("produce", 1, 1),
+     (("p50", "us", lambda run: run.latency_us["50"], 0.7, "less"), ("server CPU", "us each", _cpu_us, 0.4, "less"))),
+    ("Produce, 1 x 100 B, 8 x 8 in flight", Workload("produce", 8, 8),
+     (("rate", "k/s", _rate, 5.0, "more"), ("server CPU", "us each", _cpu_us, 0.15, "less"))),
+    ("Produce, 16 KiB of 100 B, 8 x 5", Workload("produce", 8, 5, batch_bytes=16 << 10),
+     (("rate", "MB/s", _bytes, 2.0, "more"), ("server CPU", "s/GB", _cpu_gb, 0.3, "less"))),
+    ("Produce, 1 MiB of 1 KiB, 4 x 2", Workload("produce", 4, 2, record_bytes=1024, batch_bytes=1_000_000),
+     (("rate", "MB/s", _bytes, 1.5, "more"), ("server CPU", "s/GB", _cpu_gb, 0.4, "less"))),
+    ("Fetch, 4 connections, 1 MiB", Workload("fetch", 4, 1, record_bytes=1024, batch_bytes=100_000),
+     (("rate", "MB/s", _bytes, 2.0, "more"), ("server CPU", "s/GB", _cpu_gb, 0.45, "less"))),
+    ("Fetch, 1 connection, 64 KiB", Workload("fetch", 1, 1, batch_bytes=16 << 10, fetch_bytes=64 << 10),
+     (("rate", "MB/s", _bytes, 2.0, "more"), ("server CPU", "s/GB", _cpu_gb, 0.45, "less"))),
+)
+
+
+def load_rows(pair: Pair, load: Load) -> list[Figure]:
+    """One workload on both. The topics go afterwards, so that no row pays for another one's data."""
+    row, workload, wanted = load
+    workload = _with_topic(workload)
+    figures = tuple(Figure(row, name, unit, aim, better) for name, unit, _, aim, better in wanted)
+    for server in (pair.ours, pair.peer):
+        if workload.kind != "ping":
+            with Cluster(server.bootstrap) as cluster:
+                create_topic(cluster, workload.topic, workload.connections)
+                if workload.kind == "fetch":
+                    fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
+
+    def run(server: Server) -> tuple[float, ...]:
+        with Cluster(server.bootstrap) as cluster:
+            found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pid=server.pid)
+        if found.errors:
+            raise RuntimeError(f"{server.name}, {row}: {found.errors} errors, the first {found.first_error}")
+        return tuple(figure(found) or 0.0 for _, _, figure, _, _ in wanted)
+    try:
+        return pair.alternate(run, figures)
+    finally:
+        if workload.kind != "ping":
+            for server in (pair.ours, pair.peer):
+                delete_topics(server, [workload.topic])
+
+
+def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: float, consume_aim: float) -> list[Figure]:
+    """librdkafka with its defaults; what the server's processor pays for a gigabyte of values."""
+    row = f"librdkafka, {record_bytes} B"
+    figures = (Figure(row, "produce, server CPU", "s/GB", produce_aim),
+               Figure(row, "consume, server CPU", "s/GB", consume_aim))
+    count = int(data_bytes * pair.bytes_scale) // record_bytes
+
+    def run(server: Server) -> tuple[float, ...]:
+        topic = f"client-{uuid.uuid4().hex[:8]}"
+        with Cluster(server.bootstrap) as cluster:
+            create_topic(cluster, topic, 1)
+        before = cpu_seconds(server.pid)
+        _produce(server, topic, count, record_bytes)
+        between = cpu_seconds(server.pid)
+        _consume(server, topic, count)
+        after = cpu_seconds(server.pid)
+        delete_topics(server, [topic])
+        gigabytes = count * record_bytes / GIGABYTE
+        return (between - before) / gigabytes, (after - between) / gigabytes
+    return pair.alternate(run, figures)
+
+
+def _produce(server: Server, topic: str, count: int, record_bytes: int) -> None:
+    producer = Producer({"bootstrap.servers": server.bootstrap})
+    value = bytes(range(256)) * (record_bytes // 256 + 1)
+    for i in range(count):
+        while True:
+            try:
+                producer.produce(topic, value[:record_bytes])
+                break
+            except BufferError:
+                producer.poll(0.05)
+        if i % 1000 == 0:
+            producer.poll(0)
+    if left := producer.flush(60):
+        raise RuntimeError(f"{server.name}: {left} records were not acknowledged")
+
+
+def _consume(server: Server, topic: str, count: int) -> None:
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "bench", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    left, until = count, time.monotonic() + 120
+    while left > 0:
+        if time.monotonic() > until:
+            raise RuntimeError(f"{server.name}: {left} records did not come")
+        left -= sum(1 for message in consumer.consume(10_000, 1.0) if message.error() is None)
+    consumer.close()
+
+
+def memory_row(pair: Pair) -> list[Figure]:
+    """After the load: whoever ran more rows before has more to show."""
+    figure = Figure("memory after the load", "resident, without file pages", "MB", 200, absolute=True)
+    return pair.alternate(lambda server: (resident_megabytes(server.pid, file_pages=False),), (figure,), turns=1)
+
+
+def topic_rows(pair: Pair) -> list[Figure]:
+    """Creating topics one by one, and many in a request."""
+    one = Figure("CreateTopics one by one", "p50", "ms", 3.0, absolute=True)
+    many = Figure("1,000 topics in 20 requests", "in all", "s", 0.3, absolute=True)
+
+    def run(server: Server) -> tuple[float, ...]:
+        with Cluster(server.bootstrap) as cluster:
+            mark = uuid.uuid4().hex[:8]
+            single = [_create(cluster, [f"one-{mark}-{i}"]) for i in range(30)]
+            batches = [_create(cluster, [f"many-{mark}-{batch}-{i}" for i in range(50)]) for batch in range(20)]
+        return statistics.median(single) * 1000, sum(batches)
+    return pair.alternate(run, (one, many), turns=1)
+
+
+def restart_row(pair: Pair) -> list[Figure]:
+    """A start with many topics after kill -9."""
+    figure = Figure("start, 1,300 topics after kill -9", "to the first Metadata reply", "s", 2.0, absolute=True)
+
+    def run(server: Server) -> tuple[float, ...]:
+        with Cluster(server.bootstrap) as cluster:
+            there = len(cluster.metadata().topics)
+            for first in range(there, MANY_TOPICS, 50):
+                _create(cluster, [f"more-{i}" for i in range(first, min(first + 50, MANY_TOPICS))])
+        server.kill()
+        return (server.start(),)
+    return pair.alternate(run, (figure,), turns=1)
+
+
+def _create(cluster: Cluster, names: list[str]) -> float:
+    """Seconds until the controller has answered."""
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=30_000)
+    begin = time.perf_counter()
+    answer = cluster.controller().send(request, CreateTopicsResponse)
+    seconds = time.perf_counter() - begin
+    if failed := [topic for topic in answer.topics if topic.error_code]:
+        raise RuntimeError(f"{failed[0].name}: {failed[0].error_code} {failed[0].error_message}")
+    return seconds
+
+
+def delete_topics(server: Server, names: list[str]) -> None:
+    with Cluster(server.bootstrap) as cluster:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], topic_names=names,
+                                      timeout_ms=30_000)
+        cluster.controller().send(request, DeleteTopicsResponse)
+
+
+def _with_topic(workload: Workload) -> Workload:
+    return Workload(workload.kind, workload.connections, workload.in_flight, workload.rate, workload.record_bytes,
+                    workload.batch_bytes, workload.acks, workload.codec, workload.fetch_bytes,
+                    f"load-{uuid.uuid4().hex[:8]}")
