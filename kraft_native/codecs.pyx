@@ -34,6 +34,7 @@ LEVELS = (None, (1, 9, -1), None, (1, 17, 9), (-131072, 22, 3))
 cdef enum:
     RATIO_FREE_BYTES = 1024 * 1024     # output up to here is never refused for its ratio
     GROWTH_BYTES_MIN = 64 * 1024
+    PIECE_BYTES_MAX = 4 * 1024 * 1024      # of decompressed bytes at a time
     IDLE_CONTEXTS_MAX = 4
 
 cdef object inflater = zlib.decompressobj
@@ -159,9 +160,11 @@ cdef Py_ssize_t gzip_member(const uint8_t* data, Py_ssize_t size, Py_ssize_t pie
                 source = view_read(data + fed, piece)
                 fed += piece
                 piece *= 2
-            # One byte more than may be is enough to know. The first guess is 8:1, then what is there doubles.
-            plain = member.decompress(source, min(room - out.size + 1,
-                                                  max(8 * size, 2 * (out.size - before), <Py_ssize_t>GROWTH_BYTES_MIN)))
+            # One byte more than may be is enough to know. The first guess is 8:1, then what is there doubles, up to
+            # pieces that the library's copy of them does not matter for.
+            plain = member.decompress(source, min(
+                room - out.size + 1, <Py_ssize_t>PIECE_BYTES_MAX,
+                max(8 * size, 2 * (out.size - before), <Py_ssize_t>GROWTH_BYTES_MIN)))
             put_bytes(out, plain)
             if out.size > room:
                 too_large(size, room)
