@@ -14,7 +14,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash fuzz sanitize bench bench-peer demo demo-engine check lock clean
+.PHONY: help build test peer crash fuzz fuzz-wire sanitize bench bench-peer demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -43,6 +43,9 @@ crash: build ## the crash kit: crash states, failing calls, damaged bytes; about
 
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+fuzz-wire: build ## a node fed with random and mutated frames of every API and version, bounded
+	@$(BIN)/python -m tests.fuzz_wire --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 # The C parts and the compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a tree of their own.
 sanitize: build ## tests/native under ASan and UBSan

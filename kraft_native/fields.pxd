@@ -16,8 +16,44 @@ cdef enum:
     UVARINT_BYTES_MAX = 5
 
 
+cdef inline bint is_utf8(const uint8_t* data, Py_ssize_t size) noexcept nogil:
+    """Whether these bytes are whole characters: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    cdef Py_ssize_t i = 0, tail, k
+    cdef uint8_t first, low, high
+    while i < size:
+        first = data[i]
+        if first < 0x80:
+            i += 1
+            continue
+        low, high = 0x80, 0xBF
+        if 0xC2 <= first <= 0xDF:
+            tail = 1
+        elif 0xE0 <= first <= 0xEF:
+            tail = 2
+            if first == 0xE0:
+                low = 0xA0
+            elif first == 0xED:
+                high = 0x9F
+        elif 0xF0 <= first <= 0xF4:
+            tail = 3
+            if first == 0xF0:
+                low = 0x90
+            elif first == 0xF4:
+                high = 0x8F
+        else:
+            return False
+        if size - i <= tail or not low <= data[i + 1] <= high:
+            return False
+        for k in range(2, tail + 1):
+            if data[i + k] & 0xC0 != 0x80:
+                return False
+        i += tail + 1
+    return True
+
+
 cdef inline int read_string(Span* s, bint flexible, const uint8_t** data, Py_ssize_t* size) noexcept nogil:
-    """A nullable string; null gives NULL and -1."""
+    """A nullable string; null gives NULL and -1. What is no UTF-8 is refused, as by the readers of `wire`: it must not
+    be sent back, where a client could not read it."""
     cdef int16_t short_size
     cdef uint32_t compact
     if flexible:
@@ -29,7 +65,9 @@ cdef inline int read_string(Span* s, bint flexible, const uint8_t** data, Py_ssi
             return -1
         size[0] = short_size
     data[0] = NULL
-    return 0 if size[0] < 0 else span_bytes(s, size[0], data)
+    if size[0] < 0:
+        return 0
+    return 0 if span_bytes(s, size[0], data) == 0 and is_utf8(data[0], size[0]) else -1
 
 
 cdef inline int read_blob(Span* s, bint flexible, const uint8_t** data, Py_ssize_t* size) noexcept nogil:

@@ -164,7 +164,7 @@ class Controller:
         `InvalidArgumentError` for a request that is none of the controller's (see `HANDLERS`).
         """
         if isinstance(request, DescribeQuorumRequest):
-            self._describe_quorum(request, now_ms, answer)
+            self._describe_quorum(request, version, now_ms, answer)
             return
         handler = HANDLERS.get(type(request))
         if handler is None:
@@ -180,9 +180,9 @@ class Controller:
             return
         self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
 
-    def _describe_quorum(self, request: DescribeQuorumRequest, now_ms: int, answer: Answer) -> None:
+    def _describe_quorum(self, request: DescribeQuorumRequest, version: int, now_ms: int, answer: Answer) -> None:
         if self.active:
-            answer(quorum.describe_quorum(self.port.describe_quorum(now_ms), request))
+            answer(quorum.describe_quorum(self.port.describe_quorum(now_ms), request, version))
         else:
             answer(quorum.describe_quorum_refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None))
 

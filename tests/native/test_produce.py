@@ -465,3 +465,19 @@ def test_no_python_frame_runs_for_a_produce_that_succeeds(node: Node) -> None:
     # The sink stands for a connection, which is compiled.
     assert set(frames) == {"Sink.reply_finished"} and len(frames) == 1000
     assert all(produced(reply).error_code == 0 for reply in replies)
+
+
+@pytest.mark.parametrize("name", [
+    b"\xc3\x28", b"\xff", b"\x80", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"a\xe2\x82"])
+@pytest.mark.parametrize("version", [7, 9])
+def test_names_that_are_no_text_are_refused(node: Node, name: bytes, version: int) -> None:
+    """They would come back in the answer, where no client could read them."""
+    body = ProduceRequest(acks=1, timeout_ms=100, topic_data=[TopicProduceData(name="x" * len(name))]).encode(version)
+    assert node.produce_body(body, version).answered
+    assert node.produce_body(body.replace(b"x" * len(name), name), version).refused
+
+
+def test_names_in_any_script_are_answered(node: Node) -> None:
+    for name in ("caf\u00e9", "\u4e2d\u6587", "\U0001f600", "\ud7ff\ue000", "\U0010ffff"):
+        assert node.produce_body(ProduceRequest(
+            acks=1, timeout_ms=100, topic_data=[TopicProduceData(name=name)]).encode(9), 9).answered

@@ -206,6 +206,10 @@ def test_describe_quorum(tmp_path: Path) -> None:
         assert answer.topics[1].partitions[0].error_code == 3
         assert [(each.name, each.port) for each in answer.nodes[0].listeners] == [("CONTROLLER", 9093)]
         assert answer.encode(2)
+        for version in (0, 1):
+            old = node.ask(DescribeQuorumRequest(topics=topics), version)
+            assert old.topics[0].partitions[0].current_voters[0].log_end_offset == node.log.end_offset
+            assert old.encode(version), "directories and addresses are told from version 2 on"
 
 
 # --- snapshots ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Random and mutated frames of every API and version against a node's process."""

@@ -1,0 +1,30 @@
+"""Feeds a node random and mutated frames: `python -m tests.fuzz_wire --seconds 120 --seed 1`.
+
+Every API and version, from captured frames and generated messages. Ends with 1 when the node died, stopped to answer,
+logged a fault of its own, gave an answer that cannot be read, or grew. `--first N --frames 1` sends one frame again.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.fuzz_wire.run import fuzz
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz_wire", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--frames", type=int, default=10**9, help="at most")
+    parser.add_argument("--first", type=int, default=0, help="number of the first frame")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        report = fuzz(Path(directory) / "data", arguments.seed, seconds=arguments.seconds, frames_max=arguments.frames,
+                      first=arguments.first)
+    print(report)
+    return 1 if report.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
