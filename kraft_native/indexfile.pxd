@@ -56,6 +56,7 @@ cdef class IndexFile:
 
     cdef int adopt(self, object path, int64_t base_offset, Py_ssize_t entry_bytes) except -1
     cdef int start(self, int64_t max_bytes, bint detached) except -1
+    cdef int make_file(self) except -1
     cdef int continue_from(self, Py_ssize_t entries_valid, int64_t max_bytes) except -1
     cdef int require_growing(self) except -1
     cdef int require_usable(self) except -1

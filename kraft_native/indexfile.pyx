@@ -109,12 +109,25 @@ cdef class IndexFile:
             raise InvalidArgumentError(f"max_bytes: {max_bytes} is outside {self.entry_bytes} to {INT32_MAX_VALUE}")
         self.detached = detached
         if not detached:
-            unlink(self.path, missing_ok=True)
-            file_close(<int>check_errno(file_open(self.path, O_WRONLY | O_CREAT | O_EXCL, 0o644), self.path))
+            self.make_file()
         self.growing = Scratch()
         self.max_bytes = max_bytes
         self.loaded = True
         self.unsynced = True
+        return 0
+
+    cdef int make_file(self) except -1:
+        """A new file, unless an empty one is there: nobody has that mapped. One that is must not change.
+
+        Not removed and made again, because an inode that was just freed makes the next ones dear on ext4: it looks for
+        one that was not freed in the last seconds, so a thousand new logs would take quadratic time.
+        """
+        cdef int fd = <int>check_errno(file_open(self.path, O_WRONLY | O_CREAT, 0o644), self.path)
+        cdef int64_t size = file_size(fd)
+        file_close(fd)
+        if check_errno(size, self.path) > 0:
+            unlink(self.path)
+            file_close(<int>check_errno(file_open(self.path, O_WRONLY | O_CREAT | O_EXCL, 0o644), self.path))
         return 0
 
     cdef int continue_from(self, Py_ssize_t entries_valid, int64_t max_bytes) except -1:
