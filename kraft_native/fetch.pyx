@@ -113,6 +113,8 @@ cdef class ParkedFetch(Parked):
         if self.attempt(self.params.max_wait_ms <= 0 or not self.entries):
             return 0
         watched = [entry.partition for entry in self.entries if entry.partition is not None]
+        if self.handler.waiting_entries + len(self.entries) > self.handler.waiting_entries_max:
+            self.handler.table.purgatory.make_room()
         if (
             self.handler.waiting_entries + len(self.entries) > self.handler.waiting_entries_max
             or not self.handler.table.purgatory.park(self, watched, monotonic_ms() + self.params.max_wait_ms)

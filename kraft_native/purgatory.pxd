@@ -41,6 +41,7 @@ cdef class Purgatory:
     cdef readonly int64_t expired_total
     cdef list slots                # of the wheel: dict of Parked, or None
     cdef int64_t swept_total       # `parked_total` when it was last swept
+    cdef int64_t room_made_ms      # when `make_room` last swept
     cdef int64_t tick_ms           # everything due before it was taken out
     cdef int64_t armed_ms          # the timer's time, -1: none runs
     cdef object schedule
@@ -59,6 +60,8 @@ cdef class Purgatory:
     cdef int await_flush(self, Watched watched) except -1
     # Lets those go whose client is gone.
     cdef int sweep(self) except -1
+    # The same, a few times per second at most: for who has a limit of its own on what waits.
+    cdef int make_room(self) except -1
     cdef int64_t next_deadline(self) noexcept
 
 

@@ -18,6 +18,7 @@ from kraft_native.errors import InvalidArgumentError
 cdef enum:
     SLOTS = 2048                   # a power of two
     PARKED_MAX_DEFAULT = 100_000
+    ROOM_INTERVAL_MS = 200
 
 
 cdef int64_t monotonic_ms() noexcept nogil:
@@ -120,6 +121,13 @@ cdef class Purgatory:
             one.waiters.pop(parked, None)          # once, though it may watch one thing twice
         parked.watched = None
         self.parked_count -= 1
+        return 0
+
+    cdef int make_room(self) except -1:
+        cdef int64_t now = monotonic_ms()
+        if now - self.room_made_ms >= ROOM_INTERVAL_MS:
+            self.room_made_ms = now
+            self.sweep()
         return 0
 
     cdef int sweep(self) except -1:

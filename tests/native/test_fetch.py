@@ -24,6 +24,7 @@ from kraft_native.purgatory import now_ms
 from tests.golden import golden, needs_golden
 from tests.native.logs import batch, read_all
 from tests.native.serving import NODE_ID, Node, body_of, fetch_response, fetched, serving, topic_id_of
+from tests.native.wires import Bench, request
 
 VERSIONS = range(4, 19)
 ONE = len(batch())
@@ -345,6 +346,22 @@ def test_too_many_partitions_that_wait_are_answered_at_once(tmp_path: Path) -> N
         assert node.fetch(("a", 0, 0), max_wait_ms=500).answered
         node.purgatory.expire(node.purgatory.deadline_ms)
         assert both.answered and not node.fetch(("a", 0, 0), max_wait_ms=500).answered
+
+
+def test_who_waits_makes_way_when_its_client_is_gone(tmp_path: Path) -> None:
+    """A peer that asks to wait for a day and leaves must not keep all others from waiting."""
+    asked = FetchRequest(max_wait_ms=86_400_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
+        FetchTopic(topic="a", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])])
+    with serving(tmp_path, waiting_entries_max=1) as node:
+        node.partition("a")
+        bench = Bench()
+        bench.channel.serve(1, 4, 18, 12, node.fetch_handler)
+        wire = bench.connect()
+        wire.feed(request(1, 11, 1, asked.encode(11)))
+        assert node.purgatory.parked_count == 1
+        bench.end()
+        assert not node.fetch(("a", 0, 0), max_wait_ms=500).answered
+        assert node.purgatory.parked_count == node.fetch_handler.waiting_entries == 1
 
 
 # --- data that is not in memory

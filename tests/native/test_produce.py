@@ -443,6 +443,7 @@ def test_counts_that_promise_too_much_are_refused_without_memory(node: Node) -> 
 
 def test_no_python_frame_runs_for_a_produce_that_succeeds(node: Node) -> None:
     node.partition()
+    assert produced(node.produce(batch())).error_code == 0     # the first record of an epoch writes the epoch down
     request = ProduceRequest(acks=-1, timeout_ms=0, topic_data=[
         TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=batch())])])
     body = request.encode(12)
