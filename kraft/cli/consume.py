@@ -9,7 +9,8 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from kraft.cli.command import kraft
 from kraft.cli.groups import time_ms
-from kraft.cli.librdkafka import client_settings, line_format, line_options, refusal, told
+from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
+from kraft.cli.names import complete_group, complete_topic
 from kraft.cli.options import BOOTSTRAP
 from kraft.cli.record_lines import LineFormat, write_line
 from kraft.cli.server_config import parse_assignments
@@ -24,8 +25,9 @@ RESETS: Final = {"beginning": "earliest", "end": "latest"}
 
 
 @kraft.command("consume")
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("--group", help="Read as a member of this group, and commit what was printed.")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
+@click.option("--group", shell_complete=complete_group,
+              help="Read as a member of this group, and commit what was printed.")
 @click.option("--partition", "partitions", multiple=True, type=click.IntRange(0),
               help="Only this partition; may be given again. Not with --group.")
 @click.option("--from", "start", default="beginning", show_default=True, metavar="WHERE",
@@ -47,15 +49,17 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
     if group is not None and (partitions or start not in RESETS):
         raise click.UsageError("a group decides itself where its members read: with --group there is no --partition, "
                                "and --from is beginning or end")
+    outages = Outages()
     settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
         "group.id": group or f"kraft-consume-{os.getpid()}", "enable.auto.commit": group is not None,
         "enable.auto.offset.store": False, "auto.offset.reset": RESETS.get(start, "earliest"),
-        "enable.partition.eof": True, "allow.auto.create.topics": False})
+        "enable.partition.eof": True, "allow.auto.create.topics": False, "error_cb": outages})
     with told(bootstrap):
         consumer = Consumer(settings)
         try:
             reader = Reader(consumer, form, store=group is not None)
             known = {topic: _partitions(consumer, topic, timeout) for topic in dict.fromkeys(topics)}
+            outages.answered = True
             if group is None:
                 wanted = [(topic, index) for topic, indexes in known.items() for index in _chosen(topic, indexes,
                                                                                                   partitions)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.names import complete_group
 from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
 from kraft.client import Cluster, RefusedError
 from kraft.client import groups as client
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 
 WITHOUT_MEMBERS: Final = ("Empty", "Dead")
-GROUP: Final = click.argument("group")
-GROUPS: Final = click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+GROUP: Final = click.argument("group", shell_complete=complete_group)
+GROUPS: Final = click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_group)
 _SHIFT: Final = re.compile(r"[+-]\d+")
 
 

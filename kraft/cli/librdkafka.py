@@ -49,6 +49,17 @@ def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str,
     return {"bootstrap.servers": bootstrap, "client.id": "kraft", "logger": _SILENT, **ours, **given}
 
 
+class Outages:
+    """The client's `error_cb`: tells when a cluster that once answered is gone. The library goes on trying."""
+
+    def __init__(self) -> None:
+        self.answered = False
+
+    def __call__(self, error: KafkaError) -> None:
+        if self.answered and error.code() == KafkaError._ALL_BROKERS_DOWN:
+            click.echo("kraft: no broker can be reached; waiting for one", err=True)
+
+
 @contextmanager
 def told(what: str) -> Iterator[None]:
     """Turns the library's errors into ours, which say what was asked for."""

@@ -13,12 +13,13 @@ Command = Callable[..., None]
 Fields = dict[str, Any]
 
 ADDRESS_DEFAULT: Final = "127.0.0.1:9092"
+BOOTSTRAP_VARIABLE: Final = "KRAFT_BOOTSTRAP"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 BOOTSTRAP: Final = click.option(
-    "--bootstrap", default=ADDRESS_DEFAULT, show_default=True, envvar="KRAFT_BOOTSTRAP", metavar="HOST:PORT[,...]",
-    help="Nodes of the cluster to ask first; also KRAFT_BOOTSTRAP.")
+    "--bootstrap", default=ADDRESS_DEFAULT, show_default=True, envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",
+    help=f"Nodes of the cluster to ask first; also {BOOTSTRAP_VARIABLE}.")
 TIMEOUT: Final = click.option(
     "--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),
     help="Seconds that one request may take.")

@@ -7,7 +7,8 @@ import click
 from confluent_kafka import Producer
 
 from kraft.cli.command import kraft
-from kraft.cli.librdkafka import client_settings, line_format, line_options, refusal, told
+from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
+from kraft.cli.names import complete_topic
 from kraft.cli.options import BOOTSTRAP, count_of
 from kraft.cli.record_lines import LineFormat, LineRecord, read_line
 from kraft.cli.server_config import parse_assignments
@@ -22,7 +23,7 @@ FLUSH_SECONDS: Final = 1.0
 
 
 @kraft.command("produce")
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topic)
 @click.option("--partition", type=click.IntRange(0), help="[default: by key, else evenly]")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of every record; may be given again.")
 @click.option("--acks", type=click.Choice(("all", "1", "0")), default="all", show_default=True)
@@ -41,12 +42,14 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
     """
     form = line_format(as_json, key_separator, null)
     fixed = [(name, value.encode()) for name, value in parse_assignments(headers, "--header").items()]
+    outages = Outages()
     settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
         "acks": acks, "compression.type": codec, "linger.ms": 5, "enable.idempotence": acks == "all",
-        "message.timeout.ms": int(timeout * 1000)})
+        "message.timeout.ms": int(timeout * 1000), "error_cb": outages})
     with told(f"{bootstrap}"):
         writer = Writer(Producer(settings), topic, ANY_PARTITION if partition is None else partition)
         writer.producer.list_topics(topic, timeout=timeout)
+        outages.answered = True
     try:
         _produce_lines(writer, form, fixed)
     finally:

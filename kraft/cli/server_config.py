@@ -13,6 +13,7 @@ LISTENER_DEFAULT: Final = "PLAINTEXT://127.0.0.1:9092"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 # The controller's own address matters to other nodes only: a single one takes whatever port is free.
 CONTROLLER_DEFAULT: Final = f"{CONTROLLER_LISTENER}://127.0.0.1:0"
+EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not bound
 
 
 def parse_assignments(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
@@ -31,7 +32,10 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
     then a data directory `kraft-data` and listeners on the loopback address. `InvalidConfigError` for what is wrong.
     """
     texts = {} if file is None else read_properties(file)
-    texts |= parse_assignments(assignments)
+    overrides = parse_assignments(assignments)
+    if listen is not None:
+        texts.pop("advertised.listeners", None)  # it tells of the file's listeners
+    texts |= overrides
     if data is not None:
         texts.pop("log.dir", None)
         texts.pop("metadata.log.dir", None)
@@ -39,8 +43,7 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
     elif "log.dirs" not in texts and "log.dir" not in texts:
         texts["log.dirs"] = str(DATA_DEFAULT)
     if listen is not None:
-        host, port = parse_socket("--listen", listen)
-        _listen_on(texts, f"{f'[{host}]' if ':' in host else host}:{port}")
+        _listen_on(texts, *parse_socket("--listen", listen))
     elif "listeners" not in texts and "process.roles" not in texts:
         _take_controllers(texts, [LISTENER_DEFAULT], [])
     config = NodeConfig(texts)
@@ -50,14 +53,16 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
     return config
 
 
-def _listen_on(texts: dict[str, str], address: str) -> None:
+def _listen_on(texts: dict[str, str], host: str, port: int) -> None:
     """Puts one address in the place of the file's broker listeners; the controllers' own stay."""
     names = [name.strip() for name in texts.get("controller.listener.names", CONTROLLER_LISTENER).split(",")]
     given = [each.strip() for each in texts.get("listeners", "").split(",") if each.strip()]
     controllers = [each for each in given if each.partition("://")[0] in names]
     name = texts.get("inter.broker.listener.name", "PLAINTEXT")
-    texts.pop("advertised.listeners", None)
-    _take_controllers(texts, [f"{name}://{address}"], controllers)
+    if host in EVERY_ADDRESS and "advertised.listeners" not in texts:
+        raise InvalidConfigError(f"--listen: {host} is no address that a client can be told; name one with "
+                                 f"--set advertised.listeners={name}://HOST:{port or 'PORT'}")
+    _take_controllers(texts, [f"{name}://{f'[{host}]' if ':' in host else host}:{port}"], controllers)
 
 
 def _take_controllers(texts: dict[str, str], brokers: list[str], controllers: list[str]) -> None:

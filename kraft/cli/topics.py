@@ -9,6 +9,7 @@ from uuid import UUID
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.names import complete_topic
 from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
 from kraft.cli.server_config import parse_assignments
 from kraft.client import Cluster, RefusedError
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 DELETE_BY_STATE_VERSION: Final = 6
 LEADER_PAUSE_SECONDS: Final = 0.02
 
-TOPIC: Final = click.argument("topic")
-TOPICS: Final = click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+TOPIC: Final = click.argument("topic", shell_complete=complete_topic)
+TOPICS: Final = click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
 VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True, help="Only say whether it could be done.")
 
 

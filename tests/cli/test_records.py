@@ -3,11 +3,12 @@
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.nodes import END_SECONDS, Started, Tool, command
+from tests.cli.nodes import END_SECONDS, Started, Tool, command, running
 from tools.tree import ROOT
 
 
@@ -94,6 +95,19 @@ def test_a_group_with_members_is_left_alone(pipe: Pipe, tool: Tool) -> None:
         assert code == 1
         assert complaint.endswith("(NON_EMPTY_GROUP)\n")
         reading.terminate()
+
+
+def test_a_cluster_that_goes_away_is_told(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as node:
+        Pipe(node).run("produce", "r7", given="here\n")
+        with subprocess.Popen(command("consume", "r7", "--bootstrap", node.bootstrap), cwd=ROOT, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
+            assert reading.stdout
+            assert reading.stderr
+            assert reading.stdout.readline() == "here\n"
+            assert node.stop() == (0, "")
+            assert reading.stderr.readline() == "kraft: no broker can be reached; waiting for one\n"
+            reading.terminate()
 
 
 def test_json_goes_through(pipe: Pipe, tool: Tool) -> None:

@@ -63,8 +63,8 @@ def test_what_is_said_counts_over_the_file(kafkas_file: Path) -> None:
     config = server_config(kafkas_file, None, None, [])
     assert listeners(config) == ["PLAINTEXT://:9092", "CONTROLLER://:9093"]
     assert config.log_dirs == (Path("/tmp/kraft-combined-logs"),)
-    config = server_config(kafkas_file, Path("mine"), "0.0.0.0:19092", ["node.id=7", "num.partitions=4"])
-    assert listeners(config) == ["PLAINTEXT://0.0.0.0:19092", "CONTROLLER://:9093"]
+    config = server_config(kafkas_file, Path("mine"), "127.0.0.2:19092", ["node.id=7", "num.partitions=4"])
+    assert listeners(config) == ["PLAINTEXT://127.0.0.2:19092", "CONTROLLER://:9093"]
     assert [str(each) for each in config.advertised_listeners] == listeners(config)
     assert config.log_dirs == (Path("mine"),)
     assert config.node_id == 7
@@ -76,12 +76,15 @@ def test_listeners_of_set_count() -> None:
     assert listeners(config) == ["PLAINTEXT://:1", "C://:2"]
     config = server_config(None, None, "[::1]:5", ["controller.listener.names=C"])
     assert listeners(config) == ["PLAINTEXT://[::1]:5", "C://127.0.0.1:0"]
+    config = server_config(None, None, "0.0.0.0:5", ["advertised.listeners=PLAINTEXT://here:6"])
+    assert [str(each) for each in config.advertised_listeners] == ["PLAINTEXT://here:6"]
 
 
 @pytest.mark.parametrize(("assignments", "listen", "told"), [
     (["log.retension.ms=5"], None, "log.retension.ms; did you mean log.retention.ms?"),
     (["num.partitions=none"], None, "num.partitions: 'none' is not a whole number"),
     (["num.partitions"], None, "--set: 'num.partitions' is not key=value"),
+    ([], "0.0.0.0:5", "name one with --set advertised.listeners=PLAINTEXT://HOST:5"),
     ([], "9092", "--listen: '9092' is not host:port"),
     (["process.roles=broker"], None, "process.roles: broker is not broker,controller"),
 ])
