@@ -32,8 +32,10 @@ build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only w
 		{ $(PIP) install --no-deps --no-build-isolation --editable . && touch $(VENV)/.installed; }
 	@$(BIN)/kraft --version
 
+# Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.
 test: build ## all tests, on two cores
-	@$(PYTEST) -n $(JOBS) -m "not peer and not long" tests
+	@$(PYTEST) -n $(JOBS) -m "not peer and not long" --ignore=tests/integration tests
+	@$(PYTEST) -n $(JOBS) -m "not peer and not long" tests/integration
 
 peer: build ## the tests against Apache Kafka's own classes (needs Java)
 	@$(PYTEST) -m peer tests/peer
