@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.ports import ControllerPort, LogDirPort
@@ -11,6 +10,7 @@ from kraft.config.effective import BrokerLayers, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft_native.partition import Partition
 from kraft_native.table import PartitionTable
@@ -27,7 +27,6 @@ class Broker:
     controller: ControllerPort
     log_dirs: LogDirPort
     image: MetadataImage
-    new_id: Callable[[], UUID]
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     """What clients of each listener are told, with real ports."""
     epoch: int = -1
@@ -64,6 +63,11 @@ class Broker:
     def partition(self, topic: str, index: int) -> Partition | None:
         """The local replica of a partition; None when this broker has none."""
         return self.table.get(topic, index)
+
+    def absence(self, topic: str, index: int) -> ErrorCode:
+        """Why `partition` gives none: the replica is elsewhere or cannot be served, or there is no such partition."""
+        known = self.image.partition(topic, index) is not None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
         """What is set for a topic itself."""

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
-from uuid import UUID
 
 from kraft.broker import apis  # noqa: F401 - importing it registers every handler
 from kraft.broker.api import HANDLERS
@@ -36,7 +35,7 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server, ServerLimits, default_connections_max
-from kraft.runtime.storage import FormatRequest, describe, format_storage, random_id
+from kraft.runtime.storage import FormatRequest, describe, format_storage
 from kraft_native.channel import RequestChannel
 from kraft_native.coldread import ColdReader
 from kraft_native.errors import InvalidArgumentError
@@ -136,7 +135,7 @@ class Node:
         appends.coordinator = groups
         self.broker = Broker(
             config=config, cluster_id=self.cluster_id, table=self.table, groups=groups, controller=self.control,
-            log_dirs=self.logs, image=self.control.image, new_id=lambda: random_id(uuid.uuid4),
+            log_dirs=self.logs, image=self.control.image,
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
         self.groups = GroupDriver(groups, self.table, now_ms, self.fail)
         self.replicas = Replicas(self.broker, self.logs, self.groups)
@@ -147,7 +146,7 @@ class Node:
         """Registers the broker, opens every replica's log, then lets the broker lead."""
         config = self.config
         advertised = tuple(self._advertised(each) for each in config.broker_listeners)
-        self.broker.epoch = self.control.register_broker(advertised, self._directory_ids(), self.logs.previous_epoch)
+        self.broker.epoch = self.control.register_broker(advertised, self.logs.directory_ids, self.logs.previous_epoch)
         for endpoint in advertised:
             self.table.set_endpoint(config.node_id, endpoint.host, endpoint.port, _text(config["broker.rack"]))
         self._applied(self.control.image)
@@ -306,9 +305,6 @@ class Node:
             offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
             offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
             offset_commit_timeout_ms=number("offsets.commit.timeout.ms"))
-
-    def _directory_ids(self) -> tuple[UUID, ...]:
-        return self.logs.directory_ids
 
     def _advertised(self, endpoint: Endpoint) -> Endpoint:
         """What clients of a listener are told: as configured, with the port that the system chose where it is 0."""

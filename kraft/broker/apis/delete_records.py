@@ -27,8 +27,7 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: Requ
 def _partition(broker: Broker, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     partition = broker.partition(topic, asked.partition_index)
     if partition is None:
-        known = broker.image.partition(topic, asked.partition_index) is not None
-        return _refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _refused(asked, broker.absence(topic, asked.partition_index))
     if not partition.is_leader:
         return _refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     policy = broker.topic_setting(topic, "cleanup.policy")

@@ -50,8 +50,7 @@ def _partition(broker: Broker, topic: str, asked: ListOffsetsPartition, request:
         return _refused(asked, ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.partition(topic, asked.partition_index)
     if partition is None:
-        known = broker.image.partition(topic, asked.partition_index) is not None
-        return _refused(asked, ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _refused(asked, broker.absence(topic, asked.partition_index))
     try:
         found = _look_up(partition, asked, request)
     except KraftError as error:

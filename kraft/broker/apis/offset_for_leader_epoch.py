@@ -5,7 +5,6 @@ An epoch that is -1 or that the log does not know is answered with (-1, -1) and 
 
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
-from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -31,9 +30,7 @@ def offset_for_leader_epoch(broker: Broker, request: OffsetForLeaderEpochRequest
 def _partition(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     partition = broker.partition(topic, asked.partition)
     if partition is None:
-        known = broker.image.partition(topic, asked.partition) is not None
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return EpochEndOffset(partition=asked.partition, error_code=code)
+        return EpochEndOffset(partition=asked.partition, error_code=broker.absence(topic, asked.partition))
     try:
         epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch,
                                                            current_leader_epoch=asked.current_leader_epoch)
