@@ -60,6 +60,7 @@ MODULES: dict[str, list[str]] = {
     "lookup": [],
     "trim": [],
     "leftovers": [],
+    "epochscan": [],
     "recovery": [],
     "offsetmap": [],
     "cleansource": [],

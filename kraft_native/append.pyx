@@ -289,7 +289,7 @@ cdef class Appender:
         cdef Py_ssize_t count = 0
         cdef int64_t next_offset = self.core.log_end
         cdef int32_t epoch = self.core.epochs.epoch_at(next_offset - 1)
-        cdef bint gapped = False
+        cdef int64_t gaps_end = -1
         if size <= 0:
             raise InvalidRecordError("no batch: the input is empty")
         while size > 0:
@@ -308,14 +308,15 @@ cdef class Appender:
             pending.mark.kind = pending.mark.coordinator_epoch = -1
             if batch_is_control(h) and h.producer_id >= 0:
                 read_control(data, h, &pending.mark)
-            gapped = gapped or h.base_offset > next_offset
+            if h.base_offset > next_offset:
+                gaps_end = h.base_offset
             epoch = h.leader_epoch
             next_offset = batch_last_offset(h) + 1
             data += batch_bytes(h)
             size -= batch_bytes(h)
             count += 1
-        if gapped and not self.core.gapped:
-            self.core.note_gaps()
+        if gaps_end >= 0:
+            self.core.note_gaps(gaps_end)
         return count
 
     # --- one record -------------------------------------------------------------------------------------------------

@@ -43,11 +43,13 @@ cdef class Cleaner:
     cdef SourceResult found
     cdef int error
     cdef int64_t map_end
+    cdef int64_t gaps_end              # of the last segment that the round may rewrite
     cdef int64_t aborted_end           # where to look for aborted transactions once there is one; -1: done
     cdef int64_t since_pause_bytes
     cdef int64_t done_bytes
     cdef int64_t total_bytes
     cdef dict figures
+    cdef bint replacing                # the round has replaced segments, or is about to
     cdef list watched                  # sealed segments as the round knows them
 
     cdef int round(self, int64_t first_dirty, int64_t upper, int64_t now_ms, int64_t buffer_bytes) except -1

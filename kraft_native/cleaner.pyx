@@ -230,6 +230,7 @@ cdef class Cleaner:
         self.map = OffsetMap(buffer_bytes)
         self.total_bytes = bytes_of(core.segments)
         self.done_bytes = 0
+        self.replacing = False
         try:
             self.build_map(first_dirty, upper)
             self.figures["map_bytes_read"] += self.done_bytes
@@ -246,11 +247,15 @@ cdef class Cleaner:
             self.transactions = CleanedTransactions()
             segments = [segment for segment in core.segments if segment.base_offset < self.map_end]
             self.total_bytes = self.done_bytes + bytes_of(segments)
+            self.gaps_end = 0
+            for segment in segments:
+                self.gaps_end = segment.next_base
             for group in group_segments(core, segments, upper):
                 self.clean_group(group)
         finally:
             self.source.close()
             self.core.replaced.close()
+            core.settled_below = INT64_MAX
         core.first_dirty = max(self.map_end, first_dirty)
         try:
             core.write_marks(core.recovery_point, core.log_start, False)
@@ -459,6 +464,9 @@ cdef class Cleaner:
             for segment in group:
                 self.clean_segment(segment, False)
             self.writer.finish(self.transactions.kept, os.stat(last.path).st_mtime_ns)
+            if not self.replacing:
+                core.begin_compaction(self.gaps_end)
+                self.replacing = True
         except BaseException:
             self.writer.drop()
             raise

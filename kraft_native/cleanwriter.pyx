@@ -203,6 +203,7 @@ cdef Segment take_over(LogCore core, SegmentWriter writer, list sources):
     for source in sources:
         segment.txn_checked = segment.txn_checked and source.txn_checked
     segment.unstable_after = last.unstable_after
+    segment.durable = True
     # Read in now, under the names they have now: nothing that fails later takes look-ups away.
     segment.offset_index = take_index(writer.offset_index, segment.offset_index)
     segment.time_index = take_index(writer.time_index, segment.time_index)

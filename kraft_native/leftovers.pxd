@@ -1,5 +1,8 @@
 """The names in a log's directory: segments, and what interrupted work left there."""
 
-# (base offset, size in bytes) of every segment, ascending. Removes or finishes what an interrupted deletion,
-# replacement or compaction left, and adds the names it removed to `removed`. Unknown names are passed over.
-cdef list tidy_directory(bytes directory, list removed)
+from libc.stdint cimport int64_t
+
+# Puts (base offset, size in bytes) of every segment into `found`, ascending. Removes or finishes what an interrupted
+# deletion, replacement or compaction left, and adds the names it removed to `removed`. Unknown names are passed over.
+# Gives the highest base offset of a compaction's output that took its sources' place only now; -1: there was none.
+cdef int64_t tidy_directory(bytes directory, list found, list removed) except -2

@@ -38,8 +38,8 @@ cdef int64_t offset_of(bytes name) except? -2:
     return -1
 
 
-cdef list tidy_directory(bytes directory, list removed):
-    cdef list found = [], swaps = [], cleaned = [], dropped = []
+cdef int64_t tidy_directory(bytes directory, list found, list removed) except -2:
+    cdef list swaps = [], cleaned = [], dropped = []
     cdef bytes name
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -55,7 +55,7 @@ cdef list tidy_directory(bytes directory, list removed):
                 swaps.append(name)
     if not (swaps or cleaned or dropped):
         found.sort()
-        return found
+        return -1
     if cleaned:
         lowest = min([offset_of(name) for name in cleaned])
         dropped += [name for name in swaps if offset_of(name) >= lowest]
@@ -65,7 +65,9 @@ cdef list tidy_directory(bytes directory, list removed):
         drop(directory, name, removed)
     check(file_sync_dir(directory), directory)
     finish_swaps(directory, swaps, removed)
-    return tidy_directory(directory, removed)
+    found.clear()
+    tidy_directory(directory, found, removed)
+    return max([offset_of(name) for name in swaps], default=-1)
 
 
 cdef int drop(bytes directory, bytes name, list removed) except -1:
@@ -116,7 +118,7 @@ cdef int64_t sound_end(bytes path, int64_t base_offset) except? -2:
     cdef ScanBounds bounds
     bounds.offset_end = INT64_MAX
     bounds.exact_end = -1
-    bounds.gapless = False
+    bounds.gaps_end = INT64_MAX
     try:
         size = check(file_size(fd), path)
         mapping = map_file(fd, size, False, path)

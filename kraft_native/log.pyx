@@ -108,8 +108,7 @@ cdef class Log:
         # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
         core.live = LivePage(core.directory)
         core.first_dirty = noted_first_dirty(core.directory)
-        loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean,
-                          core.first_dirty >= 0, log_dir_locked)
+        loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean, log_dir_locked)
         core.segments = loaded.segments
         core.active = loaded.segments[len(loaded.segments) - 1]
         core.epochs = loaded.epochs
@@ -119,7 +118,7 @@ cdef class Log:
         core.log_end = loaded.log_end
         core.recovery_point = core.flushed_end = core.noted_durable = loaded.recovery_point
         core.noted_start = loaded.log_start
-        core.gapped = loaded.gapped
+        core.gaps_end = core.noted_gaps_end = min(loaded.gaps_end, loaded.log_end)
         core.lost = [(lost.offset, lost.next_offset) for lost in loaded.report.lost_ranges]
         core.mark = max(loaded.high_watermark, loaded.log_start)
         if core.config.high_watermark_auto:
@@ -451,7 +450,6 @@ cdef class Log:
                 self.core.active.open_file(True)
                 self.core.handle()
         self.core.config = config
-        self.core.gapped = self.core.gapped or config.compact
         self.core.active.index_interval_bytes = config.index_interval_bytes
 
     # --- durability -------------------------------------------------------------------------------------------------

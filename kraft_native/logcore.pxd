@@ -43,7 +43,9 @@ cdef class LogCore:
     cdef int64_t noted_start           # likewise
     cdef int64_t first_dirty           # all below it was compacted; anything outside the log counts as its start
     cdef list lost                     # of (offset, next offset): known to be gone for good
-    cdef bint gapped                   # compacted at some time, here or at a leader: offsets may be missing
+    cdef int64_t gaps_end              # gaps that end at or below it may be compaction's, here or at a leader
+    cdef int64_t noted_gaps_end        # as in the state file, or below that
+    cdef int64_t settled_below         # segments that end at or below it keep their size; INT64_MAX: all sealed ones
     cdef int64_t active_since_ms       # when the active segment became so
     cdef int64_t jitter_ms             # of the active segment
     cdef FlushHandle flush             # None until first needed
@@ -97,7 +99,10 @@ cdef class LogCore:
     # Notes durably that a leader epoch begins, before a batch of it is written.
     cdef int begin_epoch(self, int32_t epoch, int64_t offset) except -1
     cdef int cut_epochs(self, int64_t end_offset) except -1
-    cdef int note_gaps(self) except -1         # durably, before the first gap is written
+    # Notes durably that gaps may end at `end`, before one is written: of batches to be appended, or by a compaction of
+    # the segments up to there.
+    cdef int note_gaps(self, int64_t end) except -1
+    cdef int begin_compaction(self, int64_t end) except -1
     cdef int64_t checkpoint(self) except -1
     cdef int close(self) except -1
     cdef int finish(self) except -1

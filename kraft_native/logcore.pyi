@@ -3,8 +3,6 @@ from typing import final
 from kraft_native.config import LogConfig
 from kraft_native.marks import EPOCHS_CRC_KEY as EPOCHS_CRC_KEY
 
-GAPPED_KEY: str
-
 def note_fork() -> None:
     """In a child: logs that were open belong to the parent, and so does the thread of the shared flusher."""
 

@@ -21,14 +21,14 @@ import threading
 
 cimport cython
 from libc.errno cimport ENOENT
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from posix.fcntl cimport O_RDONLY
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, DURABILITY_PER_APPEND
 from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir
 from kraft_native.limits cimport INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
-from kraft_native.marks cimport drop_kafka_mark
+from kraft_native.marks cimport drop_kafka_mark, gap_marks
 from kraft_native.segment cimport segment_create
 
 from kraft_native.checkpoints import LogState as LogStateFile
@@ -36,8 +36,11 @@ from kraft_native.checkpoints import write_log_state
 from kraft_native.errors import LogClosedError, LogReadOnlyError, OperationError, StorageError, WrongThreadError
 from kraft_native.marks import EPOCHS_CRC_KEY
 
-# In the state file: offsets may be missing though the policy is no longer (or never was, here) to compact.
-GAPPED_KEY = "gapped"
+cdef enum:
+    # How many offsets further than needed gaps are allowed: replicas of a compacted log have one after the other, and
+    # each note is a flush.
+    GAPS_AHEAD = 1 << 20
+
 # Kafka's file that says which topic's log this is. Whoever makes the directory writes it, without a flush.
 cdef bytes PARTITION_METADATA = b"/partition.metadata"
 
@@ -92,6 +95,7 @@ cdef class LogCore:
         self.lock_fd = self.log_dir_lock_fd = -1
         self.thread = PyThread_get_thread_ident()
         self.fork_generation = fork_generation
+        self.settled_below = INT64_MAX
         self.scratch = Scratch()
         self.segments = []
         self.lost = []
@@ -373,6 +377,7 @@ cdef class LogCore:
         self.noted_durable = recovery_point
         self.noted_start = log_start
         self.recovery_point = recovery_point if clean else min(recovery_point, self.active.base_offset)
+        self.noted_gaps_end = self.gaps_end
         self.lost = [lost for lost in self.lost if <int64_t>lost[1] > log_start]
         try:
             self.write_state(clean)
@@ -382,7 +387,7 @@ cdef class LogCore:
         return 0
 
     cdef int write_state(self, bint clean) except -1:
-        cdef dict further = {GAPPED_KEY: "1"} if self.gapped else {}
+        cdef dict further = gap_marks(self.segments, self.noted_gaps_end, self.noted_durable, self.settled_below)
         if self.lost:
             further["lost_offsets"] = " ".join([f"{offset}-{next_offset}" for offset, next_offset in self.lost])
         if self.epochs.trusted:
@@ -395,8 +400,21 @@ cdef class LogCore:
         self.clean = clean
         return 0
 
-    cdef int note_gaps(self) except -1:
-        self.gapped = True
+    cdef int note_gaps(self, int64_t end) except -1:
+        self.gaps_end = max(self.gaps_end, end)
+        if end <= self.noted_gaps_end:
+            return 0
+        self.noted_gaps_end = end + GAPS_AHEAD
+        try:
+            self.write_state(False)
+        except StorageError as error:
+            self.fail(error)
+        return 0
+
+    cdef int begin_compaction(self, int64_t end) except -1:
+        # No sizes are noted while segments are replaced: a crash may leave any of the old and the new ones.
+        self.gaps_end = self.noted_gaps_end = max(self.gaps_end, end)
+        self.settled_below = 0
         try:
             self.write_state(False)
         except StorageError as error:

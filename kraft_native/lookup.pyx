@@ -29,7 +29,7 @@ cdef enum:
 cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation):
     cdef int64_t limit = core.visible_limit(isolation)
     cdef Py_ssize_t slot
-    cdef bint strict = not core.gapped
+    cdef int64_t lost
     cdef Segment segment
     cdef Slice piece
     if offset < core.log_start or offset > core.log_end:
@@ -39,7 +39,7 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
     while offset < limit:
         segment = core.segments[slot]
         if offset >= segment.base_offset:
-            piece = segment.read(offset, max_bytes, limit, strict)
+            piece = segment.read(offset, max_bytes, limit, core.gaps_end)
             if piece is not None:
                 return piece
             slot += 1
@@ -47,7 +47,9 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
                 break
             segment = core.segments[slot]
         # The offsets up to the next segment are in no file. Compaction does that; elsewhere a part of the log is lost.
-        if strict or known_lost(core, offset):
+        lost = known_lost(core, offset, segment.base_offset)
+        if segment.base_offset > core.gaps_end or lost >= 0:
+            offset = max(offset, lost)
             segment = core.segments[max(slot - 1, 0)]
             raise CorruptLogError(os.fsdecode(segment.path), segment.size, offset,
                                   (<Segment>core.segments[slot]).base_offset, "no batch has these offsets")
@@ -80,12 +82,13 @@ cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):
     return None if resident else slice_mapping(segment.mapping, start, end - start)
 
 
-cdef bint known_lost(LogCore core, int64_t offset) except -1:
+cdef int64_t known_lost(LogCore core, int64_t offset, int64_t next_offset) except -2:
+    """The first of the offsets up to `next_offset` that is known to be lost; -1."""
     cdef int64_t first, end
     for first, end in core.lost:
-        if first <= offset < end:
-            return True
-    return False
+        if first < next_offset and offset < end:
+            return max(first, offset)
+    return -1
 
 
 cdef list aborted_between(LogCore core, int64_t start_offset, int64_t end_offset):

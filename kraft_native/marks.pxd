@@ -14,6 +14,8 @@ cdef class LogMarks:
     cdef readonly int64_t active_base           # of the active segment at our own clean stop; -1: not known
     cdef readonly int64_t active_size
     cdef readonly list lost                     # (offset, next offset) pairs that are known to be gone
+    cdef readonly int64_t gaps_end              # gaps between offsets that end at or below it may be compaction's
+    cdef readonly dict segment_bytes            # base offset -> size, of durable segments below it
     cdef readonly int64_t epochs_crc            # `LeaderEpochCache.stored_crc` as last noted; -1: not known
     cdef readonly dict extra                    # what else our state file says, for other users of it
     cdef readonly list notes                    # (path, what was wrong with it)
@@ -22,7 +24,13 @@ cdef class LogMarks:
     cdef int take_kafka(self, bytes directory, dict points) except -1
 
 # The marks of the log in `directory`. `log_start`, `recovery_point` and `clean` (-1, False: not given) are Kafka's.
-cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given)
+# `compacts`: the log's policy is to compact.
+cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given,
+                         bint compacts)
+
+# What the state file says of a compacted log: where gaps may end, and the sizes of the segments there that are durable
+# and end at or below `settled_below`.
+cdef dict gap_marks(list segments, int64_t gaps_end, int64_t durable_end, int64_t settled_below)
 
 # Removes Kafka's mark of a clean stop in the directory above, durably: a log below it is about to change, and Kafka
 # would not check it after a crash. Nothing happens where there is none.

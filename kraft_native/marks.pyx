@@ -9,6 +9,9 @@ of Kafka's log directories and the caller gives nothing; our own `kraft-log-stat
   cut since.
 - The log start only moves up: the largest wins, whoever noted it.
 - A clean stop that our state claims holds only while the active segment still has the name and the size noted with it.
+- Gaps between offsets are compaction's only below the end that our state notes for them, and the segments there have
+  the sizes noted with it. Where Kafka's cleaner was at work since, or a log without such a note is one to compact,
+  they may be anywhere.
 
 A file that cannot be understood counts as missing, and is reported. Nothing known at all means: check everything.
 """
@@ -16,6 +19,9 @@ A file that cannot be understood counts as missing, and is reported. Nothing kno
 import os
 
 cimport cython
+from libc.stdint cimport INT64_MAX
+
+from kraft_native.segment cimport Segment
 
 from kraft_native.checkpoints import read_clean_shutdown, read_log_state, read_offsets
 from kraft_native.errors import CorruptFileError
@@ -24,10 +30,15 @@ from kraft_native.fileio import sync_directory, unlink
 # In our state file: the checksum of the leader epochs, hexadecimal. They have none in their own file.
 EPOCHS_CRC_KEY = "leader_epochs_crc"
 
+# Likewise what `gap_marks` gives: an offset, and `base:bytes` of segments.
+cdef str GAPS_END_KEY = "gaps_end"
+cdef str SEGMENT_BYTES_KEY = "compacted_segments"
+
 cdef str STATE_FILE = "kraft-log-state"
 cdef str RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
 cdef str LOG_STARTS_FILE = "log-start-offset-checkpoint"
 cdef str CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+cdef str CLEANER_FILE = "cleaner-offset-checkpoint"
 
 
 @cython.final
@@ -38,6 +49,7 @@ cdef class LogMarks:
         self.epochs_crc = -1
         self.extra = {}
         self.lost = []
+        self.segment_bytes = {}
         self.notes = []
 
     cdef int take_state(self, object state) except -1:
@@ -46,12 +58,16 @@ cdef class LogMarks:
         self.log_end = state.log_end
         self.extra = state.extra
         self.clean = state.clean
+        self.gaps_end = INT64_MAX
         try:
             self.durable_end = int(state.extra.get("durable_end", 0))
             self.high_watermark = int(state.extra.get("high_watermark", -1))
             self.active_base = int(state.extra.get("active_base", -1))
             self.active_size = int(state.extra.get("active_size", -1))
             self.lost = [tuple(map(int, pair.split("-"))) for pair in state.extra.get("lost_offsets", "").split()]
+            self.gaps_end = int(state.extra.get(GAPS_END_KEY, INT64_MAX))
+            self.segment_bytes = dict([tuple(map(int, pair.split(":")))
+                                       for pair in state.extra.get(SEGMENT_BYTES_KEY, "").split()])
         except ValueError as error:
             self.notes.append((STATE_FILE, f"{error}; not used"))
         return 0
@@ -96,14 +112,15 @@ cdef object own_state(bytes directory, list notes):
         return None
 
 
-cdef bint kafka_is_younger(bytes directory) except -1:
-    """Whether the recovery points beside the log's directory were written after our state in it."""
+cdef bint is_younger(bytes directory, str name) except -1:
+    """Whether the checkpoint beside the log's directory was written after our state in it."""
     cdef str ours = os.path.join(os.fsdecode(directory), STATE_FILE)
-    cdef str theirs = os.path.join(os.path.dirname(os.fsdecode(directory)), RECOVERY_POINTS_FILE)
+    cdef str theirs = os.path.join(os.path.dirname(os.fsdecode(directory)), name)
     return os.path.exists(theirs) and os.stat(theirs).st_mtime_ns > os.stat(ours).st_mtime_ns
 
 
-cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given):
+cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given,
+                         bint compacts):
     cdef LogMarks marks = LogMarks()
     cdef object state = own_state(directory, marks.notes)
     cdef bint given = log_start >= 0 or recovery_point >= 0 or clean
@@ -113,7 +130,7 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
         starts = kafka_offsets(directory, LOG_STARTS_FILE, marks.notes)
     if points is not None and state is not None and partition_of(directory) not in points:
         points = None
-    if (given or points is not None) and (state is None or kafka_is_younger(directory)):
+    if (given or points is not None) and (state is None or is_younger(directory, RECOVERY_POINTS_FILE)):
         if given:
             marks.source = "given"
             marks.recovery_point = max(recovery_point, 0)
@@ -132,7 +149,30 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
         except ValueError as error:
             marks.notes.append((STATE_FILE, f"{error}; not used"))
     marks.durable_end = max(marks.durable_end, marks.recovery_point)
+    if cleaned_unnoted(directory, marks, compacts):
+        marks.gaps_end = INT64_MAX
+        marks.segment_bytes = {}
     return marks
+
+
+cdef bint cleaned_unnoted(bytes directory, LogMarks marks, bint compacts) except -1:
+    """Whether the log may have been compacted by somebody who left no note of it in our state."""
+    if marks.source != "state" and compacts:
+        return True
+    if marks.source == "state" and not is_younger(directory, CLEANER_FILE):
+        return False
+    return partition_of(directory) in (kafka_offsets(directory, CLEANER_FILE, marks.notes) or {})
+
+
+cdef dict gap_marks(list segments, int64_t gaps_end, int64_t durable_end, int64_t settled_below):
+    cdef Segment segment
+    cdef list sizes = []
+    for segment in segments:
+        if segment.base_offset >= gaps_end or not -1 < segment.next_base <= settled_below:
+            break
+        if segment.size > 0 and (segment.next_base <= durable_end or segment.durable):
+            sizes.append(f"{segment.base_offset}:{segment.size}")
+    return {GAPS_END_KEY: str(gaps_end)} | ({SEGMENT_BYTES_KEY: " ".join(sizes)} if sizes else {})
 
 
 cdef int drop_kafka_mark(bytes directory) except -1:

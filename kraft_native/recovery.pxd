@@ -44,7 +44,8 @@ cdef class LoadedLog:
     cdef int64_t high_watermark        # as last recorded, -1: not known
     cdef bint clean                    # the log was closed cleanly, and nothing was changed by opening it
     cdef bint untouched                # no record was ever in it, and nothing was noted about it
-    cdef bint gapped                   # the log is or was compacted: offsets may be missing
+    cdef int64_t gaps_end              # gaps that end at or below it may be compaction's
+    cdef dict noted_bytes              # base offset -> size, of segments that compaction left
     cdef bint epochs_lost              # the file of the leader epochs cannot be used
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
     cdef object failure                # a full disk kept something from being written; None
@@ -56,6 +57,8 @@ cdef class LoadedLog:
     cdef int scan(self) except -1
     cdef int settle_end(self, int64_t valid_end) except -1
     cdef int note_losses(self, int64_t valid_end) except -1
+    cdef int note_shrunk(self) except -1
+    cdef Segment segment_behind(self, int64_t offset)
     cdef int64_t note_damage(self, Segment segment, tuple damaged) except -1
     cdef int join_losses(self) except -1
     cdef int lose(self, int64_t offset, int64_t next_offset) except -1
@@ -75,7 +78,6 @@ cdef class LoadedLog:
 
 # Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as
 # for `read_marks`.
-# `compacted`: Kafka's cleaner was at work here; our own note, where there is one, comes before that.
 # `marks_read`: the caller has read Kafka's checkpoints; what it does not give is not in them.
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint compacted, bint marks_read)
+                        bint marks_read)

@@ -2,7 +2,6 @@
 
 from typing import Literal, NamedTuple, final
 
-from kraft_native.logcore import GAPPED_KEY as GAPPED_KEY
 from kraft_native.marks import EPOCHS_CRC_KEY as EPOCHS_CRC_KEY
 
 class CutTail(NamedTuple):

@@ -19,14 +19,15 @@ import time
 from typing import NamedTuple
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from kraft_native.apply cimport replay_segment
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset
+from kraft_native.epochscan cimport epoch_starts
 from kraft_native.fileio cimport check, disk_is_full, file_sync_dir
 from kraft_native.leftovers cimport tidy_directory
 from kraft_native.logcore cimport clock_ms
-from kraft_native.marks cimport drop_kafka_mark, read_marks
+from kraft_native.marks cimport drop_kafka_mark, gap_marks, read_marks
 from kraft_native.segment cimport (
     STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load,
 )
@@ -35,7 +36,6 @@ from kraft_native.txncheck cimport TxnChecker
 from kraft_native.checkpoints import LogState, write_log_state
 from kraft_native.errors import CorruptFileError, LogReadOnlyError, StorageError
 from kraft_native.fileio import read_file, unlink, write_atomic
-from kraft_native.logcore import GAPPED_KEY
 from kraft_native.marks import EPOCHS_CRC_KEY
 from kraft_native.producer_snapshots import read_snapshot, snapshot_path
 
@@ -120,17 +120,24 @@ cdef class LoadedLog:
 
     cdef int load_segments(self) except -1:
         """The segments by name and size. None is opened."""
-        cdef list found = tidy_directory(self.directory, self.report.removed)
+        cdef list found = []
+        cdef int64_t swapped = tidy_directory(self.directory, found, self.report.removed)
         cdef Py_ssize_t i
         cdef int64_t base_offset, size, next_base
         cdef LogConfig config = self.config
         cdef Segment segment
+        self.gaps_end = self.marks.gaps_end
+        self.noted_bytes = self.marks.segment_bytes
+        if swapped >= 0:
+            # A compaction that did not come to its end. Ours left a note about the gaps, Kafka's did not.
+            self.noted_bytes = {}
+            self.gaps_end = max(self.gaps_end, min([base for base, _ in found if base > swapped], default=INT64_MAX))
         for i in range(len(found)):
             base_offset, size = found[i]
             next_base = found[i + 1][0] if i + 1 < len(found) else -1
             segment = segment_load(self.directory, base_offset, size, next_base >= 0, next_base,
                                    config.index_interval_bytes, config.segment_index_bytes)
-            segment.gapless = not self.gapped
+            segment.gaps_end = self.gaps_end
             segment.epochs = self.epochs
             self.segments.append(segment)
         if not self.segments:
@@ -252,7 +259,7 @@ cdef class LoadedLog:
                 if found == STEP_END:
                     break
                 if found == STEP_BATCH:
-                    if not self.gapped:
+                    if h.base_offset > self.gaps_end:
                         self.lose(expected, h.base_offset)
                     expected = batch_last_offset(&h) + 1
                     position += batch_bytes(&h)
@@ -260,7 +267,7 @@ cdef class LoadedLog:
                 damaged = segment.damage_at(position)
                 position = damaged[1]
                 expected = self.note_damage(segment, damaged)
-            if segment.next_base >= 0 and not self.gapped:
+            if segment.next_base > self.gaps_end:
                 self.lose(expected, segment.next_base)
         self.lose(valid_end, self.log_end)
         return 0
@@ -275,8 +282,33 @@ cdef class LoadedLog:
         self.lose(damaged[2], next_offset)
         return next_offset
 
+    cdef int note_shrunk(self) except -1:
+        """Puts into the report what segments that compaction left have lost at their end, and such as are gone: where
+        gaps may be, only the sizes noted with them tell. Ranges may overlap others; `join_losses` sorts them."""
+        cdef dict noted = dict(self.noted_bytes)
+        cdef list found = self.report.lost_ranges
+        cdef Segment segment
+        cdef int64_t base_offset
+        for segment in self.segments:
+            if segment.size < <int64_t>noted.pop(segment.base_offset, 0):
+                found.append(LostRange(segment.end_offset(),
+                                       segment.next_base if segment.next_base >= 0 else self.log_end))
+        for base_offset in noted:
+            segment = self.segment_behind(base_offset)
+            found.append(LostRange(base_offset, self.log_end if segment is None else segment.base_offset))
+        return 0
+
+    cdef Segment segment_behind(self, int64_t offset):
+        """The first that begins behind the offset; None."""
+        cdef Segment segment
+        for segment in self.segments:
+            if segment.base_offset > offset:
+                return segment
+        return None
+
     cdef int join_losses(self) except -1:
         """Adds what lies between the log start and the first segment, and losses that were noted at earlier opens."""
+        self.note_shrunk()
         cdef list found = self.report.lost_ranges + self.marks.lost
         found.append((self.log_start, (<Segment>self.segments[0]).base_offset))
         found.sort()
@@ -463,84 +495,22 @@ cdef class LoadedLog:
             self.marks.extra | {"high_watermark": str(self.high_watermark), "durable_end": str(self.log_end),
                                 EPOCHS_CRC_KEY: f"{self.epochs.stored_crc:x}" if self.epochs.trusted else "-1",
                                 "lost_offsets": " ".join([f"{lost.offset}-{lost.next_offset}"
-                                                          for lost in self.report.lost_ranges])}))
+                                                          for lost in self.report.lost_ranges])}
+            | gap_marks(self.segments, min(self.gaps_end, self.log_end), self.log_end, self.log_end)))
         self.recovery_point = self.log_end
         return 0
 
 
-cdef list epoch_starts(list segments, Py_ssize_t first):
-    """(epoch, start offset) of the batches of segments[first:], ascending.
-
-    The epoch of a batch lies outside its CRC. Epochs never fall, so one that a single batch has and the next is below
-    is an error of the disk, and so is one below that of several batches before it. A segment whose first two batches
-    have the epoch that the next one begins with has no other.
-    """
-    cdef list found = []               # [epoch, start offset, batches]
-    cdef Segment segment
-    cdef BatchHeader h
-    cdef StepResult result
-    cdef Py_ssize_t slot
-    cdef int64_t position, expected
-    cdef int seen                      # of the first two batches: how many have the epoch of the next segment
-    for slot in range(first, len(segments)):
-        segment = segments[slot]
-        position = 0
-        seen = 0
-        expected = segment.base_offset
-        while True:
-            result = segment.step(position, expected, &h)
-            if result == STEP_END:
-                break
-            if result != STEP_BATCH:
-                damaged = segment.damage_at(position)
-                position = damaged[1]
-                expected = max(expected, <int64_t>damaged[3])
-                continue
-            note_epoch(found, h.leader_epoch, h.base_offset)
-            if slot + 1 < len(segments) and seen < 2 and first_epoch(segments[slot + 1]) == h.leader_epoch:
-                seen += 1
-                if seen == 2:
-                    break
-            else:
-                seen = 3               # walk on: it has several
-            expected = batch_last_offset(&h) + 1
-            position += batch_bytes(&h)
-    return [(epoch, start_offset) for epoch, start_offset, _ in found]
-
-
-cdef int note_epoch(list found, int32_t epoch, int64_t offset) except -1:
-    cdef list last
-    while found:
-        last = found[len(found) - 1]
-        if epoch >= <int32_t>last[0]:
-            break
-        if <int64_t>last[2] > 1:
-            return 0
-        found.pop()
-    if found and epoch == <int32_t>found[len(found) - 1][0]:
-        found[len(found) - 1][2] += 1
-    elif epoch >= 0:
-        found.append([epoch, offset, 1])
-    return 0
-
-
-cdef int32_t first_epoch(Segment segment) except? -2:
-    """Of its first batch; -1 when that is not sound."""
-    cdef BatchHeader h
-    return h.leader_epoch if segment.step(0, segment.base_offset, &h) == STEP_BATCH else -1
-
-
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint compacted, bint marks_read):
+                        bint marks_read):
     cdef LoadedLog loaded = LoadedLog()
     cdef RecoveryReport report = loaded.report
     cdef Segment segment
-    cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean, marks_read)
+    cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean, marks_read, config.compact)
     cdef double started = time.monotonic()
     loaded.directory = directory
     loaded.config = config
     loaded.marks = marks
-    loaded.gapped = config.compact or GAPPED_KEY in marks.extra or (marks.source != "state" and compacted)
     report.ignored += [Ignored(path, what) for path, what in marks.notes]
     loaded.read_epochs()
     loaded.load_segments()

@@ -10,7 +10,7 @@ from kraft_native.errors cimport Fault
 cdef struct ScanBounds:
     int64_t offset_end                 # none reaches it
     int64_t exact_end                  # where they end if nothing is lost; -1: not known
-    bint gapless                       # each batch begins where the one before ended
+    int64_t gaps_end                   # no batch at or behind it has a gap before it; INT64_MAX: any may have
 
 # Checks whole batches (structure, CRC, offsets) from `position` on, until one starts at or after `stop`, or one is not
 # sound. `next_offset`: in, the smallest base offset allowed; out, the offset after the last sound batch. Returns the
@@ -28,6 +28,6 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
                          BatchHeader* h) noexcept nogil
 
 # The same behind the damage that starts at `position`. This is how reading goes on: no length field in damaged bytes is
-# believed unless what it leads to confirms it; in data without gaps the offsets of the batch found must lead on too.
+# believed unless what it leads to confirms it; where no gaps may be the offsets of the batch found must lead on too.
 cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min,
                          const ScanBounds* bounds, BatchHeader* h) noexcept nogil

@@ -2,8 +2,8 @@
 
 A batch is sound when its structure holds (`batch_look`), its CRC is right and its offsets fit those around it. The last
 rule is for what the CRC does not cover: a base offset that changed, and a sound batch that the disk wrote to the wrong
-place. Offsets rise. Where a batch leaves a gap before it, which compaction may have made, it is wrong if the sound
-batch behind it begins before this one ends, or if it reaches past the end of the segment. In a log without gaps it is
+place. Offsets rise. Where a batch leaves a gap before it, and compaction may have made it, it is wrong if the sound
+batch behind it begins before this one ends, or if it reaches past the end of the segment. Where no gap may be it is
 right only if what comes behind it says so.
 """
 
@@ -30,7 +30,7 @@ cdef int64_t scan_sound(const uint8_t* data, int64_t position, int64_t stop, int
             return position
         if h.base_offset != next_offset[0] and (
             h.base_offset < next_offset[0]
-            or misplaced(data, position + batch_bytes(&h), end, next_offset[0], bounds, batch_last_offset(&h))
+            or misplaced(data, position + batch_bytes(&h), end, next_offset[0], bounds, &h)
         ):
             fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld where %lld was due", h.base_offset,
                       next_offset[0])
@@ -56,12 +56,13 @@ cdef int64_t scan_epoch(const uint8_t* data, int64_t position, int64_t end, int6
 
 
 cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t expected, const ScanBounds* bounds,
-                    int64_t last_offset) noexcept nogil:
-    """Whether a batch that leaves a gap before it and ends with `last_offset` contradicts what comes after it."""
+                    const BatchHeader* before) noexcept nogil:
+    """Whether the batch `before` `following`, which leaves a gap before it, contradicts what comes after it."""
     cdef BatchHeader h
+    cdef int64_t last_offset = batch_last_offset(before)
     if last_offset >= bounds.offset_end:
         return True
-    if bounds.gapless:
+    if before.base_offset > bounds.gaps_end:
         if following == end:
             return bounds.exact_end >= 0 and last_offset + 1 != bounds.exact_end
         return (batch_look(data + following, end - following, True, &h, NULL) != LOOK_OK
@@ -136,18 +137,21 @@ cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int
     if found < 0:
         found = scan_resync(data, position + 1, end, offset_min, bounds.offset_end, h)
     while (
-        found >= 0 and bounds.gapless
-        and not leads_on(data, found + batch_bytes(h), end, bounds.exact_end, batch_last_offset(h) + 1)
+        found >= 0
+        and not leads_on(data, found + batch_bytes(h), end, bounds, batch_last_offset(h) + 1)
     ):
         # Its base offset was damaged too, by a run of bytes that ends there.
         found = scan_resync(data, found + batch_bytes(h), end, offset_min, bounds.offset_end, h)
     return found
 
 
-cdef bint leads_on(const uint8_t* data, int64_t position, int64_t end, int64_t exact_end,
+cdef bint leads_on(const uint8_t* data, int64_t position, int64_t end, const ScanBounds* bounds,
                    int64_t next_offset) noexcept nogil:
-    """Whether `next_offset` is what comes at `position`, as far as can be told."""
+    """Whether `next_offset` is what comes at `position`, or a gap may, as far as can be told."""
     cdef BatchHeader h
+    cdef int64_t found
     if position == end:
-        return exact_end < 0 or next_offset == exact_end
-    return batch_look(data + position, end - position, True, &h, NULL) != LOOK_OK or h.base_offset == next_offset
+        found = bounds.exact_end
+    else:
+        found = h.base_offset if batch_look(data + position, end - position, True, &h, NULL) == LOOK_OK else -1
+    return found < 0 or found == next_offset or found <= bounds.gaps_end

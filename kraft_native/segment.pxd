@@ -44,7 +44,8 @@ cdef class Segment(SegmentFile):
     cdef readonly object unwritten              # the failure that keeps rebuilt indexes in memory only; None
     cdef bint txn_checked                       # the transaction index is known to be right
     cdef int64_t unstable_after                 # checked: first offset of the oldest transaction open at its end, or -1
-    cdef bint gapless                           # only damage leaves gaps between its offsets: it was never compacted
+    cdef int64_t gaps_end                       # only damage leaves gaps before batches behind it; INT64_MAX: not known
+    cdef bint durable                           # its bytes were flushed when it was made: compaction's output
     cdef int64_t known_end                      # active: where the log was closed, -1: not known
 
     # --- writing (active segment) -----------------------------------------------------------------------------------
@@ -63,8 +64,9 @@ cdef class Segment(SegmentFile):
     # header only base_offset is set, to the first offset that is missing.
     cdef int64_t locate(self, int64_t offset, BatchHeader* h, bint stop_at_damage) except? -2
     # Whole batches from the one that contains `offset`, none reaching `limit_offset`; the first whatever `max_bytes`.
-    # None: the segment ends before `offset`. An empty slice: the limit is reached. `strict`: a gap is damage.
-    cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit_offset, bint strict)
+    # None: the segment ends before `offset`. An empty slice: the limit is reached. A gap before a
+    # batch behind `gaps_end` is damage.
+    cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit_offset, int64_t gaps_end)
     cdef int64_t end_offset(self) except? -1    # offset after the last sound batch; base_offset when there is none
     # --- times ------------------------------------------------------------------------------------------------------
     cdef int load_timestamps(self) except -1
@@ -90,7 +92,7 @@ cdef class Segment(SegmentFile):
     cdef int64_t index_start(self, int64_t offset, int64_t* expected) except? -2
     cdef int64_t walk(self, int64_t position, int64_t expected, int64_t offset, BatchHeader* h,
                       bint stop_at_damage) except? -2
-    cdef int64_t extent(self, int64_t position, int64_t max_bytes, int64_t limit_offset, bint strict,
+    cdef int64_t extent(self, int64_t position, int64_t max_bytes, int64_t limit_offset, int64_t gaps_end,
                         int64_t* next_offset) except? -2
 
 

@@ -92,9 +92,9 @@ cdef class Segment(SegmentFile):
 
     def __cinit__(self):
         self.next_base = self.known_end = -1
+        self.gaps_end = INT64_MAX
         self.unstable_after = 0
-        self.max_timestamp = NO_TIMESTAMP
-        self.first_timestamp = NO_TIMESTAMP
+        self.max_timestamp = self.first_timestamp = NO_TIMESTAMP
         self.checked = RangeSet()
         self.damage = []
 
@@ -263,7 +263,7 @@ cdef class Segment(SegmentFile):
         bounds.offset_end = self.base_offset + INT32_MAX_VALUE + <int64_t>1
         if 0 <= bounds.exact_end < bounds.offset_end:
             bounds.offset_end = bounds.exact_end
-        bounds.gapless = self.gapless
+        bounds.gaps_end = self.gaps_end
 
     cdef int forget_checks(self, int64_t known_end) except -1:
         """Checks everything anew when it is next asked for. `known_end`: where the log ended when it was last
@@ -442,16 +442,16 @@ cdef class Segment(SegmentFile):
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit_offset, bint strict):
+    cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit_offset, int64_t gaps_end):
         cdef BatchHeader h
         cdef int64_t end, next_offset = offset
         cdef int64_t position = self.locate(offset, &h, False)
         cdef Slice piece
         if position < 0:
             return None
-        if strict and h.base_offset > offset:
+        if h.base_offset > offset and h.base_offset > gaps_end:
             raise CorruptLogError(os.fsdecode(self.path), position, offset, h.base_offset, "no batch has these offsets")
-        end = self.extent(position, max_bytes, limit_offset, strict, &next_offset)
+        end = self.extent(position, max_bytes, limit_offset, gaps_end, &next_offset)
         if end == position:
             piece = slice_bytes(b"")
         else:
@@ -460,7 +460,7 @@ cdef class Segment(SegmentFile):
         piece.next_offset = next_offset
         return piece
 
-    cdef int64_t extent(self, int64_t position, int64_t max_bytes, int64_t limit_offset, bint strict,
+    cdef int64_t extent(self, int64_t position, int64_t max_bytes, int64_t limit_offset, int64_t gaps_end,
                         int64_t* next_offset) except? -2:
         """End of the whole batches from `position` on that fit; sets `next_offset` if there is at least one."""
         cdef BatchHeader h
@@ -476,7 +476,7 @@ cdef class Segment(SegmentFile):
                 if (
                     last >= limit_offset
                     or (position + bytes_count > end and position > start)
-                    or (expected >= 0 and (base < expected or (strict and base != expected)))
+                    or (expected >= 0 and (base < expected or (base > expected and base > gaps_end)))
                 ):
                     return position
                 expected = next_offset[0] = last + 1

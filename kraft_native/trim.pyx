@@ -10,7 +10,7 @@ next open (KAFKA-10101).
 
 import os
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 from kraft_native.apply cimport replay_segment
 from kraft_native.batch cimport BatchHeader
@@ -47,6 +47,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         if position >= 0 and h.base_offset < offset:
             offset = h.base_offset     # whole batches go; or what is left of damage
         core.limit_losses(offset)
+        core.settled_below = offset
         core.write_marks(min(core.recovery_point, segment.base_offset), min(core.log_start, offset), False)
         core.live.truncation_begins()
         drop_segments_from(core, slot + 1)
@@ -55,6 +56,8 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1:
         core.forget_segment(segment)
         segment.cut(position if position >= 0 else segment.size, offset)
         segment.sync()
+        core.settled_below = INT64_MAX
+        core.gaps_end = core.noted_gaps_end = min(core.gaps_end, offset)
         core.flushed_end = min(core.flushed_end, offset)
         if core.flush is not None:
             core.flush.raise_result(core.flush.reset_to(offset))
@@ -95,6 +98,7 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
     try:
         core.first_dirty = offset
         core.lost = []
+        core.settled_below = 0
         core.write_marks(offset, offset, False)
         core.live.truncation_begins()
         drop_segments_from(core, 0)
@@ -103,6 +107,8 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
                                      core.config.segment_index_bytes)
         core.segments.append(core.active)
         check(file_sync_dir(core.directory), core.directory)
+        core.settled_below = INT64_MAX
+        core.gaps_end = core.noted_gaps_end = min(core.gaps_end, offset)
         core.log_start = core.log_end = core.mark = core.flushed_end = offset
         core.epochs.trusted = True     # nothing that it could contradict is left
         core.cut_epochs(0)

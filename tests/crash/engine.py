@@ -9,6 +9,7 @@ from kraft_native.errors import CorruptLogError, KraftError
 from kraft_native.flusher import Flusher
 from kraft_native.log import Log
 
+from .disk import State
 from .promises import Batch, Gap, Observed
 
 SEGMENT_BYTES = 4_000
@@ -266,6 +267,11 @@ class EngineLog:
 
     def ignores(self, path: str) -> bool:
         return path.endswith(self.ignored_files())
+
+    def gaps_end(self, state: State) -> int:
+        noted = state.files.get("kraft-log-state")
+        lines = noted.data.decode().splitlines() if noted else []
+        return max((int(line.partition("=")[2]) for line in lines if line.startswith("gaps_end=")), default=0)
 
     def start_files(self) -> tuple[str, ...]:
         return ("kraft-log-state",)

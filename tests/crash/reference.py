@@ -12,6 +12,7 @@ from kraft_native import fileio
 from kraft_native.crc import checksum
 from kraft_native.errors import StorageError
 
+from .disk import State
 from .promises import Batch, Observed
 
 NATIVE = ctypes.CDLL(fileio.__file__)
@@ -285,6 +286,9 @@ class ReferenceLog:
 
     def ignores(self, path: str) -> bool:
         return False
+
+    def gaps_end(self, state: State) -> int:
+        return 0
 
     def start_files(self) -> tuple[str, ...]:
         return ("start",)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
+from .disk import State
 from .promises import Batch, Observed
 
 DURABILITIES = ("page-cache", "group-commit", "per-append")
@@ -76,6 +77,9 @@ class Subject(Protocol):
 
     def ignores(self, path: str) -> bool:
         """Whether a file may have any content after a crash (a page shared by running processes)."""
+
+    def gaps_end(self, state: State) -> int:
+        """Up to which offset the log in these files has been compacted: there, offsets may be missing."""
 
     def start_files(self) -> tuple[str, ...]:
         """The files without which the log start is not known."""

@@ -1,0 +1,4 @@
+"""The leader epochs of a log, as its batches have them."""
+
+# (epoch, start offset) of the batches of segments[first:], ascending.
+cdef list epoch_starts(list segments, Py_ssize_t first)
