@@ -1,0 +1,74 @@
+"""What a replica is told at its start and does not change."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kraft.raft.types import Endpoints, ReplicaKey
+from kraft.raft.voters import KRAFT_VERSIONS, NO_VOTERS, VersionRange, VoterSet
+from kraft_native.errors import InvalidArgumentError
+
+CHECK_QUORUM_FACTOR: Final = 1.5
+"""A leader gives up when it had no Fetch from a majority for this many fetch time-outs. Longer than one, so that its
+followers, who notice first, are not left with a leader that has gone before they could look for another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftConfig:
+    """Times are milliseconds.
+
+    `election_timeout_ms` (controller.quorum.election.timeout.ms): an election that is not won after this, plus a random
+    time as long again at most, is given up; a replica that knows no leader waits as long before it stands.
+    `election_backoff_max_ms` (controller.quorum.election.backoff.max.ms): the longest random time before a candidate
+    that lost stands again, and before a preferred successor stands.
+    `fetch_timeout_ms` (controller.quorum.fetch.timeout.ms): a follower that could not fetch for so long stands; a
+    leader that nobody fetched from for 1.5 times as long gives up (KIP-996's check quorum).
+    `request_timeout_ms`, `retry_backoff_ms`: of one request. `fetch_max_wait_ms`: how long a leader may hold a Fetch
+    that brings nothing. `disconnect_grace_ms`: a follower whose connection to the leader was closed stands after this
+    and a random time as long again at most, rather than after its fetch time-out; the pre-vote makes that harmless.
+
+    `can_vote`: a node with the controller role. Others are observers for ever.
+    `bootstrap`: addresses to ask for the leader where no voter is known (controller.quorum.bootstrap.servers); they are
+    asked under the ids -2, -3 and so on.
+    `cluster_id`: None until the first leader has made one (KIP-642).
+    `static_voters`: controller.quorum.voters; they count as long as the log names no others.
+    """
+
+    key: ReplicaKey
+    cluster_id: str | None = None
+    can_vote: bool = True
+    endpoints: Endpoints = ()
+    bootstrap: Endpoints = ()
+    static_voters: VoterSet = NO_VOTERS
+    kraft_versions: VersionRange = KRAFT_VERSIONS
+    election_timeout_ms: int = 1000
+    election_backoff_max_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 8 << 20
+    disconnect_grace_ms: int = 100
+
+    def __post_init__(self) -> None:
+        if self.key.node_id < 0:
+            raise InvalidArgumentError(f"key: the node id {self.key.node_id} must not be negative")
+        for name in ("election_timeout_ms", "election_backoff_max_ms", "fetch_timeout_ms", "request_timeout_ms",
+                     "retry_backoff_ms", "disconnect_grace_ms"):
+            if getattr(self, name) < 1:
+                raise InvalidArgumentError(f"{name}: {getattr(self, name)} must be at least 1")
+        if not 0 <= self.fetch_max_wait_ms < self.fetch_timeout_ms:
+            raise InvalidArgumentError(f"fetch_max_wait_ms: {self.fetch_max_wait_ms} must be below fetch_timeout_ms "
+                                       f"({self.fetch_timeout_ms}), or idle followers would stand")
+
+    @property
+    def node_id(self) -> int:
+        return self.key.node_id
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        return int(self.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+
+    @property
+    def begin_epoch_interval_ms(self) -> int:
+        """How often a leader reminds a voter that does not fetch."""
+        return max(1, self.fetch_timeout_ms // 2)

@@ -1,0 +1,181 @@
+"""Elections: who stands, who gets a vote, who wins (KIP-595 with the pre-vote of KIP-996).
+
+    Unattached -- election time-out --> Prospective -- majority of pre-votes --> Candidate -- majority --> Leader
+                                             ^--------------- lost, or timed out ---------|
+"""
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft import leading
+from kraft.raft.following import inquire
+from kraft.raft.messages import (
+    EndQuorumEpochRequest,
+    Loss,
+    Lost,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from kraft.raft.replica import Replica
+from kraft.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
+from kraft.raft.transitions import Cause
+from kraft.raft.types import NOBODY
+
+# --- standing ---------------------------------------------------------------------------------------------------------
+
+
+def drive_unattached(replica: Replica, role: Unattached) -> None:
+    """Waits for the election time-out, and meanwhile asks around for a leader."""
+    if replica.is_voter and replica.now_ms >= role.election_ms:
+        replica.become_prospective(Cause.ELECTION_TIMEOUT)
+    else:
+        inquire(replica, role)
+
+
+def drive_prospective(replica: Replica, role: Prospective) -> None:
+    if role.tally.is_won:
+        replica.become_candidate(Cause.WON)
+    elif role.tally.is_lost:
+        _step_back(replica, Cause.LOST)
+    elif replica.now_ms >= role.election_ms:
+        _step_back(replica, Cause.ELECTION_TIMEOUT)
+    else:
+        _request_votes(replica, role)
+
+
+def _step_back(replica: Replica, cause: Cause) -> None:
+    """To where the replica fetches, so that one that was removed and did not hear of it finds the leader again; both
+    roles are also the back-off before the next pre-vote."""
+    if replica.leader_id != NOBODY:
+        replica.become_follower(replica.leader_id, (), cause)
+    else:
+        replica.become_unattached(cause)
+
+
+def drive_candidate(replica: Replica, role: Candidate) -> None:
+    """A candidate that cannot win any more waits a random time only, not for its time-out (KIP-595, gridlocked
+    elections). Either way it asks for pre-votes again before it raises the epoch once more."""
+    if role.tally.is_won:
+        leading.begin(replica, role.tally)
+    elif role.tally.is_lost and not role.lost:
+        role.lost = True
+        backoff_ms = 1 + replica.random_ms(replica.config.election_backoff_max_ms)
+        role.election_ms = min(role.election_ms, replica.now_ms + backoff_ms)
+    elif replica.now_ms >= role.election_ms:
+        replica.become_prospective(Cause.LOST if role.lost else Cause.ELECTION_TIMEOUT)
+    elif not role.lost:
+        _request_votes(replica, role)
+
+
+def _request_votes(replica: Replica, role: Prospective | Candidate) -> None:
+    """Asks every voter that has not answered yet."""
+    for voter in role.tally.voters.voters:
+        if voter.key.node_id in role.tally.unanswered and replica.may_ask(voter.key.node_id):
+            replica.ask(voter.key.node_id, VoteRequest(
+                cluster_id=replica.cluster_id, candidate=replica.config.key, epoch=replica.epoch,
+                log_end=replica.log.end, voter=voter.key, pre_vote=isinstance(role, Prospective)))
+
+
+def handle_vote_answer(replica: Replica, node_id: int, request: VoteRequest, answer: Response | Lost) -> None:
+    """Counts an answer. Those to an earlier question (another epoch, a pre-vote by now won) count no more."""
+    role = replica.role
+    is_pre_vote = isinstance(role, Prospective)
+    if (not isinstance(role, Prospective | Candidate) or request.epoch != replica.epoch
+            or request.pre_vote is not is_pre_vote):
+        return
+    if isinstance(answer, VoteResponse) and answer.error is ErrorCode.NONE:
+        if is_pre_vote and answer.pre_vote is False:
+            replica.become_candidate(Cause.NO_PRE_VOTE)
+        else:
+            role.tally.record(node_id, answer.granted)
+    elif is_pre_vote and answer == Lost(Loss.UNSUPPORTED):
+        replica.become_candidate(Cause.NO_PRE_VOTE)
+    else:
+        replica.requests.back_off(node_id, replica.now_ms)
+
+
+# --- voting -----------------------------------------------------------------------------------------------------------
+
+
+def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRequest) -> None:
+    """Answers a vote or a pre-vote. Both raise the epoch when theirs is higher. Nothing happens on an error."""
+    error = _vote_error(replica, request)
+    if error is not ErrorCode.NONE:
+        replica.answer(source, correlation, VoteResponse(error=error, pre_vote=request.pre_vote))
+        return
+    replica.learn(request.epoch, NOBODY)
+    granted = _is_granted(replica, request)
+    if granted and not request.pre_vote and replica.voted is None:
+        replica.become_voted(request.candidate)
+    replica.note("answers pre-vote" if request.pre_vote else "answers vote", candidate=request.candidate,
+                 epoch=request.epoch, end=request.log_end, granted=granted)
+    replica.answer(source, correlation, VoteResponse(granted=granted, pre_vote=request.pre_vote))
+
+
+def _vote_error(replica: Replica, request: VoteRequest) -> ErrorCode:
+    end = request.log_end
+    # A candidate has raised the epoch, so none of its records can be of it yet; who asks for a pre-vote has not.
+    epoch_is_possible = end.epoch <= request.epoch if request.pre_vote else end.epoch < request.epoch
+    if replica.is_of_other_cluster(request):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if not replica.config.can_vote:
+        return ErrorCode.INCONSISTENT_VOTER_SET
+    if request.candidate.node_id in (NOBODY, replica.config.node_id):
+        return ErrorCode.INVALID_REQUEST
+    if request.epoch < replica.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if min(end) < 0 or not epoch_is_possible:
+        return ErrorCode.INVALID_REQUEST
+    if not replica.is_me(request.voter):
+        return ErrorCode.INVALID_VOTER_KEY
+    return ErrorCode.NONE
+
+
+def _is_granted(replica: Replica, request: VoteRequest) -> bool:
+    """The candidate need not be a voter in this replica's log: its own log may be ahead of ours, and refusing it could
+    leave nobody electable.
+
+    Pre-votes bind nobody, so a replica that gave its vote away, and a candidate, still grant them. A follower grants
+    none while its leader answers it, nor does a leader.
+    """
+    role = replica.role
+    is_up_to_date = request.log_end.at_least(replica.log.end)
+    if request.pre_vote:
+        match role:
+            case Follower():
+                return is_up_to_date and not role.has_fetched
+            case Unattached() | Prospective() | Candidate() | Resigned():
+                return is_up_to_date
+        return False
+    if not isinstance(role, Unattached | Prospective):
+        return False
+    if replica.voted is not None:
+        return replica.voted == request.candidate
+    return is_up_to_date and replica.leader_id == NOBODY
+
+
+# --- having led -------------------------------------------------------------------------------------------------------
+
+
+def drive_resigned(replica: Replica, role: Resigned) -> None:
+    """Tells the voters that the epoch is over, then goes on in the next one: in its own it could only follow itself
+    (KIP-996)."""
+    if replica.now_ms >= role.election_ms:
+        replica.become_unattached(Cause.ELECTION_TIMEOUT, replica.epoch + 1)
+        return
+    for node_id in role.untold:
+        if replica.may_ask(node_id):
+            replica.ask(node_id, EndQuorumEpochRequest(
+                cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id,
+                preferred=role.preferred, leader_endpoints=replica.config.endpoints))
+
+
+def handle_end_answer(
+    replica: Replica, node_id: int, request: EndQuorumEpochRequest, answer: Response | Lost
+) -> None:
+    role = replica.role
+    if not isinstance(role, Resigned) or request.epoch != replica.epoch:
+        return
+    if isinstance(answer, Lost):
+        replica.requests.back_off(node_id, replica.now_ms)
+    elif node_id in role.untold:
+        role.untold.remove(node_id)

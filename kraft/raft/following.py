@@ -1,0 +1,190 @@
+"""Following: pulling the leader's log, cutting what diverges from it, and looking for the leader.
+
+A Fetch is the acknowledgement of everything below its offset, so none leaves while the log is not durable to its end.
+"""
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    Loss,
+    Lost,
+    Response,
+    UpdateVoterRequest,
+)
+from kraft.raft.replica import FIRST_BOOTSTRAP_ID, Replica
+from kraft.raft.roles import Download, Follower, Unattached
+from kraft.raft.snapshots import request_part
+from kraft.raft.transitions import Cause
+from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import RECONFIGURABLE, Voter
+from kraft_native.errors import ProtocolError
+
+
+def drive(replica: Replica, role: Follower) -> None:
+    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer."""
+    is_late = replica.now_ms >= role.fetch_ms
+    if is_late and stands(replica, role):
+        replica.become_prospective(Cause.FETCH_TIMEOUT)
+        return
+    if is_late:
+        inquire(replica, role)
+    if not replica.is_durable or not replica.may_ask(replica.leader_id):
+        return
+    if role.download is not None:
+        request_part(replica, role.download)
+    elif replica.now_ms < role.update_voter_ms or not _tell_address(replica, role):
+        _fetch(replica, replica.leader_id, replica.config.fetch_max_wait_ms, role)
+
+
+def stands(replica: Replica, role: Follower) -> bool:
+    """Whether it stands for election when the leader is silent: as a voter, unless the leader said that it is none."""
+    return replica.is_voter and not role.dismissed
+
+
+def _fetch(replica: Replica, node_id: int, max_wait_ms: int, role: Follower | Unattached) -> None:
+    end = replica.log.end
+    is_follower = isinstance(role, Follower) and stands(replica, role)
+    replica.ask(node_id, FetchRequest(
+        cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, fetch_offset=end.offset,
+        last_fetched_epoch=end.epoch, max_bytes=replica.config.fetch_max_bytes, max_wait_ms=max_wait_ms,
+        high_watermark=replica.high_watermark, is_follower=is_follower))
+
+
+def inquire(replica: Replica, role: Unattached | Follower) -> None:
+    """Looks for the leader: asks the bootstrap servers and the voters, one after the other, with a Fetch."""
+    config = replica.config
+    others = [number for number, each in enumerate(config.bootstrap) if each not in config.endpoints]
+    nodes = [FIRST_BOOTSTRAP_ID - number for number in others]
+    nodes += [node_id for node_id in replica.voters.ids if node_id not in (config.node_id, replica.leader_id)]
+    if nodes and replica.is_durable:
+        node_id = nodes[role.inquiries % len(nodes)]
+        if replica.may_ask(node_id):
+            _fetch(replica, node_id, 0, role)
+
+
+def _tell_address(replica: Replica, role: Follower) -> bool:
+    """Asks the leader to write this voter's address and versions into the voters, if the log has others; says whether
+    it did."""
+    config = replica.config
+    role.update_voter_ms = replica.now_ms + config.fetch_timeout_ms
+    mine = Voter(config.key, config.endpoints, config.kraft_versions)
+    known = replica.voters.find(config.node_id)
+    if (not replica.is_voter or known == mine or not config.endpoints
+            or replica.history.latest.kraft_version < RECONFIGURABLE):
+        return False
+    replica.ask(replica.leader_id, UpdateVoterRequest(cluster_id=replica.cluster_id, epoch=replica.epoch, voter=mine))
+    return True
+
+
+# --- what the leader sends --------------------------------------------------------------------------------------------
+
+
+def handle_fetch_answer(replica: Replica, node_id: int, request: FetchRequest, answer: Response | Lost) -> None:
+    """Takes in what a Fetch brought. Only the leader's answer to a Fetch of this epoch is looked at; that of anybody
+    else has told who leads, which was all it was asked for."""
+    role = replica.role
+    if not isinstance(role, Follower) or request.epoch != replica.epoch or node_id != replica.leader_id:
+        if isinstance(role, Unattached | Follower):
+            role.inquiries += 1
+        replica.requests.back_off(node_id, replica.now_ms)
+    elif isinstance(answer, FetchResponse) and answer.error is ErrorCode.NONE:
+        role.fetch_ms = replica.now_ms + replica.config.fetch_timeout_ms
+        role.has_fetched = True
+        role.dismissed = answer.not_follower
+        _take(replica, role, answer)
+    else:
+        _not_fetched(replica, role, node_id, answer)
+
+
+def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Response | Lost) -> None:
+    """A closed connection means that the leader's process has gone: the follower does not wait for the time-out. It
+    would be wrong only about itself, and then the others refuse it their pre-votes."""
+    replica.requests.back_off(node_id, replica.now_ms)
+    if answer == Lost(Loss.DISCONNECTED):
+        grace_ms = replica.config.disconnect_grace_ms
+        role.fetch_ms = min(role.fetch_ms, replica.now_ms + grace_ms + replica.random_ms(grace_ms))
+
+
+def _take(replica: Replica, role: Follower, answer: FetchResponse) -> None:
+    """The high watermark rises only with records that agree with the leader's: not beside a divergence, where it would
+    count records that are about to be cut (KAFKA-14704)."""
+    if answer.snapshot is not None:
+        replica.snapshots.begin(answer.snapshot)
+        role.download = Download(answer.snapshot)
+        replica.note("fetches snapshot", snapshot=answer.snapshot)
+    elif answer.diverging is not None:
+        _cut(replica, answer.diverging)
+    elif answer.records is None or _append(replica, answer.records):
+        replica.advance_high_watermark(min(answer.high_watermark, replica.log.end.offset))
+
+
+def _append(replica: Replica, records: object) -> bool:
+    try:
+        controls = replica.log.append_fetched(records)
+    except ProtocolError as error:
+        replica.note("refuses records", error=str(error))
+        replica.requests.back_off(replica.leader_id, replica.now_ms)
+        return False
+    for appended in controls:
+        replica.apply(appended)
+    return True
+
+
+def _cut(replica: Replica, diverging: OffsetAndEpoch) -> None:
+    """Truncates to where this log and the leader's may still agree: the end of the largest epoch that both have. The
+    next Fetch tells whether they do; each round takes at least one epoch off (KIP-595, KIP-101's rule)."""
+    mine = replica.log.end_of_epoch(diverging.epoch)
+    cut = min(mine.offset, diverging.offset) if mine.epoch == diverging.epoch else mine.offset
+    if cut < replica.log.end.offset:
+        replica.truncate(cut)
+    else:
+        replica.note("refuses divergence", at=diverging, end=replica.log.end)
+        replica.requests.back_off(replica.leader_id, replica.now_ms)
+
+
+# --- what leaders announce --------------------------------------------------------------------------------------------
+
+
+def handle_begin_epoch(replica: Replica, source: int, correlation: int, request: BeginQuorumEpochRequest) -> None:
+    error = _announcement_error(replica, request)
+    if error is ErrorCode.NONE and not replica.is_me(request.voter):
+        error = ErrorCode.INVALID_VOTER_KEY
+    if error is ErrorCode.NONE:
+        replica.learn(request.epoch, request.leader_id, request.leader_endpoints, is_announcement=True)
+    replica.answer(source, correlation, BeginQuorumEpochResponse(error=error))
+
+
+def handle_end_epoch(replica: Replica, source: int, correlation: int, request: EndQuorumEpochRequest) -> None:
+    """The leader goes. Who it prefers stands at once, the others the later the further down they are in its list."""
+    error = _announcement_error(replica, request)
+    if error is ErrorCode.NONE:
+        replica.learn(request.epoch, request.leader_id, request.leader_endpoints, is_announcement=True)
+        if isinstance(replica.role, Follower):
+            replica.role.fetch_ms = replica.now_ms + _succession_ms(replica, request.preferred)
+            replica.role.has_fetched = False
+    replica.answer(source, correlation, EndQuorumEpochResponse(error=error))
+
+
+def _announcement_error(replica: Replica, request: BeginQuorumEpochRequest | EndQuorumEpochRequest) -> ErrorCode:
+    if replica.is_of_other_cluster(request):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if request.leader_id in (NOBODY, replica.config.node_id) or request.epoch < 1:
+        return ErrorCode.INVALID_REQUEST
+    if request.epoch < replica.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.NONE
+
+
+def _succession_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
+    """0 for the first; then doubling, so that the last of the list waits for half of the longest back-off, and who is
+    not in it for a random time up to that."""
+    longest_ms = replica.config.election_backoff_max_ms
+    for position, key in enumerate(preferred):
+        if key.is_same(replica.config.key):
+            return 0 if position == 0 else longest_ms >> min(len(preferred) - position, 31)
+    return replica.random_ms(longest_ms)

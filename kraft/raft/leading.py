@@ -1,0 +1,250 @@
+"""Leading: the first record of the epoch, the followers' Fetches, the high watermark, and when to give up.
+
+The leader sends records while it flushes them, but counts itself only up to what is flushed. An offset is committed
+when a majority of the voters in the leader's own log have it durably, and it lies behind the epoch's first record (Raft
+5.4.2: records of earlier epochs become committed only together with one of the leader's own).
+"""
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft import membership
+from kraft.raft.messages import (
+    HIGH_WATERMARK_NOT_TOLD,
+    BeginQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Lost,
+    QuorumResponse,
+    Response,
+)
+from kraft.raft.progress import Progress, majority_value
+from kraft.raft.records import ControlRecord, KRaftVersion, LeaderChange, Voters
+from kraft.raft.replica import Replica
+from kraft.raft.roles import Leader, ParkedFetch
+from kraft.raft.snapshots import part_for
+from kraft.raft.tally import Tally
+from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import RECONFIGURABLE
+
+# --- the epoch --------------------------------------------------------------------------------------------------------
+
+
+def begin(replica: Replica, tally: Tally) -> None:
+    """Takes the leadership that was won. The first leader of a log also writes down who votes (KIP-642)."""
+    leader = replica.become_leader()
+    voters = tally.voters
+    granting = tuple(voter.key for voter in voters.voters if voter.key.node_id in tally.granting)
+    records: list[ControlRecord] = [LeaderChange(replica.config.node_id, voters.keys, granting)]
+    latest = replica.history.latest
+    if latest.offset == UNKNOWN_OFFSET and latest.kraft_version >= RECONFIGURABLE:
+        records += [KRaftVersion(latest.kraft_version), Voters(membership.founding(replica, latest.voters))]
+    first = replica.append_control(records)
+    assert first == leader.epoch_start
+    for key in voters.keys:
+        if key.node_id != replica.config.node_id:
+            progress_of(replica, leader, key)
+
+
+def progress_of(replica: Replica, leader: Leader, key: ReplicaKey) -> Progress:
+    """What is known of a replica. A voter of a set that does not tell disks is known by its id alone."""
+    voter = replica.voters.find(key.node_id)
+    if voter is not None and replica.voters.has(key):
+        key = voter.key
+    return leader.progress.setdefault(key, Progress(begin_due_ms=replica.now_ms))
+
+
+def drive(replica: Replica, leader: Leader) -> None:
+    """Commits what a majority has; goes on with what changes the voters; reminds voters that do not fetch. Gives up
+    when a majority has not been heard of for too long, or when it has no longer a place among the voters."""
+    _update_high_watermark(replica, leader)
+    if membership.drive(replica, leader):
+        resign(replica, leader)
+        return
+    if replica.now_ms >= _check_quorum_ms(replica, leader):
+        replica.note("hears no majority", epoch=replica.epoch)
+        resign(replica, leader)
+        return
+    for voter in replica.voters.voters:
+        node_id = voter.key.node_id
+        if node_id == replica.config.node_id:
+            continue
+        progress = progress_of(replica, leader, voter.key)
+        if replica.now_ms >= progress.begin_due_ms and replica.may_ask(node_id):
+            progress.begin_due_ms = replica.now_ms + replica.config.begin_epoch_interval_ms
+            replica.ask(node_id, BeginQuorumEpochRequest(
+                cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id, voter=voter.key,
+                leader_endpoints=replica.config.endpoints))
+
+
+def _update_high_watermark(replica: Replica, leader: Leader) -> None:
+    """A leader that was removed does not count itself (KAFKA-16530)."""
+    ends = []
+    for voter in replica.voters.voters:
+        if replica.config.key.is_same(voter.key):
+            ends.append(replica.flushed)
+        else:
+            progress = leader.progress.get(voter.key)
+            ends.append(progress.end_offset if progress else UNKNOWN_OFFSET)
+    committed = majority_value(ends)
+    if committed > leader.epoch_start:
+        leader.is_established = True
+        replica.advance_high_watermark(committed)
+
+
+def deadline_ms(replica: Replica, leader: Leader) -> int:
+    times = [_check_quorum_ms(replica, leader), membership.deadline_ms(leader)]
+    times += [parked.expires_ms for parked in leader.parked]
+    for voter in replica.voters.voters:
+        progress = leader.progress.get(voter.key)
+        if progress is not None:
+            times.append(max(progress.begin_due_ms, replica.requests.ready_ms(voter.key.node_id, replica.now_ms)))
+    return min(times)
+
+
+def _check_quorum_ms(replica: Replica, leader: Leader) -> int:
+    """When to give up (KIP-996: who cannot answer a majority must not keep it from electing somebody). A leader that
+    votes hears itself; one that was removed needs a majority of the others (KAFKA-16531)."""
+    heard = []
+    for voter in replica.voters.voters:
+        if replica.config.key.is_same(voter.key):
+            heard.append(NEVER_MS)
+        else:
+            progress = leader.progress.get(voter.key)
+            heard.append(max(leader.since_ms, progress.fetch_ms if progress else 0))
+    return min(majority_value(heard) + replica.config.check_quorum_timeout_ms, NEVER_MS)
+
+
+def resign(replica: Replica, leader: Leader) -> None:
+    """Leads no more, and tells who should stand first: the voters that are to stay, those with the longest log before
+    the others."""
+    targets = replica.voters.targets
+    others = [voter.key for voter in replica.voters.voters if voter.key.node_id != replica.config.node_id]
+
+    def rank(key: ReplicaKey) -> tuple[bool, int]:
+        stays = targets is None or key.node_id in [target.node_id for target in targets]
+        progress = leader.progress.get(key)
+        return not stays, -(progress.end_offset if progress else UNKNOWN_OFFSET)
+
+    replica.become_resigned(tuple(sorted(others, key=rank)))
+
+
+def abdicate(replica: Replica, leader: Leader) -> None:
+    """The leadership has ended, in whatever way: nobody waits for it any longer."""
+    for parked in leader.parked:
+        replica.answer(parked.source, parked.correlation, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    membership.abandon(replica, leader)
+
+
+def handle_begin_answer(
+    replica: Replica, node_id: int, request: BeginQuorumEpochRequest, answer: Response | Lost
+) -> None:
+    role = replica.role
+    if not isinstance(role, Leader) or request.epoch != replica.epoch:
+        return
+    if isinstance(answer, Lost) or answer.error is not ErrorCode.NONE:
+        replica.requests.back_off(node_id, replica.now_ms)
+        progress_of(replica, role, request.voter).begin_due_ms = replica.now_ms
+
+
+# --- serving ----------------------------------------------------------------------------------------------------------
+
+
+def handle_fetch(replica: Replica, source: int, correlation: int, request: FetchRequest) -> None:
+    """Serves a replica. What it has is believed only when it agrees with this log: records of another epoch at the same
+    offset are not an acknowledgement."""
+    error = replica.leader_error(request, request.epoch)
+    if request.epoch < 0 or request.fetch_offset < 0 or not 0 <= request.last_fetched_epoch <= request.epoch:
+        error = ErrorCode.INVALID_REQUEST
+    if request.replica.node_id == replica.config.node_id:
+        error = ErrorCode.INVALID_REQUEST
+    leader = replica.role
+    if error is not ErrorCode.NONE or not isinstance(leader, Leader):
+        replica.answer(source, correlation, FetchResponse(error=error))
+        return
+    is_valid = _disagreement(replica, request) is None
+    if request.replica.node_id != NOBODY:
+        progress = progress_of(replica, leader, request.replica)
+        progress.begin_due_ms = replica.now_ms + replica.config.begin_epoch_interval_ms
+        if is_valid:
+            progress.fetched(request.fetch_offset, replica.log.end.offset, replica.now_ms)
+        else:
+            progress.heard(replica.now_ms)
+    _release_earlier(replica, leader, source)
+    leader.parked.append(ParkedFetch(source, correlation, request, replica.now_ms + request.max_wait_ms))
+
+
+def _release_earlier(replica: Replica, leader: Leader, source: int) -> None:
+    """Whoever asks again does not wait for the earlier answer; one parked Fetch for each source bounds the memory."""
+    for parked in [each for each in leader.parked if each.source == source]:
+        leader.parked.remove(parked)
+        replica.answer(parked.source, parked.correlation, _answer(replica, leader, parked.request))
+
+
+def answer_parked(replica: Replica, leader: Leader) -> None:
+    """Answers every Fetch that has something to be told, or has waited long enough. Called when the driver takes what
+    is ready: everything that was appended in one turn goes out in one answer."""
+    waiting = []
+    for parked in leader.parked:
+        if parked.expires_ms <= replica.now_ms or _has_news(replica, leader, parked.request):
+            replica.answer(parked.source, parked.correlation, _answer(replica, leader, parked.request))
+        else:
+            waiting.append(parked)
+    leader.parked = waiting
+
+
+def _has_news(replica: Replica, leader: Leader, request: FetchRequest) -> bool:
+    knows_less = (leader.is_established and request.high_watermark != HIGH_WATERMARK_NOT_TOLD
+                  and request.high_watermark < min(replica.high_watermark, request.fetch_offset))
+    return (knows_less or request.fetch_offset != replica.log.end.offset
+            or _disagreement(replica, request) is not None)
+
+
+def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchResponse:
+    response = _disagreement(replica, request)
+    if response is not None:
+        return response
+    return FetchResponse(
+        high_watermark=_told_high_watermark(replica, leader), log_start_offset=replica.log.start_offset,
+        records=replica.log.read(request.fetch_offset, request.max_bytes),
+        not_follower=request.is_follower and _votes_no_more(replica, request.replica))
+
+
+def _told_high_watermark(replica: Replica, leader: Leader) -> int:
+    """Nothing before a record of this epoch is committed: what was exposed earlier might be less than what was
+    committed then (KAFKA-12619)."""
+    return replica.high_watermark if leader.is_established else UNKNOWN_OFFSET
+
+
+def _disagreement(replica: Replica, request: FetchRequest) -> FetchResponse | None:
+    """A replica whose log does not fit onto this one: it has to take a snapshot, or to cut its log."""
+    position = OffsetAndEpoch(request.fetch_offset, request.last_fetched_epoch)
+    start = replica.log.end_of_epoch(UNKNOWN_OFFSET)
+    latest = replica.snapshots.latest()
+    is_empty = position == START
+    is_before_log = start.offset > 0 and (
+        position.offset < start.offset or position.epoch < start.epoch
+        or (position.offset == start.offset and position.epoch != start.epoch))
+    if latest is not None and (is_before_log or (is_empty and latest.offset > 0)):
+        return FetchResponse(snapshot=latest, log_start_offset=start.offset)
+    end = replica.log.end_of_epoch(position.epoch)
+    if not is_empty and (end.epoch != position.epoch or end.offset < position.offset):
+        return FetchResponse(diverging=end, log_start_offset=start.offset)
+    return None
+
+
+def _votes_no_more(replica: Replica, key: ReplicaKey) -> bool:
+    """Told only when the removal is committed (KIP-642): before that it may still be truncated."""
+    return not replica.voters.has(key) and replica.history.latest.offset < replica.high_watermark
+
+
+def handle_fetch_snapshot(replica: Replica, source: int, correlation: int, request: FetchSnapshotRequest) -> None:
+    error = replica.leader_error(request, request.epoch)
+    leader = replica.role
+    if error is ErrorCode.NONE and isinstance(leader, Leader):
+        if request.replica.node_id not in (NOBODY, replica.config.node_id):
+            progress_of(replica, leader, request.replica).heard(replica.now_ms)
+        response: QuorumResponse = part_for(replica, request)
+    else:
+        response = FetchSnapshotResponse(error=error, snapshot=request.snapshot)
+    replica.answer(source, correlation, response)

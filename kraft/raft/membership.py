@@ -1,0 +1,316 @@
+"""Changing who votes: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter (KIP-853), and KIP-642's reassignment on top.
+
+Every change is one Voters record that differs by one member from the one before. None is written while an earlier one
+is not committed, nor before the leader has committed a record of its own epoch: else two leaders that do not know of
+each other's change could each find a majority (the bug of Raft's single-server changes, found in 2015).
+"""
+
+from base64 import urlsafe_b64encode
+from dataclasses import replace
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.messages import (
+    AddVoterRequest,
+    ChangeVotersResponse,
+    Lost,
+    ReassignVotersRequest,
+    RemoveVoterRequest,
+    Request,
+    Response,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VersionsResponse,
+)
+from kraft.raft.reassignment import Add, Done, HandOver, Remove, Wait, next_step
+from kraft.raft.records import Voters
+from kraft.raft.replica import Replica
+from kraft.raft.roles import Leader, Reassignment, VoterChange
+from kraft.raft.types import NEVER_MS, NOBODY, UNKNOWN_OFFSET, ReplicaKey
+from kraft.raft.voters import RECONFIGURABLE, VersionRange, Voter, VoterSet
+
+Refusal = tuple[ErrorCode, str]
+
+
+def founding(replica: Replica, voters: VoterSet) -> VoterSet:
+    """The first voters as the first leader writes them: with the cluster's id, which it makes up if nobody gave one
+    (KIP-642). Those are 16 random bytes in URL-safe base64, as Kafka's are."""
+    made = urlsafe_b64encode(replica.random_bytes(16)).rstrip(b"=").decode() if replica.cluster_id is None else ""
+    return replace(voters, cluster_id=replica.cluster_id or made)
+
+
+# --- what may be changed, and when ------------------------------------------------------------------------------------
+
+
+def _refusal(replica: Replica, request: Request, epoch: int) -> Refusal | None:
+    """Why the voters cannot be changed now; the codes and their order are Kafka's. REQUEST_TIMED_OUT: try again."""
+    error = replica.leader_error(request, epoch)
+    leader = replica.role
+    if error is not ErrorCode.NONE or not isinstance(leader, Leader):
+        return error, "this replica is not the leader of the epoch" if error < 100 else "another cluster"
+    if leader.change is not None:
+        return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way"
+    if not leader.is_established:
+        return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed a record of its epoch yet"
+    if replica.history.latest.kraft_version < RECONFIGURABLE:
+        return ErrorCode.UNSUPPORTED_VERSION, "kraft.version 0 has no voters that can be changed"
+    if not _is_settled(replica):
+        return ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet"
+    return None
+
+
+def _is_settled(replica: Replica) -> bool:
+    return replica.history.latest.offset < replica.high_watermark
+
+
+def _supports(replica: Replica, versions: VersionRange) -> bool:
+    return versions.lowest <= replica.history.latest.kraft_version <= versions.highest
+
+
+def _write(replica: Replica, voters: VoterSet) -> int:
+    """Gives the offset of the record; the voters count from now on."""
+    return replica.append_control([Voters(voters)])
+
+
+def _refuse(replica: Replica, source: int, correlation: int, refusal: Refusal) -> None:
+    replica.note("refuses voter change", error=refusal[0].name, why=refusal[1])
+    replica.answer(source, correlation, ChangeVotersResponse(error=refusal[0], text=refusal[1]))
+
+
+# --- the requests -----------------------------------------------------------------------------------------------------
+
+
+def handle_add(replica: Replica, source: int, correlation: int, request: AddVoterRequest) -> None:
+    """Adds a replica that follows the log already, when it is caught up; until then, and for `timeout_ms` at most, the
+    request waits."""
+    refusal = _refusal(replica, request, replica.epoch)
+    if refusal is None and replica.voters.targets is not None:
+        refusal = ErrorCode.REASSIGNMENT_IN_PROGRESS, "the voters are being reassigned"
+    if refusal is None and replica.voters.find(request.voter.key.node_id) is not None:
+        refusal = ErrorCode.DUPLICATE_VOTER, f"node {request.voter.key.node_id} is a voter already"
+    if refusal is None and (request.voter.key.node_id < 0 or not request.voter.endpoints):
+        refusal = ErrorCode.INVALID_REQUEST, "a voter needs an id that is not negative, and an address"
+    leader = replica.role
+    if refusal is not None or not isinstance(leader, Leader):
+        assert refusal is not None
+        _refuse(replica, source, correlation, refusal)
+        return
+    leader.change = VoterChange(
+        source, correlation, replica.now_ms + request.timeout_ms, joining=request.voter,
+        ack_when_committed=request.ack_when_committed)
+
+
+def handle_remove(replica: Replica, source: int, correlation: int, request: RemoveVoterRequest) -> None:
+    """Removes a voter, the leader too: it leads until that is committed, without counting itself."""
+    refusal = _refusal(replica, request, replica.epoch)
+    if refusal is None and replica.voters.targets is not None:
+        refusal = ErrorCode.REASSIGNMENT_IN_PROGRESS, "the voters are being reassigned"
+    remaining = replica.voters.without(request.voter)
+    if refusal is None and (remaining == replica.voters or not remaining.voters):
+        refusal = ErrorCode.VOTER_NOT_FOUND, f"{request.voter} is no voter, or the only one"
+    leader = replica.role
+    if refusal is not None or not isinstance(leader, Leader):
+        assert refusal is not None
+        _refuse(replica, source, correlation, refusal)
+        return
+    leader.change = VoterChange(
+        source, correlation, replica.now_ms + replica.config.request_timeout_ms, offset=_write(replica, remaining))
+
+
+def handle_update(replica: Replica, source: int, correlation: int, request: UpdateVoterRequest) -> None:
+    """A voter tells its address and versions. Answered when the record is appended, as Kafka does: the voter's next
+    Fetch is what commits it (KAFKA-19400 shows what waiting leads to)."""
+    refusal = _refusal(replica, request, request.epoch)
+    if refusal is None and not replica.voters.has(request.voter.key):
+        refusal = ErrorCode.VOTER_NOT_FOUND, f"{request.voter.key} is no voter"
+    if refusal is None and not (request.voter.endpoints and _supports(replica, request.voter.kraft_versions)):
+        refusal = ErrorCode.INVALID_REQUEST, "a voter needs an address, and to support the kraft.version in force"
+    if refusal is not None:
+        _refuse(replica, source, correlation, refusal)
+        return
+    updated = replica.voters.with_voter(request.voter)
+    if updated != replica.voters:
+        _write(replica, updated)
+    replica.answer(source, correlation, ChangeVotersResponse())
+
+
+def handle_reassign(replica: Replica, source: int, correlation: int, request: ReassignVotersRequest) -> None:
+    """Sets or, with None, clears where the voters are to go; answered when that is committed. A reassignment that is
+    under way does not stand in the way of another (KIP-642): the new targets wait for its current step only."""
+    error = replica.leader_error(request, replica.epoch)
+    leader = replica.role
+    if error is not ErrorCode.NONE or not isinstance(leader, Leader):
+        _refuse(replica, source, correlation, (error, "this replica is not the leader"))
+    elif replica.history.latest.kraft_version < RECONFIGURABLE:
+        _refuse(replica, source, correlation, (ErrorCode.UNSUPPORTED_VERSION, "kraft.version 0 has static voters"))
+    elif request.targets is not None and not _is_possible(request.targets):
+        _refuse(replica, source, correlation, (
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{request.targets}: ids, none negative, each once, at least one"))
+    else:
+        leader.reassignments.append(
+            Reassignment(source, correlation, replica.now_ms + request.timeout_ms, request.targets))
+
+
+def _is_possible(targets: tuple[int, ...]) -> bool:
+    return len(targets) > 0 and min(targets) >= 0 and len(dict.fromkeys(targets)) == len(targets)
+
+
+def handle_versions_answer(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
+    """The new voter has told which versions of kraft.version it supports."""
+    leader = replica.role
+    if not isinstance(leader, Leader) or leader.change is None or leader.change.joining is None:
+        return
+    change, voter = leader.change, leader.change.joining
+    if voter.key.node_id != node_id:
+        return
+    if not isinstance(answer, VersionsResponse) or answer.error is not ErrorCode.NONE:
+        replica.requests.back_off(node_id, replica.now_ms)
+    elif _supports(replica, answer.kraft_versions):
+        change.joining = replace(voter, kraft_versions=answer.kraft_versions)
+        change.versions_known = True
+    else:
+        _finish(replica, leader, ErrorCode.INVALID_REQUEST, f"it supports kraft.version {answer.kraft_versions}")
+
+
+# --- what the leader does about it ------------------------------------------------------------------------------------
+
+
+def drive(replica: Replica, leader: Leader) -> bool:
+    """Goes on with the change that is under way; without one, with the leader's own entry and the reassignment. Says
+    whether the leader has to give up, because its removal is committed or it is the last to be removed."""
+    _answer_committed(replica, leader)
+    _expire(replica, leader)
+    if leader.change is not None:
+        _admit(replica, leader, leader.change)
+        return False
+    if not leader.is_established or not _is_settled(replica):
+        return False
+    if not replica.is_voter:
+        return True
+    if replica.history.latest.kraft_version < RECONFIGURABLE or _correct_own_entry(replica):
+        return False
+    return _reassign(replica, leader)
+
+
+def deadline_ms(leader: Leader) -> int:
+    times = [waiting.expires_ms for waiting in leader.reassignments]
+    if leader.change is not None:
+        times.append(leader.change.expires_ms)
+    return min(times, default=NEVER_MS)
+
+
+def _expire(replica: Replica, leader: Leader) -> None:
+    if leader.change is not None and replica.now_ms >= leader.change.expires_ms:
+        _finish(replica, leader, ErrorCode.REQUEST_TIMED_OUT, "not committed in time: it lags or does not answer")
+    for waiting in [each for each in leader.reassignments if replica.now_ms >= each.expires_ms]:
+        leader.reassignments.remove(waiting)
+        _refuse(replica, waiting.source, waiting.correlation, (ErrorCode.REQUEST_TIMED_OUT, "not committed in time"))
+
+
+def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
+    """Writes the new voter down once it is known to fit and has caught up: added earlier it would raise the majority
+    and not help to reach it."""
+    voter = change.joining
+    if voter is None or change.offset != UNKNOWN_OFFSET:
+        return
+    if not change.versions_known:
+        if replica.may_ask(voter.key.node_id):
+            replica.ask(voter.key.node_id, VersionsRequest(cluster_id=replica.cluster_id), voter.endpoints[0])
+        return
+    if is_caught_up(replica, leader, voter.key):
+        change.offset = _write(replica, replica.voters.with_voter(voter))
+        if not change.ack_when_committed:
+            _reply(replica, change, ErrorCode.NONE, "")
+
+
+def is_caught_up(replica: Replica, leader: Leader, key: ReplicaKey) -> bool:
+    """Whether a replica had everything within one election time-out (KIP-642, observer promotion): what it still lacks
+    it will have sooner than an election would take."""
+    progress = leader.progress.get(key)
+    return progress is not None and 0 <= replica.now_ms - progress.caught_up_ms <= replica.config.election_timeout_ms
+
+
+def _answer_committed(replica: Replica, leader: Leader) -> None:
+    change = leader.change
+    if change is not None and UNKNOWN_OFFSET != change.offset < replica.high_watermark:
+        _finish(replica, leader, ErrorCode.NONE, "")
+    for waiting in [each for each in leader.reassignments if UNKNOWN_OFFSET != each.offset < replica.high_watermark]:
+        leader.reassignments.remove(waiting)
+        replica.answer(waiting.source, waiting.correlation, ChangeVotersResponse())
+
+
+def abandon(replica: Replica, leader: Leader) -> None:
+    """The leadership has ended: whoever waits has to ask the next leader whether the change was made."""
+    if leader.change is not None:
+        _finish(replica, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leadership has ended")
+    for waiting in leader.reassignments:
+        _refuse(replica, waiting.source, waiting.correlation,
+                (ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leadership has ended"))
+    leader.reassignments.clear()
+
+
+def _finish(replica: Replica, leader: Leader, error: ErrorCode, text: str) -> None:
+    change = leader.change
+    assert change is not None
+    leader.change = None
+    _reply(replica, change, error, text)
+
+
+def _reply(replica: Replica, change: VoterChange, error: ErrorCode, text: str) -> None:
+    if change.source != NOBODY:
+        replica.answer(change.source, change.correlation, ChangeVotersResponse(error=error, text=text))
+        change.source = NOBODY
+
+
+def _correct_own_entry(replica: Replica) -> bool:
+    """A leader that was restarted at another address tells the others by the log; says whether it did."""
+    config = replica.config
+    mine = Voter(config.key, config.endpoints, config.kraft_versions)
+    known = replica.voters.find(config.node_id)
+    if not config.endpoints or known is None or known.key != config.key or known == mine:
+        return False
+    _write(replica, replica.voters.with_voter(mine))
+    return True
+
+
+def _reassign(replica: Replica, leader: Leader) -> bool:
+    """One step of KIP-642's algorithm; new targets come first. Says whether it is to hand over."""
+    for waiting in leader.reassignments:
+        if waiting.offset == UNKNOWN_OFFSET:
+            waiting.offset = _set_targets(replica, leader, waiting.targets)
+            _answer_committed(replica, leader)
+            return False
+    if replica.voters.targets is None:
+        return False
+
+    def find_caught_up(target: ReplicaKey) -> ReplicaKey | None:
+        keys = (key for key in leader.progress if key.is_same(target))
+        return next((key for key in keys if is_caught_up(replica, leader, key)), None)
+
+    step = next_step(replica.voters, replica.config.key, find_caught_up)
+    if not isinstance(step, Wait):
+        replica.note("reassigns", step=step, voters=replica.voters)
+    match step:
+        case Add(key):
+            _write(replica, replica.voters.with_voter(Voter(key, replica.directory.get(key.node_id, ()))))
+        case Remove(key):
+            _write(replica, replica.voters.without(key))
+        case Done():
+            _write(replica, replica.voters.toward(None))
+    return isinstance(step, HandOver)
+
+
+def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) -> int:
+    """Writes the targets down; gives the offset of the record that says so. When they are these already, nothing is
+    written."""
+    targets = None if ids is None else tuple(_key_of(replica, leader, node_id) for node_id in ids)
+    if replica.voters.targets == targets:
+        return replica.history.latest.offset
+    return _write(replica, replica.voters.toward(targets))
+
+
+def _key_of(replica: Replica, leader: Leader, node_id: int) -> ReplicaKey:
+    """The disk that a target means: the voter's, else the one that fetches, else whichever will."""
+    voter = replica.voters.find(node_id)
+    if voter is not None:
+        return voter.key
+    return next((key for key in leader.progress if key.node_id == node_id), ReplicaKey(node_id))

@@ -1,0 +1,45 @@
+"""A leader's view of one replica, and the arithmetic of majorities."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraft.raft.types import UNKNOWN_OFFSET
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a replica is, as its Fetch requests told.
+
+    `end_offset`: everything below is durable there and the same as here; -1 before its first Fetch in this epoch.
+    `fetch_ms`: when it last fetched; `caught_up_ms`: when it last had everything the leader had then; -1 never.
+    Invariant: `caught_up_ms <= fetch_ms`.
+    `begin_due_ms`: when a voter is to be told (again) that the epoch has begun.
+    `fetch_end_offset`: the leader's log end at the last Fetch. A replica that has reached it by its next Fetch was
+    caught up at the last one: it never has everything while records keep coming.
+    """
+
+    end_offset: int = UNKNOWN_OFFSET
+    fetch_ms: int = -1
+    caught_up_ms: int = -1
+    begin_due_ms: int = 0
+    fetch_end_offset: int = UNKNOWN_OFFSET
+
+    def fetched(self, fetch_offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """A Fetch from `fetch_offset`, which agrees with the leader's log."""
+        if fetch_offset >= leader_end_offset:
+            self.caught_up_ms = now_ms
+        elif 0 <= self.fetch_end_offset <= fetch_offset:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetch_ms)
+        self.end_offset = fetch_offset
+        self.fetch_end_offset = leader_end_offset
+        self.fetch_ms = now_ms
+
+    def heard(self, now_ms: int) -> None:
+        """Any other sign that it can reach the leader: a Fetch that diverges, or one for a snapshot."""
+        self.fetch_ms = now_ms
+
+
+def majority_value(values: Sequence[int]) -> int:
+    """The largest number that a majority of `values` reach: with end offsets the high watermark, with times the last
+    moment at which a majority was heard of. There is at least one value."""
+    return sorted(values, reverse=True)[len(values) // 2]

@@ -1,0 +1,332 @@
+"""The consensus core: one replica of the metadata quorum as a state machine. The driver tells it what happened, and
+does what it says:
+
+    raft = Raft(config, hard_state, Ports(log, snapshots, random, trace), now_ms)
+    while True:
+        ... raft.step(source, correlation, message, now_ms)     for everything that came in
+        ... raft.log_flushed(flush, now_ms)                     for every flush that ended
+        ... raft.tick(now_ms)                                   when `deadline_ms` has come
+        ready = raft.take_ready()                               -> carry it out, in its order (see `Ready`)
+
+Many calls, one `take_ready`: what was proposed in one turn is flushed by one flush and sent in one answer.
+
+Time comes in as `now_ms`, from a clock that does not go back; randomness and the log are ports. Nothing here waits. A
+call that raises an `OperationError` has changed nothing. An `AssertionError` means that an invariant is broken, here or
+by a peer: the node must stop and not answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft import elections, following, leading, membership, snapshots
+from kraft.raft.config import RaftConfig
+from kraft.raft.errors import NotLeaderError
+from kraft.raft.messages import (
+    AddVoterRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    Lost,
+    Message,
+    QuorumResponse,
+    ReassignVotersRequest,
+    RemoveVoterRequest,
+    Request,
+    Response,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VersionsResponse,
+    VoteRequest,
+)
+from kraft.raft.ready import Flush, HardState, Leadership, Ready
+from kraft.raft.replica import Ports, Replica
+from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraft.raft.transitions import Role
+from kraft.raft.types import NEVER_MS, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import Assignment
+
+CHANGES_OF_ROLE_MAX: Final = 8
+
+
+def _tell_versions(replica: Replica, source: int, correlation: int, _request: VersionsRequest) -> None:
+    replica.answer(source, correlation, VersionsResponse(kraft_versions=replica.config.kraft_versions))
+
+
+def _back_off(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
+    """The answer to UpdateRaftVoter: whether it was done is seen in the log."""
+    if isinstance(answer, Lost):
+        replica.requests.back_off(node_id, replica.now_ms)
+
+
+Handler = Callable[[Replica, int, int, Any], None]
+AnswerHandler = Callable[[Replica, int, Any, Response | Lost], None]
+
+REQUEST_HANDLERS: Final[Mapping[type[Request], Handler]] = {
+    VoteRequest: elections.handle_vote,
+    BeginQuorumEpochRequest: following.handle_begin_epoch,
+    EndQuorumEpochRequest: following.handle_end_epoch,
+    FetchRequest: leading.handle_fetch,
+    FetchSnapshotRequest: leading.handle_fetch_snapshot,
+    VersionsRequest: _tell_versions,
+    AddVoterRequest: membership.handle_add,
+    RemoveVoterRequest: membership.handle_remove,
+    UpdateVoterRequest: membership.handle_update,
+    ReassignVotersRequest: membership.handle_reassign,
+}
+
+ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
+    VoteRequest: elections.handle_vote_answer,
+    BeginQuorumEpochRequest: leading.handle_begin_answer,
+    EndQuorumEpochRequest: elections.handle_end_answer,
+    FetchRequest: following.handle_fetch_answer,
+    FetchSnapshotRequest: snapshots.handle_snapshot_answer,
+    VersionsRequest: membership.handle_versions_answer,
+    UpdateVoterRequest: _back_off,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """How far a replica is. Times and offset are -1 where they are not known."""
+
+    key: ReplicaKey
+    end_offset: int
+    fetch_ms: int
+    caught_up_ms: int
+    endpoints: Endpoints
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumView:
+    """What DescribeQuorum tells; only the leader knows the progress of others. `targets` is None when no reassignment
+    is under way."""
+
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaView, ...]
+    targets: tuple[ReplicaView, ...] | None
+    observers: tuple[ReplicaView, ...]
+
+
+class Raft:
+    """See the module. One thread at a time; no call waits."""
+
+    def __init__(self, config: RaftConfig, hard_state: HardState, ports: Ports, now_ms: int) -> None:
+        self.replica = Replica(config, hard_state, ports, now_ms)
+        """For reading: tools, tests and metrics look at it."""
+        self._saved = hard_state
+        self._told: tuple[int, Leadership | None] = (0, None)
+        self._flush: Flush | None = None
+        self._settle()
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def step(self, source: int, correlation: int, message: Message, now_ms: int) -> None:
+        """A message has come. A request is answered under the same `source` and `correlation`, which mean nothing here;
+        of a response, or `Lost`, they are the `node_id` and `correlation` of the `Ask`."""
+        replica = self.replica
+        replica.now_ms = max(replica.now_ms, now_ms)
+        before = replica.role
+        if isinstance(message, Request):
+            REQUEST_HANDLERS[type(message)](replica, source, correlation, message)
+        else:
+            request = replica.requests.finish(source, correlation)
+            if isinstance(message, QuorumResponse) and message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
+                replica.learn(message.epoch, message.leader_id, message.leader_endpoints)
+            if request is not None:
+                ANSWER_HANDLERS[type(request)](replica, source, request, message)
+        self._settle(before)
+
+    def tick(self, now_ms: int) -> None:
+        """Time has passed. May be called at any time, and must be by `deadline_ms`."""
+        self.replica.now_ms = max(self.replica.now_ms, now_ms)
+        self._settle()
+
+    def log_flushed(self, flush: Flush, now_ms: int) -> None:
+        """A flush has ended well. One that was asked for before the log was cut says nothing any more. A failed flush
+        is not told: the node ends."""
+        replica = self.replica
+        replica.now_ms = max(replica.now_ms, now_ms)
+        if flush.generation == replica.generation:
+            assert flush.end_offset <= replica.log.end.offset
+            replica.flushed = max(replica.flushed, flush.end_offset)
+        self._settle()
+
+    def propose(self, records: object, now_ms: int, epoch: int | None = None) -> OffsetAndEpoch:
+        """Appends records of the state machine; gives the log end after them. They are committed when the high
+        watermark reaches it, or perhaps lost when the leadership ends before. `epoch`: append only as its leader.
+
+        Raises `NotLeaderError`.
+        """
+        replica = self.replica
+        replica.now_ms = max(replica.now_ms, now_ms)
+        if not isinstance(replica.role, Leader) or epoch not in (None, replica.epoch):
+            raise NotLeaderError(f"node {replica.config.node_id} is {replica.role.role} in epoch {replica.epoch}")
+        return OffsetAndEpoch(replica.log.append(records, replica.epoch, replica.now_ms), replica.epoch)
+
+    def resign(self, epoch: int, now_ms: int) -> None:
+        """Gives up the leadership of `epoch`, if it is held: the state machine cannot lead, or the node is to stop. The
+        driver of a node that stops goes on until `has_left`."""
+        replica = self.replica
+        replica.now_ms = max(replica.now_ms, now_ms)
+        before = replica.role
+        if isinstance(before, Leader) and replica.epoch == epoch:
+            leading.resign(replica, before)
+        self._settle(before)
+
+    def learn_endpoints(self, node_id: int, endpoints: Endpoints) -> None:
+        """Somebody told where a node that is perhaps no voter listens."""
+        self.replica.directory[node_id] = endpoints
+
+    # --- what follows ------------------------------------------------------------------------------------------------
+
+    def _settle(self, before: object = None) -> None:
+        """Does what is due in the role, and in those that follow from it at once: a single voter goes all the way from
+        Unattached to Leader."""
+        replica = self.replica
+        before = before or replica.role
+        for _ in range(CHANGES_OF_ROLE_MAX):
+            role = replica.role
+            if isinstance(before, Leader) and role is not before:
+                leading.abdicate(replica, before)
+            before = role
+            _drive(replica)
+            if replica.role is role:
+                return
+        raise AssertionError(f"the role does not settle: {replica.role.role} in epoch {replica.epoch}")
+
+    def take_ready(self) -> Ready:
+        """What has to be done now; each thing is given once."""
+        replica = self.replica
+        role = replica.role
+        if isinstance(role, Leader):
+            leading.answer_parked(replica, role)
+        hard_state = replica.hard_state if replica.hard_state != self._saved else None
+        self._saved = replica.hard_state
+        high_watermark = replica.high_watermark if replica.high_watermark > self._told[0] else None
+        leadership = self.leadership if self.leadership != self._told[1] else None
+        self._told = (replica.high_watermark, self.leadership)
+        messages, replica.outbox = tuple(replica.outbox), []
+        installed, replica.installed = replica.installed, None
+        return Ready(hard_state, messages, self._next_flush(), installed, high_watermark, leadership)
+
+    def _next_flush(self) -> Flush | None:
+        replica = self.replica
+        flush = Flush(replica.log.end.offset, replica.generation)
+        if replica.is_durable or flush == self._flush:
+            return None
+        self._flush = flush
+        return flush
+
+    # --- what can be known -------------------------------------------------------------------------------------------
+
+    @property
+    def deadline_ms(self) -> int:
+        """When `tick` is due; far away when nothing is."""
+        replica = self.replica
+        return min(_deadline_ms(replica), replica.requests.deadline_ms(replica.now_ms))
+
+    @property
+    def leadership(self) -> Leadership:
+        replica, role = self.replica, self.replica.role
+        epoch_start = role.epoch_start if isinstance(role, Leader) else UNKNOWN_OFFSET
+        return Leadership(role.role, replica.epoch, replica.leader_id, epoch_start)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether a node that resigned may stop: another leads, or every voter has heard that it does not."""
+        role = self.replica.role
+        return not isinstance(role, Leader) and not (isinstance(role, Resigned) and role.untold)
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's metric `current-state`."""
+        replica, role = self.replica, self.replica.role
+        if not replica.is_voter and role.role in (Role.FOLLOWER, Role.UNATTACHED):
+            return "observer"
+        voted = replica.voted is not None and role.role in (Role.UNATTACHED, Role.PROSPECTIVE)
+        return role.role.lower() + ("-voted" if voted else "")
+
+    def describe(self) -> QuorumView:
+        """The quorum as this replica sees it."""
+        replica, role = self.replica, self.replica.role
+        progress = role.progress if isinstance(role, Leader) else {}
+
+        def view(key: ReplicaKey, endpoints: Endpoints) -> ReplicaView:
+            if key.is_same(replica.config.key):
+                return ReplicaView(key, replica.log.end.offset, replica.now_ms, replica.now_ms, endpoints)
+            known = progress.get(key)
+            if known is None:
+                return ReplicaView(key, UNKNOWN_OFFSET, -1, -1, endpoints)
+            return ReplicaView(key, known.end_offset, known.fetch_ms, known.caught_up_ms, endpoints)
+
+        voters = replica.voters
+        targets = None if voters.targets is None else tuple(
+            view(target if (voter := voters.find(target.node_id)) is None else voter.key, ())
+            for target in voters.targets)
+        return QuorumView(
+            replica.leader_id, replica.epoch, replica.high_watermark,
+            tuple(view(voter.key, voter.endpoints) for voter in voters.voters), targets,
+            tuple(view(key, ()) for key in progress if not voters.has(key)))
+
+    # --- snapshots ---------------------------------------------------------------------------------------------------
+
+    def snapshot_id(self, end_offset: int) -> OffsetAndEpoch:
+        """The id of a snapshot of everything below `end_offset`, which must be committed and in the log."""
+        replica = self.replica
+        assert replica.log.start_offset <= end_offset <= replica.high_watermark, f"{end_offset} is not committed here"
+        start = replica.log.end_of_epoch(UNKNOWN_OFFSET)
+        if end_offset == start.offset:
+            return start
+        epoch = replica.log.end.epoch
+        while (earlier := replica.log.end_of_epoch(epoch - 1)).offset >= end_offset:
+            epoch = earlier.epoch
+        return OffsetAndEpoch(end_offset, epoch)
+
+    def assignment_at(self, end_offset: int) -> Assignment:
+        """What a snapshot of everything below `end_offset` says about the voters."""
+        return self.replica.history.before(end_offset)
+
+    def trim_log(self, snapshot: OffsetAndEpoch) -> None:
+        """Lets the log start at the end of a snapshot, which must be durable: it is all there will be of what was
+        before."""
+        replica = self.replica
+        assert snapshot.offset <= replica.high_watermark, f"{snapshot} is not committed"
+        replica.snapshots.trim_log(snapshot)
+        assert replica.log.start_offset == snapshot.offset
+        replica.history.trim(snapshot.offset)
+        replica.note("trims", start=snapshot)
+
+
+def _drive(replica: Replica) -> None:
+    match replica.role:
+        case Unattached() as role:
+            elections.drive_unattached(replica, role)
+        case Prospective() as role:
+            elections.drive_prospective(replica, role)
+        case Candidate() as role:
+            elections.drive_candidate(replica, role)
+        case Leader() as role:
+            leading.drive(replica, role)
+        case Follower() as role:
+            following.drive(replica, role)
+        case Resigned() as role:
+            elections.drive_resigned(replica, role)
+
+
+def _deadline_ms(replica: Replica) -> int:
+    match replica.role:
+        case Leader() as role:
+            return leading.deadline_ms(replica, role)
+        case Follower() as role:
+            is_late = replica.now_ms >= role.fetch_ms
+            return NEVER_MS if is_late else role.fetch_ms
+        case Unattached() as role:
+            return role.election_ms if replica.is_voter else NEVER_MS
+        case Prospective() | Candidate() | Resigned() as role:
+            return role.election_ms
+    raise AssertionError(f"unknown role {replica.role}")

@@ -1,0 +1,77 @@
+"""What the driver has to do after it has talked to the core."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kraft.raft.messages import Request, Response
+from kraft.raft.transitions import Role
+from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
+
+
+class HardState(NamedTuple):
+    """What a replica must not forget: the content of `quorum-state`. `voted`: who got its vote in `epoch`; `leader_id`:
+    who leads in `epoch`, -1 when that is not known."""
+
+    epoch: int = 0
+    voted: ReplicaKey | None = None
+    leader_id: int = NOBODY
+
+
+class Ask(NamedTuple):
+    """A request for a node; `address` is the best one known, None where the driver may know better. What comes back is
+    given to `Raft.step` with the same `node_id` and `correlation`; a `Lost` when nothing comes."""
+
+    node_id: int
+    address: Endpoint | None
+    correlation: int
+    request: Request
+
+
+class Answer(NamedTuple):
+    """The response to the request that came with this `source` and `correlation`."""
+
+    source: int
+    correlation: int
+    response: Response
+
+
+class Flush(NamedTuple):
+    """Make the log durable up to `end_offset`, then call `Raft.log_flushed` with this very object.
+
+    `generation` counts truncations. An offset and its epoch would not do: records of epoch 5 that were truncated and
+    fetched once more have both the same, and the flush that was under way when they were cut says nothing about the
+    bytes that were written after it.
+    """
+
+    end_offset: int
+    generation: int
+
+
+class Leadership(NamedTuple):
+    """The role of this replica and who leads. `epoch_start` is the offset of this replica's LeaderChange record, -1
+    when it does not lead: the state machine may lead when the high watermark has passed that."""
+
+    role: Role
+    epoch: int
+    leader_id: int
+    epoch_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """To be carried out in this order, and no later `Ready` overtakes an earlier one. None or empty: nothing to do.
+
+    1. `hard_state` is made durable.
+    2. `messages` are sent, in order. Any of them may get lost; none may leave before 1 is done.
+    3. `flush` is started; the driver does not wait for it.
+    4. `installed` : a snapshot has replaced the log: the state machine starts anew from it.
+    5. `high_watermark`: everything below is committed and may be applied. It never goes back while a node runs.
+    6. `leadership` is told to the state machine.
+    """
+
+    hard_state: HardState | None = None
+    messages: tuple[Ask | Answer, ...] = ()
+    flush: Flush | None = None
+    installed: OffsetAndEpoch | None = None
+    high_watermark: int | None = None
+    leadership: Leadership | None = None

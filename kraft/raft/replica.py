@@ -1,0 +1,358 @@
+"""What a replica is, whatever its role: epoch, vote, leader, log, voters, and the changes between roles.
+
+Every rule of Raft that is a rule about one number is asserted here, where the number is kept: the epoch never falls,
+one vote and one leader an epoch, the high watermark never falls, and nothing below it is truncated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.config import RaftConfig
+from kraft.raft.messages import QuorumResponse, Request, Response
+from kraft.raft.ports import AppendedControl, Event, LogPort, Random, SnapshotPort, Trace
+from kraft.raft.ready import Answer, Ask, HardState
+from kraft.raft.records import ControlRecord, KRaftVersion, Voters
+from kraft.raft.requests import Requests
+from kraft.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    RoleState,
+    Unattached,
+)
+from kraft.raft.tally import Tally
+from kraft.raft.transitions import Cause, check_transition
+from kraft.raft.types import NOBODY, Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import VoterHistory, VoterSet
+
+FIRST_BOOTSTRAP_ID = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    log: LogPort
+    snapshots: SnapshotPort
+    random: Random
+    trace: Trace
+
+
+class Replica:
+    """The state of one replica; it does nothing by itself. The log must be durable to its end when it is made.
+
+    Not for use from outside `kraft.raft`, except for reading.
+    """
+
+    def __init__(self, config: RaftConfig, hard_state: HardState, ports: Ports, now_ms: int) -> None:
+        self.config = config
+        self.log = ports.log
+        self.snapshots = ports.snapshots
+        self.now_ms = now_ms
+        self._random = ports.random
+        self._trace = ports.trace
+        self.requests = Requests(config.request_timeout_ms, config.retry_backoff_ms)
+        self.outbox: list[Ask | Answer] = []
+        self.directory: dict[int, Endpoints] = {}
+        """Addresses of nodes that are not voters, as the driver learned them."""
+        self.history = self._read_history()
+        end = self.log.end
+        latest = self.snapshots.latest()
+        self.flushed = end.offset
+        """Everything below is durable here."""
+        self.generation = 0
+        """How often the log was cut or replaced."""
+        self.high_watermark = 0 if latest is None else latest.offset
+        self.installed: OffsetAndEpoch | None = None
+        # A log can be ahead of quorum-state only where nobody else was asked: a single voter writes both at once.
+        is_stale = hard_state.epoch < end.epoch
+        self.epoch = end.epoch if is_stale else hard_state.epoch
+        self.voted = None if is_stale else hard_state.voted
+        self.leader_id = NOBODY if is_stale else hard_state.leader_id
+        self.leader_endpoints: Endpoints = ()
+        self.role: RoleState = self._first_role()
+        self.note("started", role=self.role.role, epoch=self.epoch, end=end, voters=self.voters)
+
+    def _read_history(self) -> VoterHistory:
+        history = VoterHistory(self.config.static_voters)
+        snapshot = self.snapshots.latest()
+        if snapshot is not None:
+            self._restart_history(history, snapshot)
+        for offset, record in self.log.controls():
+            if snapshot is None or offset >= snapshot.offset:
+                apply_control(history, offset, record)
+        return history
+
+    def _restart_history(self, history: VoterHistory, snapshot: OffsetAndEpoch) -> None:
+        controls = self.snapshots.controls(snapshot)
+        version = next((record.level for record in controls if isinstance(record, KRaftVersion)), 0)
+        voters = next((record.voters for record in controls if isinstance(record, Voters)), self.config.static_voters)
+        history.restart(snapshot.offset, version, voters)
+
+    def _first_role(self) -> RoleState:
+        """A leader comes back as Resigned: in its epoch it may lead no more, because records that it wrote last may be
+        gone here and not elsewhere (KAFKA-10527), and it may not vote either."""
+        if self.leader_id == self.config.node_id:
+            return Resigned(self.election_deadline_ms())
+        if self.leader_id != NOBODY and self.address_of(self.leader_id) is not None:
+            return self._new_follower()
+        return Unattached(self.election_deadline_ms())
+
+    # --- who it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def voters(self) -> VoterSet:
+        """Those of this replica's own log, committed or not."""
+        return self.history.latest.voters
+
+    @property
+    def is_voter(self) -> bool:
+        return self.config.can_vote and self.voters.has(self.config.key)
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self.voters.cluster_id or self.config.cluster_id
+
+    @property
+    def hard_state(self) -> HardState:
+        return HardState(self.epoch, self.voted, self.leader_id)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether the log is durable to its end. Only then a Fetch may leave: its offset is an acknowledgement."""
+        return self.flushed >= self.log.end.offset
+
+    def address_of(self, node_id: int) -> Endpoint | None:
+        """The best address known of a node."""
+        if node_id <= FIRST_BOOTSTRAP_ID:
+            return self.config.bootstrap[FIRST_BOOTSTRAP_ID - node_id]
+        if node_id == self.leader_id and self.leader_endpoints:
+            return self.leader_endpoints[0]
+        voter = self.voters.find(node_id)
+        endpoints = voter.endpoints if voter and voter.endpoints else self.directory.get(node_id, ())
+        return endpoints[0] if endpoints else None
+
+    # --- time and chance ---------------------------------------------------------------------------------------------
+
+    def random_ms(self, limit_ms: int) -> int:
+        """From 0 up to, not including, `limit_ms`."""
+        return self._random.randrange(limit_ms)
+
+    def random_bytes(self, count: int) -> bytes:
+        return bytes(self._random.randrange(256) for _ in range(count))
+
+    def election_deadline_ms(self) -> int:
+        """From now, one to two election time-outs: randomised, or voters would stand together for ever (KIP-595)."""
+        timeout_ms = self.config.election_timeout_ms
+        return self.now_ms + timeout_ms + self.random_ms(timeout_ms)
+
+    def note(self, what: str, **values: object) -> None:
+        self._trace(Event(self.now_ms, what, tuple(values.items())))
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    def ask(self, node_id: int, request: Request, address: Endpoint | None = None) -> None:
+        """Sends a request, to `address` where that is given. `may_ask` must be true, or an earlier one is given up."""
+        correlation = self.requests.sent(node_id, request, self.now_ms)
+        self.outbox.append(Ask(node_id, address or self.address_of(node_id), correlation, request))
+
+    def may_ask(self, node_id: int) -> bool:
+        return self.requests.ready_ms(node_id, self.now_ms) <= self.now_ms
+
+    def answer(self, source: int, correlation: int, response: Response) -> None:
+        """Sends a response. An answer of the quorum tells who leads, unless the asker is of another cluster."""
+        if isinstance(response, QuorumResponse) and response.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
+            response = replace(response, epoch=self.epoch, leader_id=self.leader_id,
+                               leader_endpoints=self._endpoints_of_leader())
+        self.outbox.append(Answer(source, correlation, response))
+
+    def _endpoints_of_leader(self) -> Endpoints:
+        voter = self.voters.find(self.leader_id)
+        return self.leader_endpoints or (voter.endpoints if voter else ())
+
+    def is_of_other_cluster(self, request: Request) -> bool:
+        """A cluster id that is not told is accepted, for peers that know none yet (KIP-642's "strictly" would lock
+        them out)."""
+        return None not in (request.cluster_id, self.cluster_id) and request.cluster_id != self.cluster_id
+
+    def leader_error(self, request: Request, epoch: int) -> ErrorCode:
+        """Why this replica does not act as the leader of `epoch`, NONE if it does."""
+        if self.is_of_other_cluster(request):
+            return ErrorCode.INCONSISTENT_CLUSTER_ID
+        if epoch < self.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if epoch > self.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NONE if isinstance(self.role, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def is_me(self, key: ReplicaKey) -> bool:
+        """Whether a request that names its receiver means this node and this disk. -1 means whoever it reaches."""
+        return key.node_id == NOBODY or key.is_same(self.config.key)
+
+    # --- the log -----------------------------------------------------------------------------------------------------
+
+    def append_control(self, records: Sequence[ControlRecord]) -> int:
+        """Appends control records as leader; they count at once. Gives the offset of the first."""
+        first = self.log.end.offset
+        end_offset = self.log.append_control(records, self.epoch, self.now_ms)
+        assert end_offset == first + len(records), f"control records at {first} end at {end_offset}"
+        for offset, record in enumerate(records, first):
+            self.apply(AppendedControl(offset, record))
+        return first
+
+    def apply(self, appended: AppendedControl) -> None:
+        """A control record has come into the log."""
+        before = self.history.latest
+        apply_control(self.history, appended.offset, appended.record)
+        if self.history.latest[1:] != before[1:]:
+            self.note("voters", offset=appended.offset, kraft=self.history.latest.kraft_version, voters=self.voters)
+
+    def truncate(self, end_offset: int) -> None:
+        """Cuts the log, and takes the voters back with it."""
+        assert end_offset >= self.high_watermark, \
+            f"asked to truncate to {end_offset}, and {self.high_watermark} is committed"
+        self.note("truncates", to=end_offset, end=self.log.end.offset)
+        self.log.truncate(end_offset)
+        before = self.voters
+        self.history.truncate(end_offset)
+        if self.voters != before:
+            self.note("voters", reverted=True, kraft=self.history.latest.kraft_version, voters=self.voters)
+        self.flushed = min(self.flushed, end_offset)
+        self.generation += 1
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Everything below `offset` is committed. An older one is passed over: it never goes back."""
+        assert offset <= self.log.end.offset, f"high watermark {offset} is past the log end {self.log.end}"
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self.note("commits", hw=offset)
+
+    def replaced_by_snapshot(self, snapshot: OffsetAndEpoch) -> None:
+        """A snapshot has been installed: log, voters and high watermark are what it says."""
+        assert snapshot.offset >= self.high_watermark, f"snapshot {snapshot} is older than what is committed here"
+        self._restart_history(self.history, snapshot)
+        self.flushed = snapshot.offset
+        self.generation += 1
+        self.high_watermark = snapshot.offset
+        self.installed = snapshot
+        self.note("installed", snapshot=snapshot, voters=self.voters)
+
+    # --- epoch, vote, leader: kept in quorum-state -------------------------------------------------------------------
+
+    def enter_epoch(self, epoch: int) -> None:
+        assert epoch > self.epoch, f"epoch {epoch} follows {self.epoch}"
+        self.epoch = epoch
+        self.voted = None
+        self.leader_id = NOBODY
+        self.leader_endpoints = ()
+
+    def vote_for(self, candidate: ReplicaKey) -> None:
+        assert self.voted is None, f"a second vote in epoch {self.epoch}: {self.voted}, then {candidate}"
+        assert self.leader_id == NOBODY, f"a vote in epoch {self.epoch}, which {self.leader_id} leads"
+        self.voted = candidate
+
+    def set_leader(self, leader_id: int, endpoints: Endpoints) -> None:
+        """Two leaders in one epoch are the end of everything: the node that sees it stops, as Kafka's does."""
+        assert self.leader_id in (NOBODY, leader_id), \
+            f"epoch {self.epoch} has two leaders: {self.leader_id} and {leader_id}"
+        self.leader_id = leader_id
+        self.leader_endpoints = endpoints or self.leader_endpoints
+
+    # --- changes of role ---------------------------------------------------------------------------------------------
+
+    def _become(self, cause: Cause, role: RoleState) -> None:
+        check_transition(self.role.role, cause, role.role)
+        self.role = role
+        self.requests.reset()
+        leader = {} if self.leader_id == NOBODY else {"leader": self.leader_id}
+        self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value)
+
+    def become_unattached(self, cause: Cause, epoch: int | None = None) -> None:
+        """Entering a higher epoch does not restart an election time-out that is running: candidates that cannot win,
+        however often they stand, do not keep those from standing who could (Redpanda's pre-vote live-lock)."""
+        before = self.role
+        keeps_time = cause is Cause.HIGHER_EPOCH or isinstance(before, Resigned)
+        if keeps_time and isinstance(before, Unattached | Prospective | Candidate | Resigned):
+            election_ms = before.election_ms
+        else:
+            election_ms = self.election_deadline_ms()
+        if epoch is not None:
+            self.enter_epoch(epoch)
+        self._become(cause, Unattached(election_ms))
+
+    def become_voted(self, candidate: ReplicaKey) -> None:
+        """Grants the vote of this epoch, and waits a whole election time-out for what becomes of it."""
+        assert isinstance(self.role, Unattached | Prospective), f"a vote by a {self.role.role}"
+        self.vote_for(candidate)
+        self.role.election_ms = self.election_deadline_ms()
+        check_transition(self.role.role, Cause.VOTED, self.role.role)
+        self.note("votes", candidate=candidate, epoch=self.epoch)
+
+    def become_follower(self, leader_id: int, endpoints: Endpoints, cause: Cause = Cause.LEADER_FOUND) -> None:
+        """The vote of the epoch is kept (KIP-996: "we should not drop persisted state")."""
+        assert leader_id != self.config.node_id, "follows itself"
+        self.set_leader(leader_id, endpoints)
+        self._become(cause, self._new_follower())
+
+    def _new_follower(self) -> Follower:
+        deadline_ms = self.now_ms + self.config.fetch_timeout_ms
+        return Follower(fetch_ms=deadline_ms, update_voter_ms=deadline_ms)
+
+    def become_prospective(self, cause: Cause) -> None:
+        assert self.is_voter, "observers do not stand for election"
+        tally = Tally(self.voters)
+        tally.record(self.config.node_id, granted=True)
+        self._become(cause, Prospective(self.election_deadline_ms(), tally))
+
+    def become_candidate(self, cause: Cause) -> None:
+        assert self.is_voter, "observers do not stand for election"
+        self.enter_epoch(self.epoch + 1)
+        self.vote_for(self.config.key)
+        tally = Tally(self.voters)
+        tally.record(self.config.node_id, granted=True)
+        self._become(cause, Candidate(self.election_deadline_ms(), tally))
+
+    def become_leader(self) -> Leader:
+        leader = Leader(epoch_start=self.log.end.offset, since_ms=self.now_ms)
+        self.set_leader(self.config.node_id, self.config.endpoints)
+        self._become(Cause.WON, leader)
+        return leader
+
+    def become_resigned(self, preferred: tuple[ReplicaKey, ...]) -> None:
+        untold = [node_id for node_id in self.voters.ids if node_id != self.config.node_id]
+        self._become(Cause.GAVE_UP, Resigned(self.election_deadline_ms(), preferred, untold))
+
+    # --- what messages tell about the leader -------------------------------------------------------------------------
+
+    def learn(
+        self, epoch: int, leader_id: int, endpoints: Endpoints = (), *, is_announcement: bool = False,
+    ) -> None:
+        """Somebody says that `leader_id` (-1 nobody known) leads `epoch`; `is_announcement`: the leader itself says so.
+        What is older than known is passed over.
+
+        A Prospective that hears from others of the leader it has lost goes on: else two voters whose leader has died
+        would send each other back to it for ever, with the very answers that grant each other's pre-vote.
+        """
+        if epoch < self.epoch:
+            return
+        knows_leader = leader_id not in (NOBODY, self.config.node_id)
+        if epoch > self.epoch and (not knows_leader or isinstance(self.role, Leader)):
+            self.become_unattached(Cause.HIGHER_EPOCH, epoch)
+        if not knows_leader:
+            return
+        if epoch > self.epoch:
+            self.enter_epoch(epoch)
+            self.become_follower(leader_id, endpoints)
+        elif isinstance(self.role, Follower | Leader | Resigned) or (
+                isinstance(self.role, Prospective) and self.leader_id == leader_id and not is_announcement):
+            self.set_leader(leader_id, endpoints)
+        else:
+            self.become_follower(leader_id, endpoints)
+
+
+def apply_control(history: VoterHistory, offset: int, record: ControlRecord) -> None:
+    if isinstance(record, KRaftVersion):
+        history.set_version(offset, record.level)
+    elif isinstance(record, Voters):
+        history.set_voters(offset, record.voters)

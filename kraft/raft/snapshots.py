@@ -1,0 +1,81 @@
+"""Snapshots on their way from a leader to a replica whose log does not reach back, or not far enough, to be continued.
+
+Both sides: FetchSnapshot asks for bytes from a position; the replica writes them to a file that becomes a snapshot only
+when it is whole, and only then gives up its log for it.
+"""
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, Lost, Response
+from kraft.raft.replica import Replica
+from kraft.raft.roles import Download, Follower
+from kraft_native.errors import ProtocolError
+
+
+def request_part(replica: Replica, download: Download) -> None:
+    """Asks the leader for what comes next."""
+    replica.ask(replica.leader_id, FetchSnapshotRequest(
+        cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, snapshot=download.snapshot,
+        position=download.position, max_bytes=replica.config.fetch_max_bytes))
+
+
+def handle_snapshot_answer(
+    replica: Replica, node_id: int, request: FetchSnapshotRequest, answer: Response | Lost
+) -> None:
+    """Takes in a part. Whatever is wrong with it, the replica starts over with a Fetch, and is told which snapshot
+    there is now."""
+    role = replica.role
+    if not isinstance(role, Follower) or request.epoch != replica.epoch or node_id != replica.leader_id:
+        return
+    download = role.download
+    if download is None or request.snapshot != download.snapshot or isinstance(answer, Lost):
+        replica.requests.back_off(node_id, replica.now_ms)
+        return
+    if not isinstance(answer, FetchSnapshotResponse) or not _fits(download, answer):
+        _give_up(replica, role, f"error {answer.error.name}")
+        return
+    role.fetch_ms = replica.now_ms + replica.config.fetch_timeout_ms
+    role.has_fetched = True
+    replica.snapshots.append(answer.data)
+    download.position += len(answer.data)
+    download.size = answer.size
+    if download.position == answer.size:
+        _install(replica, role, download)
+
+
+def _fits(download: Download, answer: FetchSnapshotResponse) -> bool:
+    """Whether the answer continues what is here; it must bring something, or the two would go on for ever."""
+    return (answer.error is ErrorCode.NONE and answer.snapshot == download.snapshot
+            and answer.position == download.position and len(answer.data) > 0
+            and download.position + len(answer.data) <= answer.size
+            and download.size in (-1, answer.size))
+
+
+def _install(replica: Replica, role: Follower, download: Download) -> None:
+    if download.snapshot.offset < replica.high_watermark:
+        _give_up(replica, role, "it is older than what is committed here")
+        return
+    try:
+        replica.snapshots.install()
+    except ProtocolError as error:
+        _give_up(replica, role, str(error))
+        return
+    role.download = None
+    replica.replaced_by_snapshot(download.snapshot)
+
+
+def _give_up(replica: Replica, role: Follower, why: str) -> None:
+    replica.note("gives up snapshot", snapshot=role.download.snapshot if role.download else None, why=why)
+    replica.snapshots.abandon()
+    role.download = None
+    replica.requests.back_off(replica.leader_id, replica.now_ms)
+
+
+def part_for(replica: Replica, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+    """The leader's answer; who may ask is checked already."""
+    part = replica.snapshots.read(request.snapshot, request.position, request.max_bytes)
+    if part is None:
+        return FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, snapshot=request.snapshot)
+    if not 0 <= request.position < part.size:
+        return FetchSnapshotResponse(error=ErrorCode.POSITION_OUT_OF_RANGE, snapshot=request.snapshot)
+    return FetchSnapshotResponse(
+        snapshot=request.snapshot, size=part.size, position=request.position, data=part.data)

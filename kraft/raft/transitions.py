@@ -1,0 +1,91 @@
+"""The one table of role changes, from KIP-996. It is asserted at run time, walked by a test over every (role, cause)
+pair, and rendered into `docs/internals/raft.md`.
+
+Two sentences of the KIP shape it: "only Prospective state can transition to Candidate state", and "Resigned always
+transition[s] to Unattached with epoch + 1". Where it draws Voted as a role of its own, released Kafka keeps the vote
+inside Unattached, Prospective and Follower; so do we, and VOTED is a cause that leads back to the same role.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class Role(StrEnum):
+    """What a replica is doing about the leadership. Voter or observer is no role: it follows from the voters in the
+    log, and an observer has only the roles Unattached, Follower and Resigned."""
+
+    UNATTACHED = "Unattached"
+    PROSPECTIVE = "Prospective"
+    CANDIDATE = "Candidate"
+    LEADER = "Leader"
+    FOLLOWER = "Follower"
+    RESIGNED = "Resigned"
+
+
+class Cause(StrEnum):
+    """Why a role changes."""
+
+    HIGHER_EPOCH = "learned of a higher epoch without a leader"
+    LEADER_FOUND = "discovered a leader"
+    VOTED = "granted a standard vote"
+    ELECTION_TIMEOUT = "the election time-out expired"
+    FETCH_TIMEOUT = "the fetch time-out expired"
+    WON = "received a majority of votes"
+    NO_PRE_VOTE = "a voter does not know pre-votes"
+    LOST = "the election is lost"
+    GAVE_UP = "gives up the leadership"
+
+
+TRANSITIONS: Final[Mapping[Role, Mapping[Cause, tuple[Role, ...]]]] = {
+    Role.UNATTACHED: {
+        Cause.HIGHER_EPOCH: (Role.UNATTACHED,),
+        Cause.LEADER_FOUND: (Role.FOLLOWER,),
+        Cause.VOTED: (Role.UNATTACHED,),
+        Cause.ELECTION_TIMEOUT: (Role.PROSPECTIVE,),
+    },
+    Role.PROSPECTIVE: {
+        Cause.HIGHER_EPOCH: (Role.UNATTACHED,),
+        Cause.LEADER_FOUND: (Role.FOLLOWER,),
+        Cause.VOTED: (Role.PROSPECTIVE,),
+        Cause.ELECTION_TIMEOUT: (Role.FOLLOWER, Role.UNATTACHED),
+        Cause.WON: (Role.CANDIDATE,),
+        Cause.NO_PRE_VOTE: (Role.CANDIDATE,),
+        Cause.LOST: (Role.FOLLOWER, Role.UNATTACHED),
+    },
+    Role.CANDIDATE: {
+        Cause.HIGHER_EPOCH: (Role.UNATTACHED,),
+        Cause.LEADER_FOUND: (Role.FOLLOWER,),
+        Cause.ELECTION_TIMEOUT: (Role.PROSPECTIVE,),
+        Cause.WON: (Role.LEADER,),
+        Cause.LOST: (Role.PROSPECTIVE,),
+    },
+    Role.LEADER: {
+        Cause.HIGHER_EPOCH: (Role.UNATTACHED,),
+        Cause.GAVE_UP: (Role.RESIGNED,),
+    },
+    Role.FOLLOWER: {
+        Cause.HIGHER_EPOCH: (Role.UNATTACHED,),
+        Cause.LEADER_FOUND: (Role.FOLLOWER,),
+        Cause.FETCH_TIMEOUT: (Role.PROSPECTIVE,),
+    },
+    Role.RESIGNED: {
+        Cause.HIGHER_EPOCH: (Role.UNATTACHED,),
+        Cause.LEADER_FOUND: (Role.FOLLOWER,),
+        Cause.ELECTION_TIMEOUT: (Role.UNATTACHED,),
+    },
+}
+
+
+def check_transition(role: Role, cause: Cause, target: Role) -> None:
+    """Asserts that the table has this change."""
+    assert target in TRANSITIONS[role].get(cause, ()), f"{role} does not become {target} because it {cause}"
+
+
+def render() -> str:
+    """The table for the documentation: a row for each cause, a column for each role."""
+    lines = ["| " + " | ".join(["cause", *Role]) + " |", "|---" * (len(Role) + 1) + "|"]
+    for cause in Cause:
+        cells = [" or ".join(TRANSITIONS[role].get(cause, ())) or "-" for role in Role]
+        lines.append("| " + " | ".join([cause, *cells]) + " |")
+    return "\n".join(lines)

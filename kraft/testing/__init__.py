@@ -1,0 +1,1 @@
+"""What tests of a quorum need: logs in memory, and the simulator."""

@@ -1,0 +1,260 @@
+"""A metadata log and its snapshots in memory, with a line between what is written and what is durable.
+
+The plain, obvious implementation of `LogPort` and `SnapshotPort`: one list of records. `start_flush` and `finish_flush`
+move the line; `crash` forgets what is above it.
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kraft.protocol.messages.voters_record import VotersRecord
+from kraft.raft.ports import AppendedControl, SnapshotPart
+from kraft.raft.ready import Flush
+from kraft.raft.records import ControlRecord, KRaftVersion, LeaderChange, Voters, voter_set, voters_record
+from kraft.raft.types import START, UNKNOWN_OFFSET, OffsetAndEpoch
+from kraft.raft.voters import Assignment, VoterSet
+from kraft_native.errors import CorruptRecordError
+
+RECORD_BYTES: Final = 100
+"""What one record counts for where bytes are limited."""
+
+
+class Record(NamedTuple):
+    """One record: of the quorum, or anything that the state machine proposed."""
+
+    epoch: int
+    value: object
+
+
+class Batch(NamedTuple):
+    """Records in a row, as they travel from one log to another."""
+
+    base_offset: int
+    records: tuple[Record, ...]
+
+    def __str__(self) -> str:
+        end = self.base_offset + len(self.records)
+        return f"[{self.base_offset},{end})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A log as it is on disk."""
+
+    start: OffsetAndEpoch
+    records: tuple[Record, ...]
+
+
+class MemoryLog:
+    """`LogPort`. Proposed records are any sequence of values."""
+
+    def __init__(self, start: OffsetAndEpoch = START) -> None:
+        self._durable = _Content(start, ())
+        self._flushing: dict[Flush, _Content] = {}
+        self._load(self._durable)
+
+    def _load(self, content: _Content) -> None:
+        self._start = content.start
+        self._records: list[Record] = []
+        self._epochs: list[int] = []
+        self._epoch_starts: list[int] = []
+        for record in content.records:
+            self._add(record)
+
+    def _add(self, record: Record) -> None:
+        last = self._epochs[-1] if self._epochs else self._start.epoch
+        assert record.epoch >= last, f"epoch {record.epoch} after {last}"
+        if not self._epochs or record.epoch > last:
+            self._epochs.append(record.epoch)
+            self._epoch_starts.append(self._start.offset + len(self._records))
+        self._records.append(record)
+
+    # --- LogPort
+
+    @property
+    def start_offset(self) -> int:
+        return self._start.offset
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        epoch = self._epochs[-1] if self._epochs else self._start.epoch
+        return OffsetAndEpoch(self._start.offset + len(self._records), epoch)
+
+    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
+        found = bisect_right(self._epochs, epoch)
+        if found == 0:
+            return self._start
+        ends = self._epoch_starts[found:found + 1]
+        return OffsetAndEpoch(ends[0] if ends else self.end.offset, self._epochs[found - 1])
+
+    def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - records here have no time
+        assert isinstance(records, Sequence)
+        for value in records:
+            self._add(Record(epoch, value))
+        return self.end.offset
+
+    def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:
+        return self.append(records, epoch, now_ms)
+
+    def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
+        assert isinstance(records, Batch)
+        if records.base_offset != self.end.offset:
+            raise CorruptRecordError(f"records at {records.base_offset} do not continue a log that ends at {self.end}")
+        for record in records.records:
+            self._add(record)
+        return _controls(records.base_offset, records.records)
+
+    def truncate(self, end_offset: int) -> None:
+        assert self._start.offset <= end_offset <= self.end.offset
+        kept = self._records[:end_offset - self._start.offset]
+        self._load(_Content(self._start, tuple(kept)))
+
+    def read(self, start_offset: int, max_bytes: int) -> Batch | None:
+        first = start_offset - self._start.offset
+        count = max(1, max_bytes // RECORD_BYTES)
+        records = tuple(self._records[first:first + count])
+        return Batch(start_offset, records) if records else None
+
+    def controls(self) -> tuple[AppendedControl, ...]:
+        return _controls(self._start.offset, self._records)
+
+    # --- the disk
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return tuple(self._records)
+
+    def record_at(self, offset: int) -> Record:
+        return self._records[offset - self._start.offset]
+
+    @property
+    def durable_end_offset(self) -> int:
+        return self._durable.start.offset + len(self._durable.records)
+
+    def content(self) -> _Content:
+        return _Content(self._start, tuple(self._records))
+
+    def start_flush(self, flush: Flush) -> None:
+        """What is written now is on its way to the disk."""
+        self._flushing[flush] = self.content()
+
+    def finish_flush(self, flush: Flush) -> None:
+        """It has arrived. One that was overtaken (the log was replaced meanwhile) is forgotten."""
+        content = self._flushing.pop(flush, None)
+        if content is not None:
+            self._durable = content
+
+    def crash(self, kept: int = 0) -> None:
+        """Back to what is durable, and `kept` of the records written behind it, if they continue it."""
+        self._flushing.clear()
+        durable, written = self._durable, self.content()
+        common = len(durable.records)
+        if kept and written.start == durable.start and written.records[:common] == durable.records:
+            durable = _Content(durable.start, written.records[:common + kept])
+        self._durable = durable
+        self._load(durable)
+
+    def restart_at(self, start: OffsetAndEpoch) -> None:
+        """Empties the log for a snapshot; durable at once, as `SnapshotPort.install` promises."""
+        self._flushing.clear()
+        self._durable = _Content(start, ())
+        self._load(self._durable)
+
+    def cut_front(self, start: OffsetAndEpoch) -> None:
+        """Lets the log start at `start`; durable at once."""
+        gone = start.offset - self._start.offset
+        assert 0 <= gone <= len(self._records)
+        self._flushing.clear()
+        durable_gone = start.offset - self._durable.start.offset
+        self._durable = _Content(start, self._durable.records[durable_gone:])
+        self._load(_Content(start, tuple(self._records[gone:])))
+
+
+def _controls(base_offset: int, records: Sequence[Record]) -> tuple[AppendedControl, ...]:
+    return tuple(AppendedControl(offset, record.value) for offset, record in enumerate(records, base_offset)
+                 if isinstance(record.value, LeaderChange | KRaftVersion | Voters))
+
+
+class MemorySnapshots:
+    """`SnapshotPort`. A snapshot is a JSON text: the voters, and the bytes of the state machine."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._whole: dict[OffsetAndEpoch, bytes] = {}
+        self._receiving: tuple[OffsetAndEpoch, bytearray] | None = None
+
+    def write(self, snapshot: OffsetAndEpoch, assignment: Assignment, state: bytes = b"") -> None:
+        """A snapshot of this node's own."""
+        self._whole[snapshot] = json.dumps({
+            "kraft.version": assignment.kraft_version,
+            "voters": voters_record(assignment.voters).encode(0).hex(),
+            "state": state.hex(),
+        }).encode()
+
+    def state(self, snapshot: OffsetAndEpoch) -> bytes:
+        """What the state machine had written."""
+        return bytes.fromhex(json.loads(self._whole[snapshot])["state"])
+
+    def ids(self) -> tuple[OffsetAndEpoch, ...]:
+        return tuple(sorted(self._whole))
+
+    # --- SnapshotPort
+
+    def latest(self) -> OffsetAndEpoch | None:
+        return max(self._whole, default=None)
+
+    def read(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> SnapshotPart | None:
+        content = self._whole.get(snapshot)
+        if content is None:
+            return None
+        return SnapshotPart(len(content), content[max(position, 0):position + max_bytes])
+
+    def begin(self, snapshot: OffsetAndEpoch) -> None:
+        self._receiving = snapshot, bytearray()
+
+    def append(self, data: bytes) -> None:
+        assert self._receiving is not None
+        self._receiving[1].extend(data)
+
+    def abandon(self) -> None:
+        self._receiving = None
+
+    def install(self) -> None:
+        assert self._receiving is not None
+        snapshot, content = self._receiving
+        self._receiving = None
+        try:
+            self._whole[snapshot] = bytes(content)
+            self.controls(snapshot)
+        except (ValueError, KeyError) as error:
+            del self._whole[snapshot]
+            raise CorruptRecordError(f"snapshot {snapshot}: {error!r}") from error
+        self._log.restart_at(snapshot)
+
+    def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
+        content = json.loads(self._whole[snapshot])
+        voters = voter_set(VotersRecord.decode(bytes.fromhex(content["voters"]), 0))
+        version = KRaftVersion(content["kraft.version"])
+        return (version, Voters(voters)) if voters.voters else (version,)
+
+    def trim_log(self, snapshot: OffsetAndEpoch) -> None:
+        assert snapshot in self._whole, f"{snapshot} is not durable"
+        self._log.cut_front(snapshot)
+        for older in [each for each in self._whole if each < snapshot]:
+            del self._whole[older]
+
+    def crash(self) -> None:
+        """Snapshots are listed when they are durable; what was being received is gone."""
+        self._receiving = None
+
+
+def formatted(voters: VoterSet) -> tuple[MemoryLog, MemorySnapshots]:
+    """An empty log of a dynamic quorum, as `format` leaves it: a snapshot of nothing that names the first voters."""
+    log = MemoryLog()
+    snapshots = MemorySnapshots(log)
+    if voters.voters:
+        snapshots.write(START, Assignment(UNKNOWN_OFFSET, 1, voters))
+    return log, snapshots

@@ -1,0 +1,407 @@
+"""Scenario files: a story in commands, and what the replicas do, line by line.
+
+    # KIP-996, "Pre-Vote request handling": the sentence that the story shows.
+
+    elect 1
+    ----
+    1 becomes role=Prospective ...
+
+A block is one or more commands, `----`, and what they must print, up to an empty line. `quietly` before a command means
+that it is only the way there. Lines with `#` are for the reader. After a
+change of behaviour `python -m tests.raft.scenario --rewrite` writes what is printed now into the files: read the
+difference, and keep it only when you understand where every line of it comes from.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from kraft.raft.errors import NotLeaderError
+from kraft.raft.messages import (
+    HIGH_WATERMARK_NOT_TOLD,
+    AddVoterRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    Loss,
+    ReassignVotersRequest,
+    RemoveVoterRequest,
+    Request,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VoteRequest,
+)
+from kraft.raft.types import ANYBODY, Endpoint, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import VersionRange, Voter
+from tests.raft.world import CLUSTER, Packet, World, address, describe, key
+
+DIRECTORY = Path(__file__).parent / "scenarios"
+PROMPT = "----"
+
+
+class Story:
+    """Carries out the commands of one file."""
+
+    def __init__(self) -> None:
+        self.out: list[str] = []
+        self.world = World((), trace=self._trace)
+        self.shows_messages = False
+
+    def run(self, line: str) -> list[str]:
+        """What one command prints."""
+        self.out = []
+        name, *arguments = line.removeprefix("quietly ").split()
+        words = [word for word in arguments if "=" not in word]
+        options = dict(word.split("=", 1) for word in arguments if "=" in word)
+        command = COMMANDS.get(name)
+        if command is None:
+            raise ValueError(f"unknown command {name!r}")
+        command(self, words, options)
+        return [] if line.startswith("quietly ") else self.out
+
+    def _trace(self, node_id: int, text: str) -> None:
+        if not text.startswith("started"):
+            self.out.append(f"{node_id} {text}")
+
+    def say(self, text: object) -> None:
+        self.out.append(str(text))
+
+    # --- commands; `words` are those without "=", `options` those with
+
+    def quorum(self, words: list[str], options: dict[str, str]) -> None:
+        """quorum 1 2 3 [observers=4,5] [kraft=0] [fetch_timeout_ms=...]: a formatted quorum, started."""
+        observers = _ids(options.pop("observers", ""))
+        settings = {name: int(value) for name, value in options.items() if name != "kraft"}
+        self.world = World(tuple(map(int, words)), observers, kraft_version=int(options.get("kraft", "1")),
+                           trace=self._trace, **settings)
+        self.world.deliver()  # everybody asks around for a leader first
+
+    def messages(self, words: list[str], options: dict[str, str]) -> None:
+        """messages on|off: whether `deliver` prints them."""
+        self.shows_messages = words == ["on"]
+
+    def time_out(self, words: list[str], options: dict[str, str]) -> None:
+        """time-out N: time goes on to when N's role waits no more; only N is called."""
+        self.world.time_out(int(words[0]))
+
+    def elect(self, words: list[str], options: dict[str, str]) -> None:
+        """elect N: N's time-out, and everything that follows is delivered; N must lead then."""
+        self.world.elect(int(words[0]))
+
+    def deliver(self, words: list[str], options: dict[str, str]) -> None:
+        """deliver [a->b ...]: all messages and what follows from them, or only those on these links."""
+        links = [_link(word) for word in words]
+
+        def choose(packet: Packet) -> bool:
+            chosen = not links or (packet.sender, packet.receiver) in links
+            if chosen and self.shows_messages:
+                self._show(packet)
+            return chosen
+
+        self.world.deliver(choose)
+
+    def one(self, words: list[str], options: dict[str, str]) -> None:
+        """one a->b ...: on each of these links the message that waits longest."""
+        for link in map(_link, words):
+            packet = next(each for each in self.world.wire if (each.sender, each.receiver) == link)
+            self.world.wire.remove(packet)
+            if self.shows_messages:
+                self._show(packet)
+            self.world.deliver_one(packet)
+
+    def _show(self, packet: Packet) -> None:
+        lost = " (cut)" if (packet.sender, packet.receiver) in self.world.cut else ""
+        self.say(f"{packet.sender}->{packet.receiver}{lost} {describe(packet.message)}")
+
+    def lose(self, words: list[str], options: dict[str, str]) -> None:
+        """lose a->b [reason]: what waits is lost, and the asking side knows."""
+        reason = Loss(" ".join(words[1:])) if len(words) > 1 else Loss.DISCONNECTED
+        self.world.lose(*_link(words[0]), reason)
+
+    def drop(self, words: list[str], options: dict[str, str]) -> None:
+        """drop a->b ...: what waits is lost, and nobody knows."""
+        links = [_link(word) for word in words]
+        self.world.wire = [each for each in self.world.wire if (each.sender, each.receiver) not in links]
+
+    def propose(self, words: list[str], options: dict[str, str]) -> None:
+        """propose N value ...: one batch."""
+        try:
+            self.say(f"{words[0]} appends up to {self.world.propose(int(words[0]), *words[1:])}")
+        except NotLeaderError as error:
+            self.say(error)
+
+    def pass_time(self, words: list[str], options: dict[str, str]) -> None:
+        """pass MS: time goes on, everybody is called in time, messages take none."""
+        self.world.pass_time(int(words[0]))
+
+    def wait(self, words: list[str], options: dict[str, str]) -> None:
+        """wait MS: time goes on, nothing is delivered and nobody called."""
+        self.world.now_ms += int(words[0])
+
+    def tick(self, words: list[str], options: dict[str, str]) -> None:
+        """tick N: N is called now."""
+        self.world.tick(int(words[0]))
+
+    def cut(self, words: list[str], options: dict[str, str]) -> None:
+        """cut a->b ...: nothing goes this way any more."""
+        self.world.cut += [_link(word) for word in words]
+
+    def partition(self, words: list[str], options: dict[str, str]) -> None:
+        """partition 1,2 3: only nodes of one group hear each other."""
+        self.world.partition(*map(_ids, words))
+
+    def heal(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.heal()
+
+    def hold(self, words: list[str], options: dict[str, str]) -> None:
+        """hold N ...: flushes of these nodes do not end."""
+        for word in words:
+            self.world.hold_flushes(int(word))
+
+    def release(self, words: list[str], options: dict[str, str]) -> None:
+        """release N ...: they end."""
+        for word in words:
+            self.world.release_flushes(int(word))
+
+    def crash(self, words: list[str], options: dict[str, str]) -> None:
+        """crash N [kept=K]: what is not durable is gone, but for K records."""
+        self.world.crash(int(words[0]), int(options.get("kept", "0")))
+
+    def start(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.start(int(words[0]))
+
+    def restart_all(self, words: list[str], options: dict[str, str]) -> None:
+        """restart-all: every process ends and starts again."""
+        for node_id in self.world.nodes:
+            self.world.crash(node_id)
+        for node_id in self.world.nodes:
+            self.world.start(node_id)
+
+    def node(self, words: list[str], options: dict[str, str]) -> None:
+        """node N [disk=K]: a node with an empty disk."""
+        self.world.make(int(words[0]), int(options.get("disk", "0")))
+
+    def old(self, words: list[str], options: dict[str, str]) -> None:
+        """old N ...: these do not know pre-votes; a peer finds out when it encodes one."""
+        self.world.old += map(int, words)
+
+    def resign(self, words: list[str], options: dict[str, str]) -> None:
+        raft = self.world.raft(int(words[0]))
+        raft.resign(raft.replica.epoch, self.world.now_ms)
+        self.world.settle(int(words[0]))
+
+    def snapshot(self, words: list[str], options: dict[str, str]) -> None:
+        """snapshot N [at=OFFSET]: N writes a snapshot of what is committed."""
+        node = self.world.nodes[int(words[0])]
+        end_offset = int(options.get("at", node.up.replica.high_watermark))
+        snapshot = node.up.snapshot_id(end_offset)
+        node.snapshots.write(snapshot, node.up.assignment_at(end_offset))
+        self.say(f"{words[0]} has snapshots {' '.join(map(str, node.snapshots.ids()))}")
+
+    def trim(self, words: list[str], options: dict[str, str]) -> None:
+        """trim N: its log starts at its latest snapshot."""
+        node = self.world.nodes[int(words[0])]
+        latest = node.snapshots.latest()
+        assert latest is not None
+        node.up.trim_log(latest)
+
+    def move(self, words: list[str], options: dict[str, str]) -> None:
+        """move N HOST: N comes back at another address."""
+        node = self.world.nodes[int(words[0])]
+        self.world.crash(int(words[0]))
+        node.config = replace(node.config, endpoints=(Endpoint("CONTROLLER", words[1], 9093),))
+        self.world.start(int(words[0]))
+
+    def state(self, words: list[str], options: dict[str, str]) -> None:
+        for node_id in map(int, words) if words else self.world.nodes:
+            self.say(self.world.line(node_id))
+
+    def log(self, words: list[str], options: dict[str, str]) -> None:
+        """log N ...: offsets, epochs and values."""
+        for node_id in map(int, words):
+            log = self.world.nodes[node_id].log
+            records = [f"{offset}@{record.epoch}:{_value(record.value)}"
+                       for offset, record in enumerate(log.records, log.start_offset)]
+            self.say(f"{node_id}: {' '.join(records)}")
+
+    def describe(self, words: list[str], options: dict[str, str]) -> None:
+        view = self.world.raft(int(words[0])).describe()
+        self.say(f"leader={view.leader_id} epoch={view.epoch} hw={view.high_watermark}")
+        for name, replicas in (("voter", view.voters), ("target", view.targets or ()), ("observer", view.observers)):
+            for each in replicas:
+                self.say(f"{name} {each.key} end={each.end_offset} fetch={each.fetch_ms} caught_up={each.caught_up_ms}")
+
+    def ask(self, words: list[str], options: dict[str, str]) -> None:
+        """ask N KIND ...: a request (see REQUESTS) from outside; what is answered at once, or "later"."""
+        node_id, kind = int(words[0]), words[1]
+        answer = self.world.request(node_id, REQUESTS[kind](self, words[2:], options))
+        self.say(f"{node_id} answers {describe(answer)}" if answer else f"{node_id} answers later")
+
+    def answer(self, words: list[str], options: dict[str, str]) -> None:
+        """answer: what the last `ask` got by now."""
+        answer = self.world.answers.get(self.world.last_token)
+        self.say(describe(answer) if answer else "no answer yet")
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(",") if word)
+
+
+def _link(text: str) -> tuple[int, int]:
+    sender, receiver = text.split("->")
+    return int(sender), int(receiver)
+
+
+def _position(text: str) -> OffsetAndEpoch:
+    offset, epoch = text.split("@")
+    return OffsetAndEpoch(int(offset), int(epoch))
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else type(value).__name__
+
+
+# --- what can be asked ------------------------------------------------------------------------------------------------
+
+
+def _sender(story: Story, options: dict[str, str], name: str = "from") -> ReplicaKey:
+    node_id = int(options[name])
+    return ReplicaKey(node_id) if story.world.kraft_version == 0 else key(node_id, int(options.get("disk", "0")))
+
+
+def _cluster(options: dict[str, str]) -> str | None:
+    cluster = options.get("cluster", CLUSTER)
+    return None if cluster == "none" else cluster
+
+
+def _vote(story: Story, words: list[str], options: dict[str, str], *, pre_vote: bool = False) -> Request:
+    voter = ANYBODY
+    if "voter" in options:
+        voter = key(int(options["voter"]), int(options.get("voter_disk", "0")))
+    return VoteRequest(
+        cluster_id=_cluster(options), candidate=_sender(story, options), epoch=int(options["epoch"]),
+        log_end=_position(options["end"]), voter=voter, pre_vote=pre_vote)
+
+
+def _begin(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    voter = key(int(options["voter"]), int(options.get("voter_disk", "0"))) if "voter" in options else ANYBODY
+    return BeginQuorumEpochRequest(
+        cluster_id=_cluster(options), leader_id=int(options["from"]), epoch=int(options["epoch"]), voter=voter)
+
+
+def _end(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    return EndQuorumEpochRequest(
+        cluster_id=_cluster(options), leader_id=int(options["from"]), epoch=int(options["epoch"]),
+        preferred=tuple(map(key, _ids(options.get("preferred", "")))))
+
+
+def _fetch(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    position = _position(options["at"])
+    return FetchRequest(
+        cluster_id=_cluster(options), replica=_sender(story, options), epoch=int(options["epoch"]),
+        fetch_offset=position.offset, last_fetched_epoch=position.epoch, max_wait_ms=int(options.get("wait", "0")),
+        high_watermark=int(options.get("hw", HIGH_WATERMARK_NOT_TOLD)), is_follower="follower" in words)
+
+
+def _fetch_snapshot(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    return FetchSnapshotRequest(
+        cluster_id=_cluster(options), replica=_sender(story, options), epoch=int(options["epoch"]),
+        snapshot=_position(options["snapshot"]), position=int(options.get("position", "0")))
+
+
+def _add(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    node_id = int(words[0])
+    return AddVoterRequest(
+        cluster_id=_cluster(options), voter=Voter(key(node_id, int(options.get("disk", "0"))), address(node_id)),
+        timeout_ms=int(options.get("timeout", "1000")), ack_when_committed="early" not in words)
+
+
+def _remove(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    return RemoveVoterRequest(
+        cluster_id=_cluster(options), voter=key(int(words[0]), int(options.get("disk", "0"))))
+
+
+def _update(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    endpoint = Endpoint("CONTROLLER", options.get("host", f"node{words[0]}"), 9093)
+    low, high = options.get("versions", "0-1").split("-")
+    return UpdateVoterRequest(
+        cluster_id=_cluster(options), epoch=int(options["epoch"]),
+        voter=Voter(key(int(words[0]), int(options.get("disk", "0"))), (endpoint,), VersionRange(int(low), int(high))))
+
+
+def _reassign(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    targets = None if words == ["none"] else tuple(map(int, words))
+    return ReassignVotersRequest(
+        cluster_id=_cluster(options), targets=targets, timeout_ms=int(options.get("timeout", "60000")))
+
+
+REQUESTS: dict[str, Callable[[Story, list[str], dict[str, str]], Request]] = {
+    "vote": _vote,
+    "pre-vote": lambda story, words, options: _vote(story, words, options, pre_vote=True),
+    "begin": _begin,
+    "end": _end,
+    "fetch": _fetch,
+    "fetch-snapshot": _fetch_snapshot,
+    "add": _add,
+    "remove": _remove,
+    "update": _update,
+    "reassign": _reassign,
+    "versions": lambda story, words, options: VersionsRequest(cluster_id=CLUSTER),
+}
+
+COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], None]] = {
+    "quorum": Story.quorum, "messages": Story.messages, "time-out": Story.time_out, "elect": Story.elect,
+    "deliver": Story.deliver, "one": Story.one, "lose": Story.lose, "drop": Story.drop, "propose": Story.propose,
+    "pass": Story.pass_time, "wait": Story.wait, "tick": Story.tick, "cut": Story.cut, "partition": Story.partition,
+    "heal": Story.heal, "hold": Story.hold, "release": Story.release, "crash": Story.crash, "start": Story.start,
+    "node": Story.node, "restart-all": Story.restart_all, "old": Story.old, "resign": Story.resign,
+    "snapshot": Story.snapshot, "trim": Story.trim,
+    "move": Story.move, "state": Story.state, "log": Story.log, "describe": Story.describe, "ask": Story.ask,
+    "answer": Story.answer,
+}
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def files() -> list[Path]:
+    return sorted(DIRECTORY.glob("*.txt"))
+
+
+def played(text: str) -> str:
+    """The file as it would be if what is printed now were right."""
+    story = Story()
+    out: list[str] = []
+    for block in _blocks(text):
+        comment = [line for line in block if line.startswith("#")]
+        commands = [line for line in block[:block.index(PROMPT) if PROMPT in block else len(block)]
+                    if not line.startswith("#")]
+        out += comment
+        if commands:
+            out += commands
+            printed = [line for command in commands for line in story.run(command)]
+            out += [PROMPT, *printed]
+        out.append("")
+    return "\n".join(out)
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    for block in re.split(r"\n\s*\n", text.strip()):
+        yield [line.rstrip() for line in block.splitlines()]
+
+
+def main(arguments: list[str]) -> int:
+    chosen = [Path(each) for each in arguments if not each.startswith("--")] or files()
+    changed = [path for path in chosen if path.read_text() != played(path.read_text())]
+    for path in changed:
+        print(("rewritten: " if "--rewrite" in arguments else "differs: ") + path.name)
+        if "--rewrite" in arguments:
+            path.write_text(played(path.read_text()))
+    return 0 if not changed or "--rewrite" in arguments else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
