@@ -140,6 +140,7 @@ cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint 
         segment = core.segments[0]
         if dirty.upper <= segment.base_offset or not (force or due(core, dirty)):
             break
+        core.enter_write()             # not before: a look at a log that stays as it is changes none of its files
         cleaner.round(dirty.first, dirty.upper, now, buffer_bytes)
         if core.first_dirty >= dirty.upper:
             break

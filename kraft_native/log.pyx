@@ -427,7 +427,7 @@ cdef class Log:
         done, and the log has the same latest records as ever. A failure during a swap makes the log read-only; the next
         open completes the swap or undoes it.
         """
-        self.core.enter_write()
+        self.core.need_no_failure()
         return compact_log(self.core, now_ms, buffer_bytes, force, progress)
 
     def roll(self) -> None:

@@ -149,6 +149,16 @@ def test_records_without_a_key_go(tmp_path):
         assert offsets(stored(log)) == [1, 3]
 
 
+def test_a_log_with_nothing_to_compact_keeps_its_files_as_they_are(tmp_path):
+    """A broker looks at hundreds of logs again and again: none of them may cost a flush for it."""
+    with Log(tmp_path / "log", config()) as log:
+        log.begin_epoch(3, at_once=False)
+        before = sorted(os.listdir(tmp_path / "log"))
+        log.compact(START_MS)
+        assert sorted(os.listdir(tmp_path / "log")) == before
+        assert log.epochs.latest_epoch == 3
+
+
 def test_untouched_segments_are_not_rewritten(tmp_path):
     with Log(tmp_path, config(segment_bytes=1200)) as log:
         for number in range(40):
