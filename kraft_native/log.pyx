@@ -463,6 +463,13 @@ cdef class Log:
         self.core.enter_write()
         return self.core.flush_to(self.core.log_end, timeout_ns) == 0
 
+    def flush_soon(self) -> None:
+        """Group commit: has what was appended flushed without gathering any longer, and does not wait for it. For
+        appends on which somebody waits and that few others follow."""
+        self.core.need_no_failure()
+        if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT and not self.core.untouched():
+            self.core.handle().ask(self.core.log_end)
+
     def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
         """As `flush`, for what lies below `end_offset`."""
         cdef int64_t timeout_ns = timeout_to_ns(timeout)

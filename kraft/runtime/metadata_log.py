@@ -211,6 +211,7 @@ class MetadataLog:
         appended = self.log.append_as_raft_leader(batch, self._epoch, now_ms=now_ms)
         self.appended_records += appended.last_offset + 1 - appended.first_offset
         self._uncommitted.append((appended.last_offset + 1, now_ms))
+        self.log.flush_soon()          # a client waits for it, and it may be the only one
         return appended.last_offset
 
     # --- CommitPort -------------------------------------------------------------------------------------------------

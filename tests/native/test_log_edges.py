@@ -242,6 +242,15 @@ def test_a_failed_flush_is_seen_by_who_only_polls(tmp_path):
     log.close()
 
 
+def test_a_flush_soon_does_not_gather(tmp_path):
+    with Flusher(linger_us=60_000_000) as flusher, \
+            Log(tmp_path / "log", small(durability="group-commit"), flusher=flusher) as log:
+        log.append(batch())
+        log.flush_soon()
+        assert select.select([log.flush_eventfd], [], [], 20)[0]
+        assert log.durable_end_offset == log.log_end_offset
+
+
 def test_silent_producers_are_forgotten_with_retention(tmp_path):
     with Log(tmp_path / "log", small(producer_id_expiration_ms=1000)) as log:
         log.append(batch(producer_id=7, producer_epoch=0, base_sequence=0))

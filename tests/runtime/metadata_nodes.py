@@ -15,6 +15,7 @@ from kraft.protocol.messages.broker_registration_request import BrokerRegistrati
 from kraft.runtime.metadata_log import DIRECTORY_NAME, Identity, MetadataLog, MetadataLogSettings
 from kraft.runtime.storage import FormatRequest, format_storage, read_bootstrap
 from kraft_native import checkpoints
+from kraft_native.flusher import Flusher
 from tests.controller.world import ids
 
 ENDPOINT = Endpoint("CONTROLLER", "127.0.0.1", 9093, 0)
@@ -35,7 +36,7 @@ class Node:
     `commit`, without waiting for anybody."""
 
     def __init__(self, directory: Path, *, durability: str = "per-append", static: dict[str, str] | None = None,
-                 endpoints: tuple[Endpoint, ...] = (), **settings: Any):
+                 endpoints: tuple[Endpoint, ...] = (), flusher: Flusher | None = None, **settings: Any):
         properties = checkpoints.read_meta_properties(directory)
         assert properties is not None
         assert properties.directory_id is not None
@@ -43,7 +44,7 @@ class Node:
         self.now_ms = NOW_MS
         self.log = MetadataLog(
             directory / DIRECTORY_NAME, Identity(properties.node_id or 0, properties.directory_id, endpoints),
-            self.now_ms, MetadataLogSettings(durability=durability, **settings))
+            self.now_ms, MetadataLogSettings(durability=durability, **settings), flusher=flusher)
         self.controller = Controller(
             ControllerSettings(
                 node_id=properties.node_id or 0, cluster_id=properties.cluster_id or "", features=SUPPORTED,

@@ -28,6 +28,7 @@ from kraft_native.batch import walk
 from kraft_native.config import LogConfig
 from kraft_native.control import control_records
 from kraft_native.errors import StorageError
+from kraft_native.flusher import Flusher
 from kraft_native.log import Log
 from tests.golden import golden, load_json, needs_golden
 from tests.runtime.metadata_nodes import ENDPOINT, NOW_MS, Node, formatted
@@ -157,9 +158,10 @@ def test_a_transaction_that_was_left_open_is_aborted(tmp_path: Path) -> None:
 
 
 def test_answers_wait_for_the_disk(tmp_path: Path) -> None:
-    """Group commit: the eventfd tells when to look; many requests are decided meanwhile."""
+    """Group commit: the eventfd tells when to look; many requests are decided meanwhile. A flusher that gathers for the
+    logs of a node does not keep who waits for metadata."""
     formatted(tmp_path)
-    with Node(tmp_path, durability="group-commit") as node:
+    with Flusher(linger_us=60_000_000) as flusher, Node(tmp_path, durability="group-commit", flusher=flusher) as node:
         node.join()
         answers: list[Any] = []
         told: list[int] = []
