@@ -17,6 +17,7 @@ from kraft_native.errors import InvalidArgumentError, OperationError
 
 cdef int64_t DRAIN_NS = 35_000_000_000      # longer than any server keeps a request waiting here
 cdef int IN_FLIGHT_MAX = 1 << 20
+cdef int RECORDS_POSITION_MAX = 1024        # names and numbers before the records of one partition
 
 
 class LoadSpec(NamedTuple):
@@ -187,6 +188,8 @@ cdef int check_spec(object spec) except -1:
         raise InvalidArgumentError(f"interval_ns: {spec.interval_ns} is below 0")
     if spec.fetch_offset_position > size - 8:
         raise InvalidArgumentError(f"fetch_offset_position: {spec.fetch_offset_position} is outside the frame")
+    if spec.records_position > RECORDS_POSITION_MAX:
+        raise InvalidArgumentError(f"records_position: {spec.records_position} is above {RECORDS_POSITION_MAX}")
     if spec.fetch_offset_position >= 0 and spec.in_flight != 1:
         raise InvalidArgumentError(f"in_flight: {spec.in_flight}, but a Fetch reads on from its last reply: only 1")
     if spec.batch_position >= 0:

@@ -17,8 +17,12 @@ enum {
     OUT_BYTES = 256 << 10,
     IN_BYTES = 256 << 10,
     REPLY_BYTES_MAX = 1 << 30,
+    SCAN_BYTES = 2 << 10,           /* read at once where the next batch header is expected among large batches */
+    LARGE_BATCH_BYTES = 8 << 10,
     EVENTS_MAX = 256,
     BATCH_HEADER_BYTES = 61,
+    BATCH_LENGTH = 8,
+    LENGTH_OF_BATCH_END = 12,       /* what a batch's length does not count */
     BATCH_CRC = 17,
     BATCH_CRC_BEGIN = 21,
     BATCH_LAST_OFFSET_DELTA = 23,
@@ -36,6 +40,11 @@ typedef struct connection_state {
     int64_t next_due;
     int64_t next_offset;
     bool wants_write;
+    /* A Fetch reply that is looked at as it comes: how much of it is yet to be consumed, how much of that are records,
+     * and how much is to be dropped next. */
+    bool in_reply;
+    size_t reply_left, records_left, drop;
+    size_t scan_bytes;
 } connection_state;
 
 typedef struct load_run {
@@ -178,66 +187,94 @@ static int pump(load_run *run, kf_load_connection *connection, int64_t now) {
     return state->out_end > 0 ? flush_out(run, connection) : 0;
 }
 
-/* Walks the batches of a Fetch reply: where to read on, and how long ago each was due. */
-static int take_records(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size, int64_t now) {
-    connection_state *state = connection->state;
-    const kf_load_shape *shape = connection->shape;
-    size_t position = (size_t)shape->records + 4;
+/* What a batch's header says: where to read on. Gives the batch's size. */
+static size_t take_batch_header(load_run *run, connection_state *state, const uint8_t *batch) {
+    state->next_offset = (int64_t)load_be64(batch) + (int32_t)load_be32(batch + BATCH_LAST_OFFSET_DELTA) + 1;
+    run->result->records += load_be32(batch + BATCH_RECORD_COUNT);
+    return LENGTH_OF_BATCH_END + (size_t)load_be32(batch + BATCH_LENGTH);
+}
+
+/* The records of a reply of `size` bytes, of which at least those up to the records are there. */
+static int begin_records(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size,
+                         size_t *records_bytes) {
+    size_t position = (size_t)connection->shape->records + 4;
     if (position > size) {
         return -EPROTO;
     }
-    int32_t announced = (int32_t)load_be32(reply + shape->records);
-    size_t end = position + (announced > 0 ? (size_t)announced : 0);
-    if (end > size) {
+    int32_t announced = (int32_t)load_be32(reply + connection->shape->records);
+    *records_bytes = announced > 0 ? (size_t)announced : 0;
+    if (*records_bytes > size - position) {
         return -EPROTO;
     }
-    if (position == end && connection->wrap) {
-        state->next_offset = connection->first_offset;
+    if (*records_bytes == 0 && connection->wrap) {
+        ((connection_state *)connection->state)->next_offset = connection->first_offset;
     }
-    run->result->records_bytes += (int64_t)(end - position);
-    while (end - position >= BATCH_HEADER_BYTES) {
-        const uint8_t *batch = reply + position;
-        size_t batch_bytes = 12 + (size_t)load_be32(batch + 8);
-        if (batch_bytes > end - position) {
+    run->result->records_bytes += (int64_t)*records_bytes;
+    return 0;
+}
+
+/* Walks the batches of a Fetch reply: where to read on, and how long ago each was due. */
+static int take_records(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size, int64_t now) {
+    const kf_load_shape *shape = connection->shape;
+    size_t left;
+    int status = begin_records(run, connection, reply, size, &left);
+    const uint8_t *batch = reply + shape->records + 4;
+    while (status == 0 && left >= BATCH_HEADER_BYTES) {
+        if (LENGTH_OF_BATCH_END + (size_t)load_be32(batch + BATCH_LENGTH) > left) {
             break;  /* a batch that was cut at the reply's limit */
         }
-        state->next_offset = (int64_t)load_be64(batch) + (int32_t)load_be32(batch + BATCH_LAST_OFFSET_DELTA) + 1;
-        run->result->records += load_be32(batch + BATCH_RECORD_COUNT);
+        size_t batch_bytes = take_batch_header(run, connection->state, batch);
         if (connection->reads_stamps && shape->stamp >= 0 && (size_t)shape->stamp + 8 <= batch_bytes) {
             int64_t due = (int64_t)load_be64(batch + shape->stamp);
             if (due >= run->begin && due <= now) {
                 run->result->end_to_end[kf_load_bucket((uint64_t)(now - due))]++;
             }
         }
-        position += batch_bytes;
+        batch += batch_bytes;
+        left -= batch_bytes;
     }
-    return 0;
+    return status;
 }
 
-static int take_reply(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size, int64_t now) {
+/* Notes that the oldest request was answered. */
+static void count_reply(load_run *run, kf_load_connection *connection, int64_t now) {
     connection_state *state = connection->state;
-    const kf_load_shape *shape = connection->shape;
-    if (size < 4 || state->answered == state->sent || load_be32(reply) != (uint32_t)state->answered) {
-        return -EPROTO;
-    }
     int64_t due = state->due[state->answered % connection->in_flight];
     state->answered++;
     if (!connection->reads_stamps) {  /* a reader beside producers waits for them: that is no latency of a request */
         run->result->latency[kf_load_bucket((uint64_t)(now > due ? now - due : 0))]++;
         count_request(run, now);
     }
-    if (shape->error >= 0) {
-        if ((size_t)shape->error + 2 > size) {
-            return -EPROTO;
-        }
-        int16_t error = (int16_t)(reply[shape->error] << 8 | reply[shape->error + 1]);
-        if (error != 0) {
-            run->result->errors++;
-            run->result->first_error = error;
-            return 0;
-        }
+}
+
+/* Whether a reply of `size` bytes comes in its turn. 1 when it has an error code, which is counted; else 0. */
+static int check_reply(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size) {
+    const connection_state *state = connection->state;
+    const kf_load_shape *shape = connection->shape;
+    if (size < 4 || state->answered == state->sent || load_be32(reply) != (uint32_t)state->answered) {
+        return -EPROTO;
     }
-    return shape->records >= 0 ? take_records(run, connection, reply, size, now) : 0;
+    if (shape->error < 0) {
+        return 0;
+    }
+    if ((size_t)shape->error + 2 > size) {
+        return -EPROTO;
+    }
+    int16_t error = (int16_t)(reply[shape->error] << 8 | reply[shape->error + 1]);
+    if (error != 0) {
+        run->result->errors++;
+        run->result->first_error = error;
+    }
+    return error != 0;
+}
+
+static int take_reply(load_run *run, kf_load_connection *connection, const uint8_t *reply, size_t size, int64_t now) {
+    int status = check_reply(run, connection, reply, size);
+    if (status < 0) {
+        return status;
+    }
+    count_reply(run, connection, now);
+    return status == 0 && connection->shape->records >= 0 ? take_records(run, connection, reply, size, now) : 0;
 }
 
 static int grow_in(connection_state *state, size_t wanted) {
@@ -282,8 +319,110 @@ static int take_replies(load_run *run, kf_load_connection *connection, int64_t n
     return 0;
 }
 
+/* Begins with the reply at `at`, of whose first bytes `have` are there: 0 when that is too little, else what to go past. */
+static ssize_t begin_scan(load_run *run, kf_load_connection *connection, const uint8_t *at, size_t have) {
+    connection_state *state = connection->state;
+    size_t records = (size_t)connection->shape->records + 4;
+    if (have < LENGTH_BYTES) {
+        return 0;
+    }
+    size_t size = load_be32(at);
+    if (size > REPLY_BYTES_MAX) {
+        return -EPROTO;
+    }
+    size_t head = size < records ? size : records;
+    if (have < LENGTH_BYTES + head) {
+        return 0;
+    }
+    int status = check_reply(run, connection, at + LENGTH_BYTES, size);
+    state->records_left = 0;
+    if (status == 0) {
+        status = begin_records(run, connection, at + LENGTH_BYTES, size, &state->records_left);
+    }
+    state->in_reply = true;
+    state->reply_left = size - head;
+    return status < 0 ? status : (ssize_t)(LENGTH_BYTES + head);
+}
+
+/* Consumes what is there of Fetch replies. Of a batch it looks at the header; `drop` tells what of it is still to come
+ * and of no interest. */
+static int scan_replies(load_run *run, kf_load_connection *connection) {
+    connection_state *state = connection->state;
+    size_t position = 0;
+    for (;;) {
+        const uint8_t *at = state->in + position;
+        size_t have = state->in_end - position;
+        if (state->drop > 0) {
+            size_t count = state->drop < have ? state->drop : have;
+            position += count;
+            state->drop -= count;
+            if (state->drop > 0) {
+                break;
+            }
+        } else if (!state->in_reply) {
+            ssize_t count = begin_scan(run, connection, at, have);
+            if (count <= 0) {
+                if (count < 0) {
+                    return (int)count;
+                }
+                break;
+            }
+            position += (size_t)count;
+        } else if (state->records_left >= BATCH_HEADER_BYTES) {
+            if (have < BATCH_HEADER_BYTES) {
+                break;
+            }
+            size_t batch_bytes = LENGTH_OF_BATCH_END + (size_t)load_be32(at + BATCH_LENGTH);
+            bool whole = batch_bytes <= state->records_left;     /* the last may be cut at the reply's limit */
+            state->drop = whole ? take_batch_header(run, state, at) : state->records_left;
+            state->records_left -= state->drop;
+            state->reply_left -= state->drop;
+            state->scan_bytes = batch_bytes < LARGE_BATCH_BYTES ? IN_BYTES : SCAN_BYTES;
+        } else if (state->reply_left > 0) {
+            state->drop = state->reply_left;
+            state->records_left = state->reply_left = 0;
+        } else {
+            state->in_reply = false;
+            count_reply(run, connection, now_ns());
+        }
+    }
+    memmove(state->in, state->in + position, state->in_end - position);
+    state->in_end -= position;
+    return 0;
+}
+
+/* Fetch replies without a look into their batches. Most of them is discarded where it lies: on loopback a copy of it
+ * would cost as much as the server's part. */
+static int receive_scanned(load_run *run, kf_load_connection *connection) {
+    connection_state *state = connection->state;
+    for (;;) {
+        size_t room = state->drop > 0 ? state->drop : state->scan_bytes - state->in_end;
+        ssize_t count = state->drop > 0 ? recv(connection->fd, NULL, room, MSG_TRUNC)
+                                        : recv(connection->fd, state->in + state->in_end, room, 0);
+        if (count < 0) {
+            return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        }
+        if (count == 0) {
+            return -ECONNRESET;
+        }
+        run->result->bytes_received += count;
+        if (state->drop > 0) {
+            state->drop -= (size_t)count;
+        } else {
+            state->in_end += (size_t)count;
+        }
+        int status = state->drop > 0 ? 0 : scan_replies(run, connection);
+        if (status < 0 || (size_t)count < room) {
+            return status;
+        }
+    }
+}
+
 static int receive(load_run *run, kf_load_connection *connection) {
     connection_state *state = connection->state;
+    if (connection->shape->records >= 0 && !connection->reads_stamps) {
+        return receive_scanned(run, connection);
+    }
     for (;;) {
         size_t room = state->in_capacity - state->in_end;
         ssize_t count = recv(connection->fd, state->in + state->in_end, room, 0);
@@ -311,6 +450,7 @@ static int start_connection(load_run *run, kf_load_connection *connection, int i
     bool large = connection->frame_bytes > COPY_BYTES_MAX;
     state->out_capacity = large ? 0 : OUT_BYTES;
     state->in_capacity = IN_BYTES;
+    state->scan_bytes = SCAN_BYTES;
     state->out = large ? NULL : malloc(OUT_BYTES);
     state->in = malloc(IN_BYTES);
     state->due = calloc((size_t)connection->in_flight, sizeof *state->due);

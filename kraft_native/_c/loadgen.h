@@ -7,6 +7,9 @@
  * The core knows frames (int32 length, replies in order, correlation id first) and the few positions it is told: where
  * the error code stands, where a Fetch has its offset and its answer the records, where a batch carries the time at
  * which it was due. Which API that is, its caller knows.
+ *
+ * Of Fetch replies it looks at the batches' headers. What lies between them is received without being copied
+ * (MSG_TRUNC), unless their stamps are to be read: so a figure of Fetch is the server's and not the core's own copying.
  */
 #ifndef KRAFT_LOADGEN_H
 #define KRAFT_LOADGEN_H

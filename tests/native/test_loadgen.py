@@ -160,6 +160,36 @@ def test_a_fetch_reads_on_and_wraps_at_the_end(serve):
     assert result.records_bytes == 2 * sum(map(len, log.values()))
 
 
+@pytest.mark.parametrize(("record_bytes", "cut"), [(10, 0), (60_000, 0), (60_000, 7), (700_000, 300_000)])
+def test_batches_of_a_fetch_are_gone_past_unseen(serve, record_bytes, cut):
+    """Three batches in a reply, with the last one cut, and what is behind them: where the next begins is found."""
+    batches = [batch_at(offset, 3, bytes(record_bytes)) for offset in (0, 3, 6)]
+    whole = 2 if cut else 3
+
+    def fetch(correlation, frame):
+        first = int.from_bytes(frame[8:16], "big") // 3
+        found = b"".join(batches[first:])
+        found = found[:len(found) - cut] if first == 0 else found
+        return correlation.to_bytes(4, "big") + len(found).to_bytes(4, "big") + found + b"tags"
+
+    server, filenos = serve(fetch)
+    load = Load([LoadSpec(filenos[0], request(bytes(8)), fetch_offset_position=8, records_position=4, wrap=True)])
+    result = load.run(10, requests_max=5)
+    asked = [int.from_bytes(frame[8:16], "big") for frame in server.seen]
+    assert asked == ([0, 6, 9, 0, 6] if cut else [0, 9, 0, 9, 0])
+    assert result.requests == sum(count for _, count in result.latency) == 5
+    assert result.records == (2 * whole * 3 + 2 * 3 if cut else 3 * 9)
+    assert result.bytes_received == sum(len(fetch(0, frame)) + 4 for frame in server.seen)
+
+
+@pytest.mark.parametrize("answer", [b"", b"\0\0", b"\0\0\0\x50", b"\0\0\0\x05" + bytes(4)])
+def test_a_fetch_reply_that_is_too_short_ends_the_run(serve, answer):
+    _, filenos = serve(lambda correlation, frame: correlation.to_bytes(4, "big") + answer)
+    load = Load([LoadSpec(filenos[0], request(bytes(8)), fetch_offset_position=8, records_position=4)])
+    with pytest.raises(OperationError, match="malformed or out of order"):
+        load.run(5, requests_max=1)
+
+
 def test_a_batch_carries_when_it_was_due_and_stays_valid(serve):
     plain = batch_at(0, 1)
     stamp = plain.index(b"x" * 32)
