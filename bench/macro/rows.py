@@ -11,14 +11,12 @@ from typing import Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.macro.paced import PacedRun
 from bench.macro.servers import KafkaServer, KraftServer, Server, cpu_seconds, resident_megabytes
+from bench.macro.topics import BATCH, create_topics, create_up_to, delete_topics
 from kraft.client import Cluster
 from kraft.load.measure import Measurement, create_topic, fill, measure
 from kraft.load.workload import Workload
-from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 WARMUP_SECONDS: Final = 1.0
 FILL_BYTES: Final = 1 << 28
@@ -28,12 +26,13 @@ MANY_TOPICS: Final = 1_300
 
 @dataclass
 class Figure:
-    """One figure of a row, by turn. `aim` is a ratio to the peer's, or with `absolute` a value in `unit`."""
+    """One figure of a row, by turn. `aim` is a ratio to the peer's, or with `absolute` a value in `unit`; None: the
+    figure only explains another."""
 
     row: str
     name: str
     unit: str
-    aim: float
+    aim: float | None
     better: str = "less"
     absolute: bool = False
     ours: list[float] = field(default_factory=list)
@@ -45,7 +44,10 @@ class Figure:
         return statistics.median(a / b if b else float("inf") for a, b in zip(self.ours, self.peers, strict=True))
 
     @property
-    def met(self) -> bool:
+    def met(self) -> bool | None:
+        """None: it has no aim."""
+        if self.aim is None:
+            return None
         value = statistics.median(self.ours) if self.absolute else self.ratio
         return value >= self.aim if self.better == "more" else value <= self.aim
 
@@ -196,10 +198,33 @@ def _consume(server: Server, topic: str, count: int) -> None:
     consumer.close()
 
 
+def paced_rows(pair: Pair) -> list[Figure]:
+    """A paced producer while another client reads what is not in memory and the cleaner works. New topics each time:
+    what a server has mapped the kernel does not forget."""
+    row = "paced, 5 k/s of 100 B, cold reader, cleaner"
+    figures = (Figure(row, "p50", "ms", None), Figure(row, "p99.9", "ms", 1.0),
+               Figure(row, "the cold reader", "MB/s", None, "more"))
+
+    def run(server: Server) -> tuple[float, ...]:
+        paced = PacedRun(server, pair.bytes_scale)
+        try:
+            paced.prepare()
+            return paced.measure()
+        finally:
+            paced.close()
+    return pair.alternate(run, figures, turns=min(pair.turns, 2))
+
+
 def memory_row(pair: Pair) -> list[Figure]:
     """After the load: whoever ran more rows before has more to show."""
     figure = Figure("memory after the load", "resident, without file pages", "MB", 200, absolute=True)
     return pair.alternate(lambda server: (resident_megabytes(server.pid, file_pages=False),), (figure,), turns=1)
+
+
+def _with_topic(workload: Workload) -> Workload:
+    return Workload(workload.kind, workload.connections, workload.in_flight, workload.rate, workload.record_bytes,
+                    workload.batch_bytes, workload.acks, workload.codec, workload.fetch_bytes,
+                    f"load-{uuid.uuid4().hex[:8]}")
 
 
 def topic_rows(pair: Pair) -> list[Figure]:
@@ -210,46 +235,19 @@ def topic_rows(pair: Pair) -> list[Figure]:
     def run(server: Server) -> tuple[float, ...]:
         with Cluster(server.bootstrap) as cluster:
             mark = uuid.uuid4().hex[:8]
-            single = [_create(cluster, [f"one-{mark}-{i}"]) for i in range(30)]
-            batches = [_create(cluster, [f"many-{mark}-{batch}-{i}" for i in range(50)]) for batch in range(20)]
+            single = [create_topics(cluster, [f"one-{mark}-{i}"]) for i in range(30)]
+            batches = [create_topics(cluster, [f"many-{mark}-{batch}-{i}" for i in range(BATCH)])
+                       for batch in range(20)]
         return statistics.median(single) * 1000, sum(batches)
     return pair.alternate(run, (one, many), turns=1)
 
 
 def restart_row(pair: Pair) -> list[Figure]:
-    """A start with many topics after kill -9."""
+    """Starts with many topics after kill -9."""
     figure = Figure("start, 1,300 topics after kill -9", "to the first Metadata reply", "s", 2.0, absolute=True)
 
     def run(server: Server) -> tuple[float, ...]:
-        with Cluster(server.bootstrap) as cluster:
-            there = len(cluster.metadata().topics)
-            for first in range(there, MANY_TOPICS, 50):
-                _create(cluster, [f"more-{i}" for i in range(first, min(first + 50, MANY_TOPICS))])
+        create_up_to(server, MANY_TOPICS)
         server.kill()
         return (server.start(),)
-    return pair.alternate(run, (figure,), turns=1)
-
-
-def _create(cluster: Cluster, names: list[str]) -> float:
-    """Seconds until the controller has answered."""
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
-    request = CreateTopicsRequest(topics=topics, timeout_ms=30_000)
-    begin = time.perf_counter()
-    answer = cluster.controller().send(request, CreateTopicsResponse)
-    seconds = time.perf_counter() - begin
-    if failed := [topic for topic in answer.topics if topic.error_code]:
-        raise RuntimeError(f"{failed[0].name}: {failed[0].error_code} {failed[0].error_message}")
-    return seconds
-
-
-def delete_topics(server: Server, names: list[str]) -> None:
-    with Cluster(server.bootstrap) as cluster:
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], topic_names=names,
-                                      timeout_ms=30_000)
-        cluster.controller().send(request, DeleteTopicsResponse)
-
-
-def _with_topic(workload: Workload) -> Workload:
-    return Workload(workload.kind, workload.connections, workload.in_flight, workload.rate, workload.record_bytes,
-                    workload.batch_bytes, workload.acks, workload.codec, workload.fetch_bytes,
-                    f"load-{uuid.uuid4().hex[:8]}")
+    return pair.alternate(run, (figure,))

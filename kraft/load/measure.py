@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,11 @@ from kraft.client.refusals import check, name_of
 from kraft.load import workload as parts
 from kraft.load.workload import Workload
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -79,15 +83,17 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
         return _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pid))
 
 
-def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1) -> None:
-    """Creates a topic unless it exists, and waits until each partition has a leader."""
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication)
+def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1,
+                 configs: Mapping[str, str] | None = None) -> None:
+    """Creates a topic unless it exists, and waits until each partition is served by its leader."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication, configs=[
+        CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()])
     request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
     answer = cluster.controller().send(request, CreateTopicsResponse).topics[0]
     if answer.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
         check(f"topic {name}", answer.error_code, answer.error_message)
     deadline = time.monotonic() + LEADER_WAIT_SECONDS
-    while not _has_leaders(cluster, name, partitions):
+    while not _has_leaders(cluster, name, partitions) or not _leaders_serve(cluster, name, partitions):
         if time.monotonic() > deadline:
             raise RefusedError(f"topic {name}", ErrorCode.LEADER_NOT_AVAILABLE)
         time.sleep(READY_PAUSE_SECONDS)
@@ -165,6 +171,16 @@ def _has_leaders(cluster: Cluster, name: str, partitions: int) -> bool:
     if found.error_code != ErrorCode.NONE or len(found.partitions) < partitions:
         return False
     return all(each.error_code == ErrorCode.NONE and each.leader_id >= 0 for each in found.partitions)
+
+
+def _leaders_serve(cluster: Cluster, name: str, partitions: int) -> bool:
+    """Metadata may tell of a leader that has not heard of it yet."""
+    try:
+        for partition in range(partitions):
+            offset_of(cluster.leader(name, partition), name, partition, EARLIEST)
+    except RefusedError:
+        return False
+    return True
 
 
 def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: float | None, elapsed: float,

@@ -319,7 +319,7 @@ static int take_replies(load_run *run, kf_load_connection *connection, int64_t n
     return 0;
 }
 
-/* Begins with the reply at `at`, of whose first bytes `have` are there: 0 when that is too little, else what to go past. */
+/* Begins with the reply at `at`, of which `have` bytes are there: 0 when that is too little, else what to go past. */
 static ssize_t begin_scan(load_run *run, kf_load_connection *connection, const uint8_t *at, size_t have) {
     connection_state *state = connection->state;
     size_t records = (size_t)connection->shape->records + 4;

@@ -1,0 +1,43 @@
+"""Making topics: one by one, many in a request, and a start with many of them."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from bench.macro.servers import Server
+from kraft.client import Cluster
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+
+BATCH: Final = 50
+
+
+def create_topics(cluster: Cluster, names: list[str]) -> float:
+    """Creates topics of one partition in one request; seconds until the controller has answered."""
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=30_000)
+    begin = time.perf_counter()
+    answer = cluster.controller().send(request, CreateTopicsResponse)
+    seconds = time.perf_counter() - begin
+    if failed := [topic for topic in answer.topics if topic.error_code]:
+        raise RuntimeError(f"{failed[0].name}: {failed[0].error_code} {failed[0].error_message}")
+    return seconds
+
+
+def create_up_to(server: Server, count: int) -> None:
+    """Makes topics until there are that many."""
+    with Cluster(server.bootstrap) as cluster:
+        there = len(cluster.metadata().topics)
+        for first in range(there, count, BATCH):
+            create_topics(cluster, [f"more-{number}" for number in range(first, min(first + BATCH, count))])
+
+
+def delete_topics(server: Server, names: list[str]) -> None:
+    """Asks for it; files may go later."""
+    with Cluster(server.bootstrap) as cluster:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], topic_names=names,
+                                      timeout_ms=30_000)
+        cluster.controller().send(request, DeleteTopicsResponse)
