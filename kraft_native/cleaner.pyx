@@ -9,8 +9,8 @@ tells the whole.
 The owner's thread. The GIL is released while plain batches (not compressed, of no transaction) are read, checked,
 filtered and written, and while files are flushed; it is held for every other batch.
 
-Memory: the map's bytes, 256 KiB to read, 1 MiB to write (each as large as the largest batch if that is more), and one
-batch decompressed and rebuilt. Segments are read by pread, not through their mappings.
+Memory: the map's bytes, 8 MiB to read (or two of the largest batch), 1 MiB to write (or one), and one batch
+decompressed and rebuilt. Segments are read by pread, not through their mappings; large ones by a thread, ahead.
 """
 
 import os
@@ -294,7 +294,7 @@ cdef class Cleaner:
 
     cdef int begin_segment(self, Segment segment, int64_t position) except -1:
         self.source.open(segment.path, segment.size, position, segment.base_offset)
-        self.filter.prepare(self.source.buffer.capacity)
+        self.filter.prepare(self.source.capacity)
         return 0
 
     cdef Stop next_batch(self, bint writing) noexcept nogil:
@@ -309,30 +309,27 @@ cdef class Cleaner:
                 return STOP_END
             if self.found == SOURCE_GROW:
                 return STOP_GROW
-            if self.found == SOURCE_REFILL:
-                if self.since_pause_bytes >= PAUSE_BYTES:
-                    return STOP_PAUSE
-                if writing:
-                    # What the writer was given lies in the buffer that is filled again.
-                    result = self.writer.settle()
-                    if result < 0:
-                        self.error = -result
-                        return STOP_WRITE
-                self.since_pause_bytes += self.source.at
-                self.found = self.source.refill()
-                if self.found == SOURCE_BATCH:
-                    continue
-            return STOP_SOURCE
+            if self.found != SOURCE_REFILL:
+                return STOP_SOURCE
+            if self.since_pause_bytes >= PAUSE_BYTES:
+                return STOP_PAUSE
+            if writing:
+                # What the writer was given lies in the piece that is filled again.
+                result = self.writer.settle()
+                if result < 0:
+                    self.error = -result
+                    return STOP_WRITE
+            self.since_pause_bytes += self.source.refill()
 
     cdef int act(self, Stop stop) except -1:
         """What both walks do at a stop that is not theirs."""
         if stop == STOP_PAUSE:
             self.pause()
         elif stop == STOP_GROW:
-            # The writer's run lies in the buffer that moves.
+            # The writer's run lies in a piece that moves.
             check(self.writer.settle(), self.writer.path)
             self.source.grow()
-            self.filter.prepare(self.source.buffer.capacity)
+            self.filter.prepare(self.source.capacity)
         elif stop == STOP_INDEX:
             self.writer.index()
         elif stop == STOP_MALFORMED:
@@ -460,7 +457,7 @@ cdef class Cleaner:
         if len(group) == 1:
             if self.untouched(segment):
                 return 0
-        self.writer.begin(core.directory, segment.base_offset, core.config.index_interval_bytes)
+        self.writer.begin(core.directory, segment.base_offset, core.config.index_interval_bytes, bytes_of(group))
         try:
             for segment in group:
                 self.clean_segment(segment, False)
@@ -511,7 +508,7 @@ cdef class Cleaner:
                 break
             self.act(stop)
         if not dry:
-            # The buffer that the writer's run lies in is used again.
+            # The piece that the writer's run lies in is used again.
             check(self.writer.settle(), self.writer.path)
             if segment.size >= CLOSE_ASIDE_BYTES:
                 self.core.replaced.add(self.source.release())

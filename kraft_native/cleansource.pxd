@@ -3,41 +3,84 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from kraft_native.batch cimport BatchHeader
-from kraft_native.buffer cimport Scratch
 from kraft_native.errors cimport Fault
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    ctypedef struct pthread_cond_t:
+        pass
+
+cdef enum:
+    PIECES_MAX = 8
 
 
 cdef enum SourceResult:
     SOURCE_BATCH = 0               # `batch` and `h` are the next one
     SOURCE_END = 1
-    SOURCE_REFILL = 2              # nothing more in the buffer: `refill`, which moves what `batch` pointed to
-    SOURCE_GROW = 3                # a batch is larger than the buffer: `grow`, with the GIL
+    SOURCE_REFILL = 2              # nothing more in this piece: `refill`; what `batch` pointed to may then change
+    SOURCE_GROW = 3                # a batch is larger than a piece: `grow`, with the GIL
     SOURCE_FAULT = 4               # `fault` says what is wrong
     SOURCE_ERROR = 5               # `error` is the errno of a read
 
 
+# A part of the file in memory. Batches that it has no room for begin the next one.
+cdef struct Piece:
+    uint8_t* data
+    int64_t start                  # position in the file
+    Py_ssize_t filled
+    Py_ssize_t whole               # of these bytes: checked batches
+    SourceResult follows           # what comes behind them; SOURCE_REFILL: another piece
+
+
 cdef class BatchSource:
     cdef bytes path
-    cdef Scratch buffer
     cdef int fd
-    cdef int error
     cdef int64_t size              # of the batches in the file
-    cdef int64_t start             # position in the file of the buffer's first byte
-    cdef Py_ssize_t filled
-    cdef Py_ssize_t at             # in the buffer: behind the current batch
-    cdef int64_t next_offset       # the smallest base offset that may come
+    cdef list buffers              # Scratch, one for each piece
+    cdef Piece pieces[PIECES_MAX]
+    cdef int piece_count
+    cdef Py_ssize_t capacity       # of each
+    cdef Py_ssize_t largest        # what a piece has to have room for at least
+
+    # Who fills: the caller, or the thread. It stops behind a piece whose `follows` is not SOURCE_REFILL.
+    cdef int64_t filled            # pieces made so far
+    cdef int64_t due_offset        # the smallest base offset that may come
+    cdef Py_ssize_t needed         # SOURCE_GROW: bytes of the batch
+    cdef int error
+    cdef Fault fault
+
+    # Who reads.
+    cdef int64_t taken             # pieces gone through, and the one in use
+    cdef Piece* piece              # the one in use
+    cdef Py_ssize_t at             # in it: behind the current batch
     cdef const uint8_t* batch
     cdef BatchHeader h
-    cdef Fault fault
+
+    cdef object thread             # None when the caller fills
+    cdef pthread_mutex_t lock      # guards the next five, and `filled` and `taken` while there is a thread
+    cdef pthread_cond_t moved
+    cdef bint reader_waits
+    cdef bint filler_waits
+    cdef bint running
+    cdef bint stopping
 
     # Opens the file at a batch boundary. `base_offset`: the smallest base offset that may be there.
     cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset) except -1
-    cdef void close(self) noexcept
+    cdef int close(self) except -1
     # Lets go of the file without closing it: its descriptor.
-    cdef int release(self) noexcept
+    cdef int release(self) except -2
     cdef SourceResult next(self) noexcept nogil
-    cdef SourceResult refill(self) noexcept nogil
+    # Goes on to the next piece. Gives how many bytes of batches the last one had.
+    cdef Py_ssize_t refill(self) noexcept nogil
     cdef int grow(self) except -1
     # Raises for SOURCE_FAULT and SOURCE_ERROR; `malformed` for a batch whose records cannot be understood.
     cdef int raise_result(self, SourceResult result) except -1
     cdef int malformed(self, object what) except -1
+
+    cdef int begin(self, int64_t position) except -1
+    cdef int end(self) except -1
+    cdef void wait(self, bint* flag) noexcept nogil
+    cdef void run(self) noexcept nogil
+    cdef SourceResult fill(self) noexcept nogil
+    cdef SourceResult look(self, Piece* piece) noexcept nogil

@@ -1,112 +1,265 @@
 """The batches of one segment file in order, for compaction.
 
-Read by pread into a buffer of its own rather than through the segment's mapping: the memory of a compaction then has
-a bound whatever the size of the log, a page that cannot be read is an error and not a signal, and the checksum, the
-record walk and the copy find the bytes in the processor's cache. Mapping a window instead was measured and is not
-faster.
+Read by pread into pieces of memory rather than through the segment's mapping: the memory of a compaction then has a
+bound whatever the size of the log, and a page that cannot be read is an error and not a signal.
 
 Every batch is checked (structure, CRC, rising offsets) each time it is read: what compaction misreads it would write
 back as truth, and the original is removed.
+
+Reading and checking is some half of a compaction's work. For a segment of some size a thread does it, which goes ahead
+of the reader by as many pieces as there are; in a smaller one the reader fills the next piece itself when it gets
+there. The order of calls for small files, and so of what tests see, follows from the calls of the owner alone.
 """
 
 import errno
 import os
+import threading
 
 cimport cython
-from libc.string cimport memmove
+from libc.string cimport memcpy
 from posix.fcntl cimport O_RDONLY
 
-from kraft_native.batch cimport LOOK_CORRUPT, LOOK_OK, BatchLook, batch_bytes, batch_last_offset, batch_look
+from kraft_native.batch cimport (
+    LOOK_CORRUPT, LOOK_OK, BatchLook, batch_bytes, batch_last_offset, batch_load, batch_look,
+)
+from kraft_native.buffer cimport Scratch
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, fault_set, fault_text
 from kraft_native.fileio cimport check, file_close, file_open, file_read
 from kraft_native.limits cimport BATCH_HEADER_BYTES
 
 from kraft_native.errors import CorruptLogError, StorageError
 
+cdef extern from "<pthread.h>" nogil:
+    int pthread_mutex_init(pthread_mutex_t* lock, void* attributes)
+    int pthread_mutex_destroy(pthread_mutex_t* lock)
+    int pthread_mutex_lock(pthread_mutex_t* lock)
+    int pthread_mutex_unlock(pthread_mutex_t* lock)
+    int pthread_cond_init(pthread_cond_t* condition, void* attributes)
+    int pthread_cond_destroy(pthread_cond_t* condition)
+    int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* lock)
+    int pthread_cond_signal(pthread_cond_t* condition)
+
 cdef enum:
     # Small enough for the second-level cache, large enough that system calls do not count.
-    BUFFER_BYTES = 256 * 1024
+    PIECE_BYTES = 256 * 1024
+    # Of the thread: large enough that waking the other one does not count either.
+    AHEAD_PIECE_BYTES = 1024 * 1024
+    # All its pieces together, unless two of the largest batch need more.
+    AHEAD_BYTES = PIECES_MAX * AHEAD_PIECE_BYTES
+    # From this size of a segment on a thread reads ahead.
+    AHEAD_BYTES_MIN = 16 * 1024 * 1024
 
 cdef int errno_no_data = errno.ENODATA
+
+
+def read_ahead(BatchSource source not None) -> None:
+    """What the thread does, without the interpreter lock."""
+    with nogil:
+        source.run()
 
 
 @cython.final
 cdef class BatchSource:
     def __cinit__(self):
         self.fd = -1
-        self.buffer = Scratch()
-        self.buffer.reserve(BUFFER_BYTES)
+        self.buffers = [Scratch() for _ in range(PIECES_MAX)]
+        pthread_mutex_init(&self.lock, NULL)
+        pthread_cond_init(&self.moved, NULL)
 
     def __dealloc__(self):
-        self.close()
+        # No thread is left: it would hold a reference.
+        file_close(self.fd)
+        pthread_cond_destroy(&self.moved)
+        pthread_mutex_destroy(&self.lock)
 
     cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset) except -1:
         self.close()
         self.path = path
         self.size = size
-        self.start = position
-        self.filled = self.at = 0
-        self.next_offset = base_offset
+        self.due_offset = base_offset
         self.fd = <int>check(file_open(path, O_RDONLY, 0), path)
+        return self.begin(position)
+
+    cdef int begin(self, int64_t position) except -1:
+        """Starts reading at `position`."""
+        cdef Scratch buffer
+        cdef Piece* before
+        cdef int i
+        cdef bint ahead = self.size - position >= AHEAD_BYTES_MIN
+        self.capacity = max(self.largest, <Py_ssize_t>(AHEAD_PIECE_BYTES if ahead else PIECE_BYTES))
+        self.piece_count = <int>max(<Py_ssize_t>2, AHEAD_BYTES // self.capacity) if ahead else 2
+        for i in range(self.piece_count):
+            buffer = self.buffers[i]
+            buffer.reserve(self.capacity)
+            self.pieces[i].data = buffer.data
+        # What the first piece follows on.
+        before = &self.pieces[self.piece_count - 1]
+        before.start = position
+        before.filled = before.whole = 0
+        before.follows = SOURCE_REFILL
+        self.piece = before
+        self.at = 0
+        self.filled = self.taken = 0
+        self.thread = None
+        if ahead:
+            self.stopping = False
+            self.running = True
+            try:
+                thread = threading.Thread(target=read_ahead, args=(self,), name="kraft-compaction-read")
+                thread.start()
+            except BaseException:
+                self.running = False
+                raise
+            self.thread = thread
         return 0
 
-    cdef void close(self) noexcept:
-        file_close(self.release())
+    cdef int end(self) except -1:
+        """Ends the thread. Not by joining it alone, which Ctrl-C would leave while the thread still reads."""
+        thread = self.thread
+        if thread is None:
+            return 0
+        with nogil:
+            pthread_mutex_lock(&self.lock)
+            self.stopping = True
+            pthread_cond_signal(&self.moved)
+            while self.running:
+                self.wait(&self.reader_waits)
+            pthread_mutex_unlock(&self.lock)
+        self.thread = None
+        thread.join()
+        return 0
 
-    cdef int release(self) noexcept:
+    cdef int close(self) except -1:
+        file_close(self.release())
+        return 0
+
+    cdef int release(self) except -2:
         cdef int fd = self.fd
+        self.end()
         self.fd = -1
         return fd
 
-    cdef SourceResult next(self) noexcept nogil:
+    # --- filling ----------------------------------------------------------------------------------------------------
+
+    cdef void wait(self, bint* flag) noexcept nogil:
+        flag[0] = True
+        pthread_cond_wait(&self.moved, &self.lock)
+        flag[0] = False
+
+    cdef void run(self) noexcept nogil:
+        cdef SourceResult follows = SOURCE_REFILL
+        cdef bint wake
+        pthread_mutex_lock(&self.lock)
+        while follows == SOURCE_REFILL and not self.stopping:
+            if self.filled - self.taken >= self.piece_count - 1:
+                # Not woken for each piece that becomes free.
+                while self.filled - self.taken > self.piece_count // 2 - 1 and not self.stopping:
+                    self.wait(&self.filler_waits)
+                continue
+            pthread_mutex_unlock(&self.lock)
+            follows = self.fill()
+            pthread_mutex_lock(&self.lock)
+            self.filled += 1
+            wake = self.reader_waits
+            pthread_mutex_unlock(&self.lock)
+            if wake:
+                pthread_cond_signal(&self.moved)
+            pthread_mutex_lock(&self.lock)
+        self.running = False
+        pthread_cond_signal(&self.moved)
+        pthread_mutex_unlock(&self.lock)
+
+    cdef SourceResult fill(self) noexcept nogil:
+        """Makes the next piece; gives its `follows`."""
+        cdef Piece* before = &self.pieces[(self.filled + self.piece_count - 1) % self.piece_count]
+        cdef Piece* piece = &self.pieces[self.filled % self.piece_count]
+        cdef Py_ssize_t kept = before.filled - before.whole
+        cdef int64_t wanted, got
+        memcpy(piece.data, before.data + before.whole, <size_t>kept)
+        piece.start = before.start + before.whole
+        piece.whole = 0
+        piece.filled = kept
+        wanted = min(<int64_t>(self.capacity - kept), self.size - piece.start - kept)
+        got = file_read(self.fd, piece.data + kept, <size_t>wanted, piece.start + kept)
+        if got == wanted:
+            piece.filled += <Py_ssize_t>got
+            piece.follows = self.look(piece)
+        else:
+            self.error = <int>-got if got < 0 else errno_no_data
+            piece.follows = SOURCE_ERROR
+        return piece.follows
+
+    cdef SourceResult look(self, Piece* piece) noexcept nogil:
+        """Checks the batches of the piece; gives what comes behind them."""
+        cdef BatchHeader h
+        cdef Py_ssize_t left
+        cdef bint ends_here = piece.start + piece.filled >= self.size
         cdef BatchLook look
-        if self.at == self.filled:
-            return SOURCE_END if self.start + self.filled >= self.size else SOURCE_REFILL
-        look = batch_look(self.buffer.data + self.at, self.filled - self.at, True, &self.h, &self.fault)
-        if look == LOOK_OK:
-            if self.h.base_offset < self.next_offset:
+        while True:
+            left = piece.filled - piece.whole
+            if left == 0:
+                return SOURCE_END if ends_here else SOURCE_REFILL
+            look = batch_look(piece.data + piece.whole, left, True, &h, &self.fault)
+            if look != LOOK_OK:
+                break
+            if h.base_offset < self.due_offset:
                 fault_set(&self.fault, ERROR_CORRUPT_MESSAGE, "base offset %lld where at least %lld was due",
-                          self.h.base_offset, self.next_offset)
+                          h.base_offset, self.due_offset)
                 return SOURCE_FAULT
-            self.batch = self.buffer.data + self.at
-            self.next_offset = batch_last_offset(&self.h) + 1
-            self.at += batch_bytes(&self.h)
-            return SOURCE_BATCH
-        if look == LOOK_CORRUPT or self.start + self.filled >= self.size:
+            self.due_offset = batch_last_offset(&h) + 1
+            piece.whole += batch_bytes(&h)
+        if look == LOOK_CORRUPT or ends_here:
             return SOURCE_FAULT
-        if self.filled - self.at >= BATCH_HEADER_BYTES:
-            if batch_bytes(&self.h) > self.size - self.start - self.at:
+        if left >= BATCH_HEADER_BYTES:
+            if batch_bytes(&h) > self.size - piece.start - piece.whole:
                 return SOURCE_FAULT
-            if batch_bytes(&self.h) > self.buffer.capacity:
+            if batch_bytes(&h) > self.capacity:
+                self.needed = batch_bytes(&h)
                 return SOURCE_GROW
         return SOURCE_REFILL
 
-    cdef SourceResult refill(self) noexcept nogil:
-        cdef int64_t wanted, got
-        memmove(self.buffer.data, self.buffer.data + self.at, <size_t>(self.filled - self.at))
-        self.start += self.at
-        self.filled -= self.at
-        self.at = 0
-        wanted = min(<int64_t>(self.buffer.capacity - self.filled), self.size - self.start - self.filled)
-        got = file_read(self.fd, self.buffer.data + self.filled, <size_t>wanted, self.start + self.filled)
-        if got != wanted:
-            self.error = <int>-got if got < 0 else errno_no_data
-            return SOURCE_ERROR
-        self.filled += <Py_ssize_t>got
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    cdef SourceResult next(self) noexcept nogil:
+        if self.at == self.piece.whole:
+            return self.piece.follows
+        self.batch = self.piece.data + self.at
+        batch_load(self.batch, &self.h)
+        self.at += batch_bytes(&self.h)
         return SOURCE_BATCH
 
+    cdef Py_ssize_t refill(self) noexcept nogil:
+        cdef Py_ssize_t gone = self.piece.whole
+        cdef bint wake
+        self.piece = &self.pieces[self.taken % self.piece_count]
+        self.at = 0
+        if self.thread is None:
+            self.fill()
+            self.filled += 1
+            self.taken += 1
+            return gone
+        pthread_mutex_lock(&self.lock)
+        while self.filled <= self.taken:
+            self.wait(&self.reader_waits)
+        self.taken += 1
+        wake = self.filler_waits and self.filled - self.taken <= self.piece_count // 2 - 1
+        pthread_mutex_unlock(&self.lock)
+        if wake:
+            pthread_cond_signal(&self.moved)
+        return gone
+
     cdef int grow(self) except -1:
-        """Room for the batch in `h`."""
-        self.buffer.size = self.filled
-        self.buffer.reserve(batch_bytes(&self.h))
-        return 0
+        cdef int64_t position = self.piece.start + self.piece.whole
+        self.end()
+        self.largest = self.needed
+        return self.begin(position)
 
     cdef int raise_result(self, SourceResult result) except -1:
         if result == SOURCE_ERROR:
             raise StorageError(os.fsdecode(self.path), self.error)
-        raise CorruptLogError(os.fsdecode(self.path), self.start + self.at, self.next_offset, -1,
+        raise CorruptLogError(os.fsdecode(self.path), self.piece.start + self.at, self.due_offset, -1,
                               fault_text(&self.fault))
 
     cdef int malformed(self, object what) except -1:
-        raise CorruptLogError(os.fsdecode(self.path), self.start + self.at - batch_bytes(&self.h),
-                              self.h.base_offset, self.next_offset, str(what))
+        raise CorruptLogError(os.fsdecode(self.path), self.piece.start + self.at - batch_bytes(&self.h),
+                              self.h.base_offset, batch_last_offset(&self.h) + 1, str(what))

@@ -27,6 +27,8 @@ cdef class SegmentWriter:
     cdef readonly int64_t size         # bytes of batches given
     cdef int64_t written               # of them in the file
     cdef int64_t sent                  # of these on their way to the device
+    cdef int64_t reserved_to           # 0: no space was reserved
+    cdef int64_t source_bytes          # what the output can come to
     cdef Scratch buffer                # those that follow
     cdef const uint8_t* run            # and those after these, still where the caller has them
     cdef Py_ssize_t run_bytes
@@ -38,8 +40,9 @@ cdef class SegmentWriter:
     cdef IndexMark marks[INDEX_MARKS_MAX]
     cdef int mark_count                # at INDEX_MARKS_MAX: call `index` before the next `put`
 
-    # Begins the files; what an earlier attempt left under their names goes.
-    cdef int begin(self, bytes directory, int64_t base_offset, int64_t index_interval_bytes) except -1
+    # Begins the files; what an earlier attempt left under their names goes. `source_bytes`: of what it is made from.
+    cdef int begin(self, bytes directory, int64_t base_offset, int64_t index_interval_bytes,
+                   int64_t source_bytes) except -1
     # Adds one batch. Its memory must stay until `settle`. 0 or -errno.
     cdef int put(self, const uint8_t* batch, Py_ssize_t size, int64_t last_offset,
                  int64_t max_timestamp) noexcept nogil
@@ -53,6 +56,7 @@ cdef class SegmentWriter:
     cdef int drop(self) except -1
     cdef int write_buffer(self) noexcept nogil
     cdef int write_out(self, const uint8_t* data, Py_ssize_t size) noexcept nogil
+    cdef int reserve(self, int64_t end) noexcept nogil
     cdef void close(self) noexcept
 
 

@@ -15,11 +15,13 @@ with its file mapped, so reading works even when 3 or 4 fails. Slices of the sou
 import os
 
 cimport cython
-from libc.errno cimport EFBIG
+from libc.errno cimport EDQUOT, EFBIG, ENOSPC, EOPNOTSUPP
 from libc.string cimport memcpy
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
-from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir, file_write, file_write_back
+from kraft_native.fileio cimport (
+    check, file_allocate, file_close, file_open, file_sync, file_sync_dir, file_truncate, file_write, file_write_back,
+)
 from kraft_native.indexfile cimport IndexFile
 from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, SEGMENT_BYTES_MAX
 from kraft_native.segment cimport Segment, segment_load, segment_path
@@ -34,6 +36,8 @@ cdef enum:
     DIRECT_BYTES_MIN = 128 * 1024
     # So much is sent to the device at a time, while the walk goes on. The flush then has little to wait for.
     WRITE_BACK_BYTES = 8 * 1024 * 1024
+    # Space is found for so much at a time: as `SegmentFile.reserve`, and sending finds its blocks too.
+    RESERVED_BYTES = 64 * 1024 * 1024
 
 # To `.swap` in this order: a `.log.swap` says that all of its output is there. To the final names the other way
 # round: a `.log.swap` says that the files under the final names are the sources'.
@@ -50,12 +54,14 @@ cdef class SegmentWriter:
     def __dealloc__(self):
         self.close()
 
-    cdef int begin(self, bytes directory, int64_t base_offset, int64_t index_interval_bytes) except -1:
+    cdef int begin(self, bytes directory, int64_t base_offset, int64_t index_interval_bytes,
+                   int64_t source_bytes) except -1:
         cdef bytes name
         self.directory = directory
         self.base_offset = base_offset
         self.index_interval_bytes = index_interval_bytes
-        self.size = self.written = self.sent = self.bytes_since_index = 0
+        self.source_bytes = source_bytes
+        self.size = self.written = self.sent = self.reserved_to = self.bytes_since_index = 0
         self.buffer.size = self.run_bytes = self.mark_count = 0
         self.run = NULL
         self.max_timestamp = NO_TIMESTAMP
@@ -126,7 +132,11 @@ cdef class SegmentWriter:
 
     cdef int write_out(self, const uint8_t* data, Py_ssize_t size) noexcept nogil:
         cdef int64_t end
-        cdef int result = file_write(self.fd, data, <size_t>size, self.written)
+        cdef int result = 0
+        if self.written + size > self.reserved_to and size >= DIRECT_BYTES_MIN:
+            result = self.reserve(self.written + size)
+        if result == 0:
+            result = file_write(self.fd, data, <size_t>size, self.written)
         self.written += size
         if result == 0 and self.written - self.sent >= WRITE_BACK_BYTES:
             # Whole mebibytes: a page that is written to again would be sent twice.
@@ -134,6 +144,15 @@ cdef class SegmentWriter:
             result = file_write_back(self.fd, self.sent, end - self.sent)
             self.sent = end
         return result
+
+    cdef int reserve(self, int64_t end) noexcept nogil:
+        """Reserves space to `end` and beyond, but no more than the sources have. Where that is not possible a plain
+        write must do."""
+        cdef int result
+        end = max(end, min(self.written + RESERVED_BYTES, self.source_bytes))
+        result = file_allocate(self.fd, self.written, end - self.written)
+        self.reserved_to = end         # also after a failure: the next write need not ask
+        return 0 if result == -EOPNOTSUPP or result == -ENOSPC or result == -EDQUOT else result
 
     cdef int index(self) except -1:
         """Makes the index entries that are due."""
@@ -151,6 +170,8 @@ cdef class SegmentWriter:
             result = self.settle()
             if result == 0:
                 result = self.write_buffer()
+            if result == 0 and self.reserved_to > 0:
+                result = file_truncate(fd, self.written)
         check(result, self.path)
         self.index()
         if self.max_timestamp != NO_TIMESTAMP:

@@ -15,7 +15,6 @@ from kraft_native.errors import (
     CorruptLogError,
     InvalidArgumentError,
 )
-from kraft_native.fileio import open_descriptors
 from kraft_native.log import Log
 from kraft_native.records import BatchBuilder
 from kraft_native.records import records as records_of
@@ -199,23 +198,6 @@ def test_large_batches_and_many_index_entries(tmp_path):
         assert values(log) == before
         assert len(offsets(stored(log))) == len(before)
         check_structure(log)
-
-
-def test_large_segments_are_closed_beside_the_work(tmp_path):
-    """Sources that a thread closes; nothing of them is open when the log is closed."""
-    before = open_descriptors()
-    with Log(tmp_path, config(segment_bytes=20 << 20, max_message_bytes=2 << 20)) as log:
-        for number in range(36):
-            log.append(batch([(b"key %d" % number, bytes(1 << 20)), (b"again", b"x")]))
-        log.roll()
-        wanted = values(log)
-        stats = log.compact(START_MS, force=True)
-        assert stats.segments_rewritten == 2
-        assert values(log) == wanted
-        assert not list(tmp_path.glob("*.deleted"))
-        assert log.compact(START_MS, force=True).segments_rewritten == 0
-        check_structure(log)
-    assert open_descriptors() == before
 
 
 def resident_bytes() -> int:
