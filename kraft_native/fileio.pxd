@@ -38,10 +38,13 @@ cdef int file_write(int fd, const void* data, size_t size, int64_t offset) noexc
 cdef int64_t file_read(int fd, void* data, size_t size, int64_t offset) noexcept nogil
 # Begins to send written bytes to the device, and promises nothing: `_c/fileio.h`.
 cdef int file_write_back(int fd, int64_t offset, int64_t size) noexcept nogil
+# Brings reserved space that was never written into the page cache.
+cdef int file_populate(int fd, int64_t offset, int64_t size) noexcept nogil
 cdef int file_truncate(int fd, int64_t size) noexcept nogil
 cdef int file_datasync(int fd) noexcept nogil
 cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil
 # Small appends by copy into a mapped window (`_c/window.h`); a zeroed kf_window is a closed one.
+cdef int file_window_reach(kf_window* window, int fd, int64_t offset, size_t size) noexcept nogil
 cdef int file_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset) noexcept nogil
 cdef void file_window_close(kf_window* window) noexcept nogil
 # Whether [position, position + size) of the file, mapped at `data`, is in the page cache.

@@ -22,6 +22,7 @@ cdef extern from "fileio.h" nogil:
     int kf_pwrite(int fd, const void* data, size_t size, int64_t offset)
     int64_t kf_pread(int fd, void* data, size_t size, int64_t offset)
     int kf_write_back(int fd, int64_t offset, int64_t size)
+    int kf_populate(int fd, int64_t offset, int64_t size)
     int kf_truncate(int fd, int64_t size)
     int kf_datasync(int fd)
     int kf_sync(int fd)
@@ -35,6 +36,7 @@ cdef extern from "fileio.h" nogil:
     int kf_locked(int fd)
 
 cdef extern from "window.h" nogil:
+    int kf_window_reach(kf_window* window, int fd, int64_t offset, size_t size)
     int kf_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset)
     void kf_window_close(kf_window* window)
 
@@ -68,6 +70,10 @@ cdef int64_t file_read(int fd, void* data, size_t size, int64_t offset) noexcept
 
 cdef int file_write_back(int fd, int64_t offset, int64_t size) noexcept nogil:
     return kf_write_back(fd, offset, size)
+
+
+cdef int file_populate(int fd, int64_t offset, int64_t size) noexcept nogil:
+    return kf_populate(fd, offset, size)
 
 
 cdef int file_truncate(int fd, int64_t size) noexcept nogil:
@@ -116,6 +122,10 @@ cdef int file_locked(int fd) noexcept nogil:
 
 cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil:
     return kf_allocate(fd, offset, size)
+
+
+cdef int file_window_reach(kf_window* window, int fd, int64_t offset, size_t size) noexcept nogil:
+    return kf_window_reach(window, fd, offset, size)
 
 
 cdef int file_window_write(kf_window* window, int fd, const iovec* iov, int iov_count, int64_t offset) noexcept nogil:

@@ -13,6 +13,7 @@ cdef class SegmentFile:
     cdef int fd                                 # -1 until first used (a log of 10,000 segments opens without them)
     cdef kf_window window                       # small appends go through it; the file is then longer than `size`
     cdef int64_t reserved_to                    # end of the space reserved for later writes; 0: nothing to cut
+    cdef int64_t populated_to                   # end of the pages brought into the cache ahead; INT64_MAX: not here
     cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment
     cdef const uint8_t* data                    # of `mapping`
     cdef bint complete                          # nothing will be appended any longer
@@ -21,6 +22,7 @@ cdef class SegmentFile:
     cdef int write(self, iovec* iov, int iov_count, int64_t bytes_count) except -1
     cdef int sync(self) except -1               # on this thread
     cdef int reserve(self, int64_t bytes_count) except -1      # space for that many bytes and some more at the end
+    cdef void populate(self, int64_t bytes_count, int64_t limit) noexcept
     cdef int trim(self) except -1               # cuts off what is reserved past `size`
     # Keeps the first `size` bytes. Pinned slices keep what they see.
     cdef int cut_file(self, int64_t size) except -1

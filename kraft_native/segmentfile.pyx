@@ -1,8 +1,8 @@
 """The `.log` file of a segment: written at its end, read through a mapping. What the bytes mean is `segment.pyx`.
 
 Writing. Small appends go by a copy into a mapped window (`_c/window.h`), larger ones by one pwritev into space that is
-reserved ahead. `size` counts what the owner counts; what a failed write, a window or a reservation leaves behind it is
-never read, and `trim` cuts it off.
+reserved ahead. The pages of both are brought into the page cache ahead. `size` counts what the owner counts; what a
+failed write, a window or a reservation leaves behind it is never read, and `trim` cuts it off.
 
 Reading. The mapping may reach past the end of the file, so that a growing file is not mapped anew at each append; only
 bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it.
@@ -15,14 +15,15 @@ import errno
 import os
 
 from libc.errno cimport EDQUOT, ENOSPC, EOPNOTSUPP
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CREAT, O_RDONLY, O_RDWR, O_TRUNC
 
 from kraft_native.buffer cimport file_is_pinned, map_file
 from kraft_native.fileio cimport (
-    check, file_allocate, file_close, file_datasync, file_open, file_rename, file_size, file_sync, file_sync_dir,
-    file_truncate, file_window_close, file_window_write, file_write, file_writev, iovec,
+    check, file_allocate, file_close, file_datasync, file_open, file_populate, file_rename, file_size, file_sync,
+    file_sync_dir, file_truncate, file_window_close, file_window_reach, file_window_write, file_write, file_writev,
+    iovec,
 )
 from kraft_native.limits cimport SEGMENT_BYTES_MAX
 
@@ -35,6 +36,10 @@ cdef enum:
     GIL_WRITE_BYTES_MIN = 16384
     # Space reserved ahead: as much again as the file has, but no more than this.
     RESERVED_BYTES_MAX = 4 << 20
+    # Pages brought into the cache at once. Writes larger than the second bring their own many at a time.
+    POPULATED_BYTES_MIN = 4096
+    POPULATED_BYTES_MAX = 128 << 10
+    POPULATED_WRITE_BYTES_MAX = 64 << 10
     # Smallest mapping of a growing file; each larger one is twice the size needed.
     MAPPING_BYTES_MIN = 1 << 20
 
@@ -50,15 +55,24 @@ cdef class SegmentFile:
         self.close_file()
 
     cdef int write(self, iovec* iov, int iov_count, int64_t bytes_count) except -1:
+        cdef int64_t end = self.size + bytes_count
         cdef int result = -EOPNOTSUPP
         if self.fd < 0:
             self.open_file(True)
         if bytes_count <= WINDOW_WRITE_BYTES_MAX:
-            result = file_window_write(&self.window, self.fd, iov, iov_count, self.size)
+            result = file_window_reach(&self.window, self.fd, self.size, <size_t>bytes_count)
             # Also where the space could not be reserved: a part of it may have been.
-            self.reserved_to = max(self.reserved_to, self.window.end, self.size + bytes_count)
+            self.reserved_to = max(self.reserved_to, self.window.end, end)
+            if result == 0:
+                if end > self.populated_to:
+                    self.populate(bytes_count, self.window.end)
+                result = file_window_write(&self.window, self.fd, iov, iov_count, self.size)
+            else:
+                self.populated_to = INT64_MAX
         if result == -EOPNOTSUPP:
             self.reserve(bytes_count)
+            if end > self.populated_to and bytes_count <= POPULATED_WRITE_BYTES_MAX:
+                self.populate(bytes_count, self.reserved_to)
             if bytes_count < GIL_WRITE_BYTES_MIN:
                 result = file_writev(self.fd, iov, iov_count, self.size)
             else:
@@ -78,9 +92,24 @@ cdef class SegmentFile:
         end += min(self.size, <int64_t>RESERVED_BYTES_MAX)
         result = file_allocate(self.fd, self.size, end - self.size)
         self.reserved_to = end         # also after a failure: a part may be reserved, and the next write need not ask
+        if result < 0:
+            self.populated_to = INT64_MAX      # what is not reserved is not there to be populated
         if result != -EOPNOTSUPP and result != -ENOSPC and result != -EDQUOT:
             check(result, self.path)
         return 0
+
+    cdef void populate(self, int64_t bytes_count, int64_t limit) noexcept:
+        """Brings the pages of the next writes, reserved up to `limit`, into the page cache many at a time: together
+        they cost the system a fraction of what each costs alone when a write or a page fault asks for it. As many
+        again as the file has, so that a small log keeps few. Where it fails, the write itself will tell."""
+        cdef int64_t start = max(self.size, self.populated_to)
+        cdef int64_t step = POPULATED_BYTES_MIN
+        while step < POPULATED_BYTES_MAX and 2 * step <= self.size:
+            step *= 2
+        # To a multiple of the step: aligned pages become larger ones.
+        self.populated_to = min((self.size + bytes_count + step) & ~(step - 1), limit)
+        if file_populate(self.fd, start, self.populated_to - start) < 0:
+            self.populated_to = INT64_MAX
 
     cdef int trim(self) except -1:
         """Cuts off what is reserved past the last batch."""
@@ -88,7 +117,7 @@ cdef class SegmentFile:
         if self.reserved_to > 0:
             self.open_file(True)
             check(file_truncate(self.fd, self.size), self.path)
-            self.reserved_to = 0
+            self.reserved_to = self.populated_to = 0
         return 0
 
     cdef int sync(self) except -1:
@@ -109,7 +138,7 @@ cdef class SegmentFile:
             self.replace_file(size)
         else:
             check(file_truncate(self.fd, size), self.path)
-        self.reserved_to = 0
+        self.reserved_to = self.populated_to = 0
         self.size = size
         return 0
 

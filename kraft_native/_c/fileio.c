@@ -156,6 +156,27 @@ int kf_write_back(int fd, int64_t offset, int64_t size) {
     return result == -ENOSYS || result == -EINVAL || result == -ESPIPE ? 0 : result;
 }
 
+int kf_populate(int fd, int64_t offset, int64_t size) {
+    static const char zeros[16384]; /* small, so that what is copied from stays in the nearest cache */
+    struct iovec iov[16];
+    while (size > 0) {
+        int count = 0;
+        int64_t gathered = 0;
+        while (count < (int)(sizeof iov / sizeof iov[0]) && gathered < size) {
+            int64_t part = size - gathered < (int64_t)sizeof zeros ? size - gathered : (int64_t)sizeof zeros;
+            iov[count++] = (struct iovec){.iov_base = (void *)zeros, .iov_len = (size_t)part};
+            gathered += part;
+        }
+        ssize_t written;
+        UNINTERRUPTED(written, pwritev(fd, iov, count, offset));
+        if (written < 0) return (int)written;
+        if (written == 0) return -EIO;
+        offset += written;
+        size -= written;
+    }
+    return 0;
+}
+
 int kf_truncate(int fd, int64_t size) {
     kf_event event = {.op = KF_TRUNCATE, .fd = fd, .a = size};
     int64_t verdict = ask_hook(&event);

@@ -58,6 +58,9 @@ int64_t kf_pread(int fd, void *data, size_t size, int64_t offset);
 /* Begins to send written bytes to the device and does not wait, so that the flush that must follow finds little to do.
  * Promises nothing, so no hook is asked. 0 also where the file system cannot do it. */
 int kf_write_back(int fd, int64_t offset, int64_t size);
+/* Brings reserved space that was never written into the page cache, by writing the zeros that it holds. Nothing that a
+ * crash could show changes, so no hook is asked. */
+int kf_populate(int fd, int64_t offset, int64_t size);
 int kf_truncate(int fd, int64_t size);
 int kf_allocate(int fd, int64_t offset, int64_t size);
 /* Tells a hook of a write that is done by memory copy (`window.c`): 0, or -errno when it must not happen. A hook

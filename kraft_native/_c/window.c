@@ -31,14 +31,15 @@ static int window_move(kf_window *window, int fd, int64_t offset) {
     return 0;
 }
 
+int kf_window_reach(kf_window *window, int fd, int64_t offset, size_t size) {
+    if (offset >= window->start && offset + (int64_t)size <= window->end && window->base != NULL) return 0;
+    if (size > KF_WINDOW_BYTES / 2) return -EOPNOTSUPP;
+    return window_move(window, fd, offset);
+}
+
 int kf_window_write(kf_window *window, int fd, const struct iovec *iov, int iov_count, int64_t offset) {
     size_t size = 0;
     for (int i = 0; i < iov_count; i++) size += iov[i].iov_len;
-    if (offset < window->start || offset + (int64_t)size > window->end || window->base == NULL) {
-        if (size > KF_WINDOW_BYTES / 2) return -EOPNOTSUPP;
-        int result = window_move(window, fd, offset);
-        if (result < 0) return result;
-    }
     int result = kf_announce_write(fd, iov, iov_count, size, offset);
     if (result < 0) return result;
     char *to = window->base + (offset - window->start);

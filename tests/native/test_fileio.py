@@ -28,6 +28,7 @@ file_close = function(fileio, "file_close", None, NUMBER)
 file_write = function(fileio, "file_write", NUMBER, NUMBER, ctypes.c_char_p, ctypes.c_size_t, WORD)
 file_writev = function(fileio, "file_writev", NUMBER, NUMBER, ctypes.POINTER(Iovec), NUMBER, WORD)
 file_read = function(fileio, "file_read", WORD, NUMBER, POINTER, ctypes.c_size_t, WORD)
+file_populate = function(fileio, "file_populate", NUMBER, NUMBER, WORD, WORD)
 file_truncate = function(fileio, "file_truncate", NUMBER, NUMBER, WORD)
 file_allocate = function(fileio, "file_allocate", NUMBER, NUMBER, WORD, WORD)
 file_size = function(fileio, "file_size", WORD, NUMBER)
@@ -323,3 +324,16 @@ def test_write_back_changes_nothing_and_needs_a_descriptor(opened):
     assert file_write_back(opened, 0, 8192) == 0
     assert content(opened) == b"x" * 10_000
     assert file_write_back(-1, 0, 8192) == -errno.EBADF
+
+
+# ---- populate ----
+
+@pytest.mark.parametrize("size", [1, 16_384, 16_385, 600_000])
+def test_populate_writes_zeros_and_asks_nobody(opened, tmp_path, size):
+    assert file_write(opened, b"x" * 5000, 5000, 0) == 0
+    assert file_truncate(opened, 700_000) == 0
+    with count_operations(under=tmp_path) as plan:
+        assert file_populate(opened, 5000, size) == 0
+    assert plan.seen == 0
+    assert content(opened) == b"x" * 5000 + bytes(695_000)
+    assert file_populate(-1, 0, size) == -errno.EBADF

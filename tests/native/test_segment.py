@@ -1,6 +1,8 @@
 """Segments: what is trusted, what damage does, and that pinned bytes never change."""
 
+import ctypes
 import errno
+import mmap
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -196,6 +198,46 @@ def test_large_appends_reserve_space_ahead_and_give_it_back(tmp_path):
         assert plan.seen == 7
         size = log.segments[0].size
     assert path.stat().st_size == size
+
+
+def resident_end(path: Path) -> int:
+    """The end of the last page of the file that is in the page cache."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
+        pages = -(-len(mapped) // mmap.PAGESIZE)
+        there = (ctypes.c_ubyte * pages)()
+        start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+        assert libc.mincore(ctypes.c_void_p(start), ctypes.c_size_t(len(mapped)), there) == 0, ctypes.get_errno()
+    return max((page + 1 for page in range(pages) if there[page] & 1), default=0) * mmap.PAGESIZE
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 20_000])
+def test_the_pages_of_the_next_appends_are_in_memory(tmp_path, size):
+    """As many as the log has, so that a small log keeps few, and never many."""
+    ahead = []
+    with Log(tmp_path / "log", LogConfig()) as log:
+        path = log_files(tmp_path / "log")[0]
+        log.append(batch(value=bytes(size)))
+        log.append(batch(value=bytes(size)))
+        if path.stat().st_size == log.segments[0].size:
+            pytest.skip("this file system cannot reserve space")
+        while log.segments[0].size < 200_000:
+            end = log.segments[0].size
+            log.append(batch(value=bytes(size)))
+            ahead.append(resident_end(path) - log.segments[0].size)
+            assert ahead[-1] < mmap.PAGESIZE + min(end, 128 << 10)
+        assert max(ahead) > 50_000
+        assert readable(log) == ([(offset, offset) for offset in range(len(ahead) + 2)], [])
+        end = log.segments[0].size
+    assert path.stat().st_size == end
+
+
+def test_nothing_is_populated_where_nothing_can_be_reserved(tmp_path):
+    with Log(tmp_path / "log", LogConfig()) as log, \
+            fail_at(1, error=errno.EOPNOTSUPP, persistent=True, kinds={"allocate"}, under=tmp_path):
+        for _ in range(8):
+            log.append(batch(value=bytes(20_000)))
+            assert log_files(tmp_path / "log")[0].stat().st_size == log.segments[0].size
 
 
 @pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.ENOSPC, errno.EDQUOT])
