@@ -63,7 +63,7 @@ cdef class FetchEntry:
         cdef Topic topic
         if self.partition is not None and not self.partition.removed:
             return True
-        topic = (table.by_id if self.by_id else table.by_name).get(self.topic)
+        topic = table.lookup(self.topic, self.by_id)
         self.partition = None if topic is None else topic.at(self.spec.index)
         if self.partition is not None:
             return True

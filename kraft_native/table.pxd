@@ -23,8 +23,10 @@ cdef class PartitionTable:
     cdef dict by_id                        # bytes of 16 -> Topic
     cdef dict endpoints                    # node id -> (host in UTF-8, port, rack in UTF-8 or None)
     cdef readonly Py_ssize_t partition_count
+    cdef object bring                      # see `expect`; None when all partitions are here
 
     # `size` bytes of a name, or of an id when `by_id`; None when unknown.
     cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id)
+    cdef Topic lookup(self, bytes key, bint by_id)
     # Where those nodes are, as a compact array of NodeEndpoint; empty when nothing is known of any.
     cdef bytes encode_endpoints(self, set node_ids)

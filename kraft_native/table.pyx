@@ -1,6 +1,7 @@
 """The partitions of this node. Whoever follows the metadata adds and removes them; requests look them up.
 
-Topics are found by name or by id in one dict each; their partitions stand in a list by index.
+Topics are found by name or by id in one dict each; their partitions stand in a list by index. While partitions are on
+their way (`expect`), each look-up of a topic has those of that topic made first.
 """
 
 from libc.stdint cimport int32_t, uint8_t
@@ -37,6 +38,7 @@ cdef class PartitionTable:
         self.by_name = {}
         self.by_id = {}
         self.endpoints = {}
+        self.bring = None
 
     def __len__(self) -> int:
         return self.partition_count
@@ -49,8 +51,22 @@ cdef class PartitionTable:
                     yield partition
 
     cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id):
-        cdef bytes name = PyBytes_FromStringAndSize(<const char*>key, size)
-        return self.by_id.get(name) if by_id else self.by_name.get(name)
+        return self.lookup(PyBytes_FromStringAndSize(<const char*>key, size), by_id)
+
+    cdef Topic lookup(self, bytes key, bint by_id):
+        if self.bring is not None:
+            self.bring(key, by_id)
+        return self.by_id.get(key) if by_id else self.by_name.get(key)
+
+    def expect(self, bring) -> None:
+        """Partitions are on their way: `bring(key, by_id)` is called with the name (UTF-8) or id of each topic that is
+        looked up, and adds its partitions; with a `key` of None, all. `bring` None: none are on their way any more."""
+        self.bring = bring
+
+    def settle(self) -> None:
+        """Has all partitions made that are on their way."""
+        if self.bring is not None:
+            self.bring(None, False)
 
     def add(self, Partition partition not None) -> None:
         """From now on it is served. `InvalidArgumentError`: there is one already, or the topic has another id."""
@@ -100,12 +116,12 @@ cdef class PartitionTable:
 
     def get(self, str topic_name not None, int32_t index) -> Partition | None:
         """The partition, None when this node has it not."""
-        cdef Topic topic = self.by_name.get(topic_name.encode())
+        cdef Topic topic = self.lookup(topic_name.encode(), False)
         return None if topic is None else topic.at(index)
 
     def get_by_id(self, bytes topic_id not None, int32_t index) -> Partition | None:
         """The same by topic id."""
-        cdef Topic topic = self.by_id.get(topic_id)
+        cdef Topic topic = self.lookup(topic_id, True)
         return None if topic is None else topic.at(index)
 
     cdef bytes encode_endpoints(self, set node_ids):

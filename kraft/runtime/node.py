@@ -32,6 +32,7 @@ from kraft.runtime.control_plane import ControlPlane, image_endpoint
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.log_manager import LogManager
+from kraft.runtime.replica_turns import ReplicaTurns
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server, ServerLimits, default_connections_max
@@ -139,6 +140,7 @@ class Node:
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
         self.groups = GroupDriver(groups, self.table, now_ms, self.fail)
         self.replicas = Replicas(self.broker, self.logs, self.groups)
+        self.turns = ReplicaTurns(self.replicas, self.fail)
         self.control.start()
         self._applied(self.control.image)
 
@@ -199,7 +201,7 @@ class Node:
         """One committed change."""
         self._applied(image)
         steps = plan_change(delta, self.config.node_id)
-        self.replicas.carry_out(steps)
+        self.turns.take(steps)
         if any(step.topic == OFFSETS_TOPIC for step in steps):
             self.groups.schedule()
         deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
@@ -257,6 +259,8 @@ class Node:
             await self.housekeeping.stop()
         if hasattr(self, "server"):
             await self.server.close(DRAIN_SECONDS)
+        if hasattr(self, "turns"):
+            self.turns.close()
         if hasattr(self, "groups"):
             self.groups.close()
         if hasattr(self, "control"):

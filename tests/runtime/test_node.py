@@ -10,6 +10,8 @@ from kraft.load.measure import create_topic, offset_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -59,6 +61,12 @@ def produce(cluster, topic, *values, partition=0):
     request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
     leader = cluster.leader(topic, partition)
     return leader.send(request, ProduceResponse, version=9).responses[0].partition_responses[0]
+
+
+def create_many(cluster, names):
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    answer = cluster.controller().send(CreateTopicsRequest(topics=topics, timeout_ms=30_000), CreateTopicsResponse)
+    assert not any(each.error_code for each in answer.topics)
 
 
 def fetch(cluster, topic, offset=0, partition=0):

@@ -18,6 +18,7 @@ from kraft.protocol.messages.describe_log_dirs_response import (
 def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context: RequestContext,
                       answer: Answer) -> None:
     """All logs when no topics are given; a topic without partitions means all of its partitions here."""
+    broker.table.settle()
     wanted = None if request.topics is None else {topic.topic: list(topic.partitions) for topic in request.topics}
     cordoned = broker.setting("cordoned.log.dirs")
     names = cordoned if isinstance(cordoned, list) else []

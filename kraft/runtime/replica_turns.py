@@ -1,0 +1,105 @@
+"""Replicas of new topics are made between requests, in short turns.
+
+A request for a thousand topics is answered when their metadata is durable, as in Kafka; their logs, which take some
+hundreds of microseconds each, follow. Whoever looks a partition up meanwhile has its topic made first, so nobody meets
+a partition that metadata tells of and that is not there.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.replica_plan import Action, Step
+from kraft.runtime.replicas import Replicas
+
+# Who was just answered may go on at once: what it asks next waits for the disk, and that time is there for this work.
+FIRST_TURN_SECONDS: Final = 0.001
+TURN_SECONDS: Final = 0.002
+
+
+class ReplicaTurns:
+    """Loop thread only. `on_failure` hears of any fault but a log that cannot be opened (see `Replicas.carry_out`)."""
+
+    def __init__(self, replicas: Replicas, on_failure: Callable[[BaseException], object]) -> None:
+        self._replicas = replicas
+        self._table = replicas.broker.table
+        self._on_failure = on_failure
+        self._due: dict[str, deque[Step]] = {}
+        """By topic, in the order in which they came: a topic that waits has all its steps here."""
+        self._names: dict[bytes, str] = {}
+        self._making: str | None = None
+        self._closed = False
+        self._timer: asyncio.Handle | None = None
+
+    def take(self, steps: Iterable[Step]) -> None:
+        """Carries out what concerns replicas that are here, now; makes the others soon."""
+        now: list[Step] = []
+        for step in steps:
+            if step.topic in self._due:
+                self._due[step.topic].append(step)
+            elif self._is_new(step):
+                if self._closed:
+                    continue
+                self._due[step.topic] = deque((step,))
+                self._names[step.topic_id.bytes] = step.topic
+            else:
+                now.append(step)
+        self._replicas.carry_out(now)
+        if self._due and self._timer is None:
+            self._table.expect(self.bring)
+            self._timer = asyncio.get_running_loop().call_later(FIRST_TURN_SECONDS, self._turn)
+
+    def bring(self, key: bytes | None, by_id: bool) -> None:
+        """Makes the replicas of a topic, given by name or id, that are due; of all topics for None."""
+        if key is None:
+            for topic in list(self._due):
+                self._make(topic, len(self._due[topic]))
+        elif (topic := self._names.get(key, "") if by_id else key.decode()) in self._due and topic != self._making:
+            self._make(topic, len(self._due[topic]))
+
+    def close(self) -> None:
+        """Makes nothing more, also of what is still told. It is made at the next start. May be called again."""
+        self._closed = True
+        self._due.clear()
+        self._done()
+
+    def _is_new(self, step: Step) -> bool:
+        # The coordinator's own topic is led as soon as it is told of: its groups are loaded from it.
+        return (step.action is not Action.REMOVE and step.topic != OFFSETS_TOPIC
+                and self._table.get(step.topic, step.number) is None)
+
+    def _turn(self) -> None:
+        until = time.monotonic() + TURN_SECONDS
+        self._timer = None
+        try:
+            while self._due and time.monotonic() < until:
+                self._make(next(iter(self._due)), 1)
+        except Exception as error:  # noqa: BLE001 - a replica that is missing without a reason is nothing to go on with
+            self._on_failure(error)
+            return
+        if self._due:
+            self._timer = asyncio.get_running_loop().call_soon(self._turn)
+
+    def _make(self, topic: str, steps_max: int) -> None:
+        steps = self._due[topic]
+        self._making = topic           # carrying out looks its partitions up, too
+        try:
+            while steps and steps_max > 0:
+                self._replicas.carry_out((steps.popleft(),))
+                steps_max -= 1
+        finally:
+            self._making = None
+        if not steps:
+            del self._due[topic]
+            if not self._due:
+                self._done()
+
+    def _done(self) -> None:
+        self._names.clear()
+        self._table.expect(None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

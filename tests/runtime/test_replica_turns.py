@@ -1,0 +1,131 @@
+"""Replicas that are made in turns: which come when, and that nobody meets one that is missing."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.broker.replica_plan import Action, Step
+from kraft.runtime.replica_turns import ReplicaTurns
+from kraft_native.purgatory import Purgatory
+from kraft_native.table import PartitionTable
+from tests.runtime.nodes import config, with_node
+from tests.runtime.test_node import create_many, fetch, produce
+
+
+class Recorder:
+    """Stands for `Replicas`: notes the steps, and looks each partition up as the real one does."""
+
+    def __init__(self) -> None:
+        self.broker = SimpleNamespace(table=PartitionTable(Purgatory()))
+        self.steps: list[tuple[Action, str, int]] = []
+        self.failure: Exception | None = None
+
+    def carry_out(self, steps: Any) -> None:
+        for step in steps:
+            if self.failure is not None:
+                raise self.failure
+            self.broker.table.get(step.topic, step.number)
+            self.steps.append((step.action, step.topic, step.number))
+
+
+def lead(topic: str, *numbers: int) -> list[Step]:
+    return [Step(Action.LEAD, topic, UUID(int=ord(topic[0])), number, None) for number in numbers]
+
+
+def remove(topic: str) -> list[Step]:
+    return [Step(Action.REMOVE, topic, UUID(int=ord(topic[0])), 0, None)]
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - one turn of the loop
+            await asyncio.sleep(0)
+
+
+def names(recorder: Recorder) -> list[str]:
+    return [f"{topic}-{number}" for _, topic, number in recorder.steps]
+
+
+def test_what_is_asked_for_comes_first_and_the_rest_by_itself() -> None:
+    async def run() -> None:
+        recorder = Recorder()
+        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        turns.take(lead("a", 0) + lead("b", 0, 1) + lead("c", 0) + lead("d", 0))
+        assert not recorder.steps
+        table = recorder.broker.table
+        assert table.get("b", 7) is None
+        assert names(recorder) == ["b-0", "b-1"]
+        table.get_by_id(UUID(int=ord("d")).bytes, 0)
+        assert names(recorder) == ["b-0", "b-1", "d-0"]
+        table.get("nobody", 0)
+        table.get_by_id(bytes(16), 0)
+        await until(lambda: len(recorder.steps) == 5)
+        assert names(recorder)[3:] == ["a-0", "c-0"]
+    asyncio.run(run())
+
+
+def test_steps_of_a_topic_stay_in_their_order() -> None:
+    async def run() -> None:
+        recorder = Recorder()
+        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        turns.take(lead("a", 0))
+        turns.take(remove("a"))
+        turns.take(remove("b"))        # nothing of it waits
+        assert recorder.steps == [(Action.REMOVE, "b", 0)]
+        recorder.broker.table.settle()
+        assert recorder.steps[1:] == [(Action.LEAD, "a", 0), (Action.REMOVE, "a", 0)]
+        turns.take(lead(OFFSETS_TOPIC, 0))
+        assert recorder.steps[3:] == [(Action.LEAD, OFFSETS_TOPIC, 0)]
+    asyncio.run(run())
+
+
+def test_a_turn_is_short() -> None:
+    """Many replicas take many turns of the loop, and others run in between."""
+    async def run() -> None:
+        recorder = Recorder()
+        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        turns.take([step for number in range(20_000) for step in lead(f"t{number}", 0)])
+        seen = []
+        while len(recorder.steps) < 20_000:
+            await asyncio.sleep(0)
+            if recorder.steps and recorder.steps[-1] not in seen:
+                seen.append(recorder.steps[-1])
+        assert len(seen) > 3
+    asyncio.run(run())
+
+
+def test_a_fault_is_told_and_an_end_is_one() -> None:
+    async def run() -> None:
+        recorder, told = Recorder(), list[BaseException]()
+        turns = ReplicaTurns(recorder, told.append)  # type: ignore[arg-type]
+        recorder.failure = OSError("no room")
+        turns.take(lead("a", 0) + lead("b", 0))
+        await until(lambda: told)
+        assert told == [recorder.failure]
+        recorder.failure = None
+        turns.close()
+        turns.take(lead("c", 0))
+        recorder.broker.table.settle()
+        recorder.broker.table.get("b", 0)
+        assert not recorder.steps
+    asyncio.run(run())
+
+
+def test_a_topic_can_be_used_as_soon_as_it_is_told_of(tmp_path: Any) -> None:
+    settings = config(tmp_path / "data")
+
+    def first(cluster: Any, node: Any) -> None:
+        create_many(cluster, [f"t{number}" for number in range(300)])
+        assert produce(cluster, "t299", b"a").base_offset == 0
+        assert fetch(cluster, "t298") == []
+
+    def second(cluster: Any, node: Any) -> None:
+        assert fetch(cluster, "t299") == [b"a"]
+        assert len(list((tmp_path / "data").glob("t*-0"))) == 300
+
+    with_node(settings, first)
+    with_node(settings, second)
