@@ -151,6 +151,8 @@ class Raft:
         is not told: the node ends."""
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
+        if flush == self._flush:
+            self._flush = None
         if flush.generation == replica.generation:
             assert flush.end_offset <= replica.log.end.offset
             replica.flushed = max(replica.flushed, flush.end_offset)
@@ -215,12 +217,14 @@ class Raft:
         return Ready(hard_state, messages, self._next_flush(), installed, high_watermark, leadership)
 
     def _next_flush(self) -> Flush | None:
+        """One at a time: what is appended during a flush is for the next one, together. Only a log that was cut does
+        not wait for the flush of what it was."""
         replica = self.replica
-        flush = Flush(replica.log.end.offset, replica.generation)
-        if replica.is_durable or flush == self._flush:
+        is_flushing = self._flush is not None and self._flush.generation == replica.generation
+        if replica.is_durable or is_flushing:
             return None
-        self._flush = flush
-        return flush
+        self._flush = Flush(replica.log.end.offset, replica.generation)
+        return self._flush
 
     # --- what can be known -------------------------------------------------------------------------------------------
 

@@ -41,22 +41,28 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Content:
+class Content:
     """A log as it is on disk."""
 
     start: OffsetAndEpoch
     records: tuple[Record, ...]
+
+    def without_front(self, start: OffsetAndEpoch) -> "Content":
+        return Content(start, self.records[max(0, start.offset - self.start.offset):])
 
 
 class MemoryLog:
     """`LogPort`. Proposed records are any sequence of values."""
 
     def __init__(self, start: OffsetAndEpoch = START) -> None:
-        self._durable = _Content(start, ())
-        self._flushing: dict[Flush, _Content] = {}
-        self._load(self._durable)
+        self._flushing: dict[Flush, int | Content] = {}
+        """What each flush writes: up to which offset; or, when the log was cut since, the log as it was."""
+        self._overwritten: Content | None = None
+        """What is durable, while that is not the beginning of the log: it was cut, and the cut is not durable."""
+        self._durable_end = start.offset
+        self._load(Content(start, ()))
 
-    def _load(self, content: _Content) -> None:
+    def _load(self, content: Content) -> None:
         self._start = content.start
         self._records: list[Record] = []
         self._epochs: list[int] = []
@@ -109,8 +115,11 @@ class MemoryLog:
 
     def truncate(self, end_offset: int) -> None:
         assert self._start.offset <= end_offset <= self.end.offset
-        kept = self._records[:end_offset - self._start.offset]
-        self._load(_Content(self._start, tuple(kept)))
+        if self._durable_end > end_offset and self._overwritten is None:
+            self._overwritten = self.durable
+        self._flushing = {flush: self._until(end) if isinstance(end, int) else end
+                          for flush, end in self._flushing.items()}
+        self._load(self._until(end_offset))
 
     def read(self, start_offset: int, max_bytes: int) -> Batch | None:
         first = start_offset - self._start.offset
@@ -130,47 +139,66 @@ class MemoryLog:
     def record_at(self, offset: int) -> Record:
         return self._records[offset - self._start.offset]
 
+    def _until(self, end_offset: int) -> Content:
+        return Content(self._start, tuple(self._records[:max(0, end_offset - self._start.offset)]))
+
+    @property
+    def durable(self) -> Content:
+        """What would be there after a crash, at least."""
+        return self._overwritten or self._until(self._durable_end)
+
     @property
     def durable_end_offset(self) -> int:
-        return self._durable.start.offset + len(self._durable.records)
+        if self._overwritten is not None:
+            return self._overwritten.start.offset + len(self._overwritten.records)
+        return self._durable_end
 
-    def content(self) -> _Content:
-        return _Content(self._start, tuple(self._records))
+    def has_durably(self, end_offset: int, last: Record) -> bool:
+        """Whether what is durable reaches `end_offset`, with `last` as the record before it, or begins behind it."""
+        if end_offset <= self._start.offset:
+            return True
+        if end_offset > self.durable_end_offset:
+            return False
+        if self._overwritten is not None:
+            return self._overwritten.records[end_offset - 1 - self._overwritten.start.offset] == last
+        return self.record_at(end_offset - 1) == last
 
     def start_flush(self, flush: Flush) -> None:
         """What is written now is on its way to the disk."""
-        self._flushing[flush] = self.content()
+        self._flushing[flush] = self.end.offset
 
     def finish_flush(self, flush: Flush) -> None:
-        """It has arrived. One that was overtaken (the log was replaced meanwhile) is forgotten."""
-        content = self._flushing.pop(flush, None)
-        if content is not None:
-            self._durable = content
+        """It has arrived. Flushes arrive in the order in which they were started."""
+        written = self._flushing.pop(flush, None)
+        if isinstance(written, Content):
+            self._overwritten = written
+        elif written is not None:
+            self._overwritten, self._durable_end = None, written
 
     def crash(self, kept: int = 0) -> None:
         """Back to what is durable, and `kept` of the records written behind it, if they continue it."""
         self._flushing.clear()
-        durable, written = self._durable, self.content()
-        common = len(durable.records)
-        if kept and written.start == durable.start and written.records[:common] == durable.records:
-            durable = _Content(durable.start, written.records[:common + kept])
-        self._durable = durable
-        self._load(durable)
+        content = self._overwritten or self._until(self._durable_end + kept)
+        self._overwritten = None
+        self._durable_end = content.start.offset + len(content.records)
+        self._load(content)
 
     def restart_at(self, start: OffsetAndEpoch) -> None:
         """Empties the log for a snapshot; durable at once, as `SnapshotPort.install` promises."""
         self._flushing.clear()
-        self._durable = _Content(start, ())
-        self._load(self._durable)
+        self._overwritten = None
+        self._durable_end = start.offset
+        self._load(Content(start, ()))
 
     def cut_front(self, start: OffsetAndEpoch) -> None:
         """Lets the log start at `start`; durable at once."""
-        gone = start.offset - self._start.offset
-        assert 0 <= gone <= len(self._records)
-        self._flushing.clear()
-        durable_gone = start.offset - self._durable.start.offset
-        self._durable = _Content(start, self._durable.records[durable_gone:])
-        self._load(_Content(start, tuple(self._records[gone:])))
+        assert self._start.offset <= start.offset <= self.end.offset
+        if self._overwritten is not None:
+            self._overwritten = self._overwritten.without_front(start)
+        self._flushing = {flush: written if isinstance(written, int) else written.without_front(start)
+                          for flush, written in self._flushing.items()}
+        self._durable_end = max(self._durable_end, start.offset)
+        self._load(self._until(self.end.offset).without_front(start))
 
 
 def _controls(base_offset: int, records: Sequence[Record]) -> tuple[AppendedControl, ...]:
