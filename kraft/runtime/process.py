@@ -1,6 +1,7 @@
 """A node as this process: its loop, its signals, its descriptors; from the start to its exit."""
 
 import asyncio
+import gc
 import os
 import resource
 import signal
@@ -26,6 +27,9 @@ class NodeFailedError(KraftError):
 def run_node(config: NodeConfig, on_ready: Callable[[Node], None]) -> None:
     """Runs a node until SIGTERM or SIGINT, then stops it in good order; `on_ready(node)` is called when it serves.
 
+    What a start made stays, so the garbage collector never looks at it again: with 1,300 topics a full collection
+    stopped the loop for 23 ms.
+
     Raises what the start raised when that is a `KraftError`, else `NodeFailedError`.
     """
     _raise_descriptor_limit()
@@ -40,6 +44,7 @@ async def _run(config: NodeConfig, on_ready: Callable[[Node], None]) -> None:
         await node.start()
     except OSError as error:
         raise NodeFailedError(f"the node cannot start: {_reason(error)}") from error
+    gc.freeze()
     on_ready(node)
     try:
         await node.run()

@@ -17,7 +17,7 @@ from kraft.runtime.replicas import Replicas
 
 # Who was just answered may go on at once: what it asks next waits for the disk, and that time is there for this work.
 FIRST_TURN_SECONDS: Final = 0.001
-TURN_SECONDS: Final = 0.002
+TURN_SECONDS: Final = 0.001
 
 
 class ReplicaTurns:
