@@ -59,13 +59,14 @@ PACKAGES: dict[str, Rule] = {
     "metadata": Rule(("protocol", "native"), ordered=True),
     "controller": Rule(("config", "metadata", "protocol", "native"), ordered=True),
     "broker": Rule(("config", "log_dir", "metadata", "protocol", "native"), ordered=True),
-    "runtime": Rule(("_version", "broker", "config", "controller", "log", "log_dir", "metadata", "protocol", "native"),
-                    ("asyncio", "logging", "os", "signal", "socket", "threading", "time", "uvloop")),
+    "runtime": Rule(("_version", "broker", "config", "controller", "log", "log_dir", "metadata", "protocol", "raft",
+                     "native"),
+                    ("asyncio", "logging", "os", "random", "signal", "socket", "threading", "time", "uvloop")),
     "testing": Rule(("protocol", "raft", "native"), ("random",)),
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
-    "cli": Rule(("", "_version", "client", "config", "load", "log", "log_dir", "metadata", "protocol", "reading",
-                 "runtime", "native"), ("asyncio", "logging", "os", "signal", "time", "uvloop")),
+    "cli": Rule(("", "_version", "client", "config", "load", "log", "log_dir", "metadata", "protocol", "raft",
+                 "reading", "runtime", "native"), ("asyncio", "logging", "os", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }
 

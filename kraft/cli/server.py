@@ -12,7 +12,7 @@ from kraft.cli.server_config import server_config
 from kraft.runtime import log_output
 
 if TYPE_CHECKING:
-    from kraft.runtime.node import Node
+    from kraft.runtime.process import AnyNode
 
 
 @kraft.group("server")
@@ -40,21 +40,22 @@ def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], li
     # Imported only now: a wrong option is told at once.
     from kraft.runtime.process import run_node, seconds_since_start
 
-    def ready(node: "Node") -> None:
+    def ready(node: "AnyNode") -> None:
         fields = ready_fields(node, seconds_since_start())
         click.echo(json.dumps(fields) if as_json else ready_text(fields))
 
     run_node(config, ready)
 
 
-def ready_fields(node: "Node", seconds: float) -> Fields:
+def ready_fields(node: "AnyNode", seconds: float) -> Fields:
     """What the ready line tells."""
+    metrics = getattr(node, "metrics", None)
     return {
         "event": "ready", "node_id": node.config.node_id, "cluster_id": node.cluster_id,
         "listeners": {each.listener: _address(each.host, node.listeners[each.listener].port)
                       for each in node.config.listeners},
         "data": [str(path.absolute()) for path in node.config.log_dirs],
-        "metrics": _address(node.metrics.host, node.metrics.port) if hasattr(node, "metrics") else None,
+        "metrics": _address(metrics.host, metrics.port) if metrics else None,
         "start_seconds": round(seconds, 3),
     }
 

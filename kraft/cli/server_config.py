@@ -46,11 +46,7 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
         _listen_on(texts, *parse_socket("--listen", listen))
     elif "listeners" not in texts and "process.roles" not in texts:
         _take_controllers(texts, [LISTENER_DEFAULT], [])
-    config = NodeConfig(texts)
-    if not (config.is_broker and config.is_controller):
-        raise InvalidConfigError(f"process.roles: {','.join(config.roles)} is not broker,controller: "
-                                 "this version runs both roles in one process")
-    return config
+    return NodeConfig(texts)
 
 
 def _listen_on(texts: dict[str, str], host: str, port: int) -> None:

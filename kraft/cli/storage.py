@@ -3,6 +3,7 @@
 import time
 import uuid
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,11 @@ from kraft.cli.command import kraft
 from kraft.cli.options import JSON, Fields, print_fields, print_json, server_config_options
 from kraft.cli.server_config import parse_assignments, server_config
 from kraft.config.errors import InvalidConfigError
+from kraft.config.node import NodeConfig, parse_socket
+from kraft.config.quorum import is_sole_controller, static_voters
+
+if TYPE_CHECKING:
+    from kraft.raft.voters import Voter
 
 
 @kraft.group("storage")
@@ -23,13 +29,21 @@ def storage() -> None:
 @click.option("--metadata-version", type=int, help="Feature level metadata.version [default: the newest].")
 @click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL",
               help="Level of another feature; may be given again.")
+@click.option("--standalone", "first", flag_value="standalone",
+              help="This node is the first and only voter of a quorum that may grow.")
+@click.option("--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY-ID,...",
+              help="The first voters of the quorum; to be the same for all of them.")
+@click.option("--no-initial-controllers", "first", flag_value="none",
+              help="This node finds the quorum by its configuration, and may become a voter later.")
 @JSON
 def format_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], cluster_id: str | None,
-                   metadata_version: int | None, features: tuple[str, ...], as_json: bool) -> None:
+                   metadata_version: int | None, features: tuple[str, ...], first: str | None,
+                   initial_controllers: str | None, as_json: bool) -> None:
     """Prepare data directories for a node and its cluster.
 
-    `kraft server start` does this by itself; a cluster id or features other than the defaults are the reasons to do it
-    before. Directories that are formatted for the same node and cluster stay as they are.
+    For a node that is broker and only controller, `kraft server start` does this by itself; a cluster id or features
+    other than the defaults are the reasons to do it before. Directories that are formatted for the same node and
+    cluster stay as they are.
     """
     from kraft.log_dir import new_cluster_id
     from kraft.metadata.image import Endpoint
@@ -37,6 +51,7 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     from kraft.runtime.storage import FormatRequest, describe, format_storage
 
     config = server_config(file, data, None, assignments)
+    choice = first_voters(config, first, initial_controllers)
     paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
     known = next((info.cluster_id for info in map(describe, paths) if info.formatted), None)
     # The address of a listener on every address is told as the loopback one, as the node itself does.
@@ -44,7 +59,10 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
                       for each in config.controller_listeners)
     request = FormatRequest(
         config.node_id, cluster_id or known or new_cluster_id(), config.log_dirs, endpoints, config.metadata_log_dir,
-        metadata_level=LATEST.level if metadata_version is None else metadata_version, features=_levels(features))
+        metadata_level=LATEST.level if metadata_version is None else metadata_version, features=_levels(features),
+        standalone=choice == "standalone",
+        initial_voters=parse_voters(initial_controllers, config.controller_listener_names[0])
+        if initial_controllers else ())
     _print([_fields(info.path) for info in format_storage(request, time.time_ns() // 1_000_000, uuid.uuid4)], as_json)
 
 
@@ -58,6 +76,48 @@ def info_command(file: Path | None, data: Path | None, assignments: tuple[str, .
     _print(rows, as_json)
     if any(not row["formatted"] for row in rows):
         raise click.exceptions.Exit(1)
+
+
+def first_voters(config: NodeConfig, chosen: str | None, initial_controllers: str | None) -> str:
+    """What the directories say about the first voters: `standalone`, `initial` (those of the option) or `none`.
+
+    `InvalidConfigError` where the options contradict each other or the configuration, or one of them is needed.
+    """
+    if chosen is not None and initial_controllers is not None:
+        raise InvalidConfigError("--standalone, --initial-controllers, --no-initial-controllers: give one of them")
+    given = "initial" if initial_controllers is not None else chosen
+    if static_voters(config) and not is_sole_controller(config):
+        if given in ("standalone", "initial"):
+            raise InvalidConfigError("--standalone, --initial-controllers: controller.quorum.voters names the voters "
+                                     "already; give one or the other")
+        return "none"
+    if not config.is_controller:
+        if given == "standalone":
+            raise InvalidConfigError("--standalone: process.roles has no controller")
+        return given or "none"
+    if given is None and not config.is_broker:
+        raise InvalidConfigError("process.roles: a controller is formatted with one of --standalone, "
+                                 "--initial-controllers, --no-initial-controllers")
+    return given or "standalone"
+
+
+def parse_voters(text: str, listener: str) -> tuple["Voter", ...]:
+    """`id@host:port:directory-id`, with commas between; `InvalidConfigError` for anything else."""
+    from kraft.raft.types import Endpoint, ReplicaKey
+    from kraft.raft.voters import Voter
+    from kraft.runtime.quorum_state import id_of
+
+    found = []
+    for part in text.split(","):
+        node_id, _, rest = part.strip().partition("@")
+        socket, _, directory = rest.rpartition(":")
+        try:
+            key = ReplicaKey(int(node_id), id_of(directory))
+        except ValueError:
+            raise InvalidConfigError(f"--initial-controllers: {part.strip()!r} is not "
+                                     "id@host:port:directory-id") from None
+        found.append(Voter(key, (Endpoint(listener, *parse_socket("--initial-controllers", socket)),)))
+    return tuple(found)
 
 
 def _levels(texts: tuple[str, ...]) -> dict[str, int]:

@@ -158,6 +158,9 @@ class NodeConfig:
                                      f"{','.join(self.controller_listener_names)}")
         if not self.is_controller and controllers:
             raise InvalidConfigError(f"listeners: {controllers[0]} is a controller's, but process.roles has none")
+        if not self.is_broker and len(controllers) < len(endpoints):
+            other = next(each for each in endpoints if each not in controllers)
+            raise InvalidConfigError(f"listeners: {other} is a broker's, but process.roles has none")
         if self.is_broker and len(controllers) == len(endpoints):
             raise InvalidConfigError("listeners: a broker needs one that is not in controller.listener.names")
         return endpoints

@@ -9,17 +9,18 @@ from uuid import UUID
 
 from kraft.config.node import Endpoint as ConfigEndpoint
 from kraft.config.node import NodeConfig
+from kraft.config.quorum import static_voters
 from kraft.controller.config_rules import TableRules
 from kraft.controller.controller import NEVER_MS, Controller
-from kraft.controller.decision import ControllerSettings
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import Endpoint, MetadataImage
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from kraft.runtime.metadata_log import DIRECTORY_NAME, Identity, MetadataLog, MetadataLogSettings
-from kraft.runtime.storage import random_id, read_bootstrap
+from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.metadata_log import DIRECTORY_NAME, Identity, MetadataLog
+from kraft.runtime.storage import random_id
 from kraft_native.errors import OperationError
 from kraft_native.flusher import Flusher
 
@@ -52,11 +53,12 @@ class ControlPlane:
         self.broker: LocalBroker | None = None
         self._snapshots: asyncio.Task[None] | None = None
         self._watching = False
-        identity = Identity(config.node_id, directory_id, tuple(map(image_endpoint, endpoints)), _static_voters(config))
-        self.log = MetadataLog(config.metadata_log_dir / DIRECTORY_NAME, identity, clock(), _log_settings(config),
-                               flusher=flusher, log_dir_locked=log_dir_locked)
+        identity = Identity(config.node_id, directory_id, tuple(map(image_endpoint, endpoints)),
+                            tuple(voter.node_id for voter in static_voters(config)))
+        self.log = MetadataLog(config.metadata_log_dir / DIRECTORY_NAME, identity, clock(),
+                               metadata_log_settings(config), flusher=flusher, log_dir_locked=log_dir_locked)
         self.controller = Controller(
-            self._settings(), TableRules(config.texts), self.log, self.log.loaded.replayer,
+            controller_settings(config, cluster_id), TableRules(config.texts), self.log, self.log.loaded.replayer,
             lambda: random_id(uuid.uuid4))
 
     @property
@@ -186,39 +188,10 @@ class ControlPlane:
             snapshot = self.log.write_snapshot(self.image, now_ms)
             log.info("metadata snapshot %s written", snapshot.file_name)
 
-    def _settings(self) -> ControllerSettings:
-        config = self.config
-        return ControllerSettings(
-            node_id=config.node_id, cluster_id=self.cluster_id,
-            bootstrap=tuple(read_bootstrap(config.metadata_log_dir)),
-            default_partitions=config.integer("num.partitions"),
-            default_replication_factor=config.integer("default.replication.factor"),
-            delete_topics=bool(config["delete.topic.enable"]),
-            broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
-            idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
-            min_insync_replicas=str(config["min.insync.replicas"]),
-            features=SUPPORTED)
-
 
 def image_endpoint(endpoint: ConfigEndpoint) -> Endpoint:
     """An address of the configuration as the metadata tells it."""
     return Endpoint(endpoint.listener, endpoint.host, endpoint.port, PLAINTEXT)
-
-
-def _log_settings(config: NodeConfig) -> MetadataLogSettings:
-    internal = config["internal.metadata.log.segment.bytes"]
-    return MetadataLogSettings(
-        segment_bytes=internal if isinstance(internal, int) else config.integer("metadata.log.segment.bytes"),
-        segment_ms=config.integer("metadata.log.segment.ms"),
-        snapshot_bytes=config.integer("metadata.log.max.record.bytes.between.snapshots"),
-        snapshot_interval_ms=config.integer("metadata.log.max.snapshot.interval.ms"),
-        retention_bytes=config.integer("metadata.max.retention.bytes"),
-        retention_ms=config.integer("metadata.max.retention.ms"))
-
-
-def _static_voters(config: NodeConfig) -> tuple[int, ...]:
-    voters = config["controller.quorum.voters"]
-    return tuple(int(each.partition("@")[0]) for each in voters) if isinstance(voters, list) else ()
 
 
 def _text(value: object) -> str | None:

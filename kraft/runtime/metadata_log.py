@@ -33,7 +33,11 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.leader_change_message import LeaderChangeMessage
 from kraft.protocol.messages.leader_change_message import Voter as LeaderVoter
 from kraft.protocol.messages.voters_record import Endpoint as VoterEndpoint
-from kraft.protocol.messages.voters_record import KRaftVersionFeature, Voter, VotersRecord
+from kraft.protocol.messages.voters_record import VotersRecord
+from kraft.raft.records import voters_record
+from kraft.raft.types import Endpoint as RaftEndpoint
+from kraft.raft.types import ReplicaKey
+from kraft.raft.voters import Voter, VoterSet
 from kraft.runtime.metadata_loader import LoadedMetadata, load
 from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write_quorum_state
 from kraft.runtime.snapshot_files import (
@@ -203,7 +207,9 @@ class MetadataLog:
         elif endpoints and quorum.voters.voters[0].endpoints != endpoints:
             messages.append(quorum.voters)
         if isinstance(messages[-1], VotersRecord) and endpoints:
-            messages[-1] = voters_record(self.identity.node_id, self.identity.directory_id, self.identity.endpoints)
+            messages[-1] = voters_record(VoterSet.of(Voter(
+                ReplicaKey(self.identity.node_id, self.identity.directory_id),
+                tuple(RaftEndpoint(each.name, each.host, each.port) for each in self.identity.endpoints))))
         return messages
 
     def _write(self, batch: bytes, now_ms: int) -> int:
@@ -324,11 +330,3 @@ class MetadataLog:
     def close(self) -> None:
         """Makes everything durable and lets go. May be called again."""
         self.log.close()
-
-
-def voters_record(node_id: int, directory_id: UUID, endpoints: Sequence[Endpoint]) -> VotersRecord:
-    """The record of a quorum of one."""
-    return VotersRecord(version=0, voters=[Voter(
-        voter_id=node_id, voter_directory_id=directory_id,
-        endpoints=[VoterEndpoint(name=each.name, host=each.host, port=each.port) for each in endpoints],
-        kraft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1))])

@@ -35,11 +35,11 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replica_turns import ReplicaTurns
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
-from kraft.runtime.server import Listener, Server, ServerLimits, default_connections_max
+from kraft.runtime.server import Listener, Server
+from kraft.runtime.server_limits import server_limits
 from kraft.runtime.storage import FormatRequest, describe, format_storage
 from kraft_native.channel import RequestChannel
 from kraft_native.coldread import ColdReader
-from kraft_native.errors import InvalidArgumentError
 from kraft_native.fetch import FetchHandler
 from kraft_native.fetch_session import SessionCache
 from kraft_native.flusher import Flusher
@@ -50,7 +50,6 @@ from kraft_native.table import PartitionTable
 
 log = logging.getLogger(__name__)
 
-UNLIMITED: Final = 2**31 - 1
 DRAIN_SECONDS: Final = 5.0
 # What a controller listener serves: requests that need no partition.
 CONTROLLER_APIS: Final = ("DescribeCluster", "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs",
@@ -115,7 +114,7 @@ class Node:
                                   bytes_max=self.config.integer("fetch.max.bytes"))
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
-        self.server = Server(self._limits(), self.fail)
+        self.server = Server(server_limits(self.config), self.fail)
 
     async def _bind(self) -> None:
         """Takes the addresses first, so that their real ports can be registered. Nobody is answered yet."""
@@ -281,23 +280,6 @@ class Node:
 
     # --- small things
 
-    def _limits(self) -> ServerLimits:
-        config = self.config
-        connections, per_ip = config.integer("max.connections"), config.integer("max.connections.per.ip")
-        limits = ServerLimits(
-            request_bytes_max=config.integer("socket.request.max.bytes"),
-            memory_bytes_max=config.integer("kraft.request.memory.max.bytes"),
-            requests_in_progress_max=config.integer("kraft.connection.requests.max"),
-            connections_max=default_connections_max() if connections == UNLIMITED else connections,
-            connections_per_ip_max=per_ip,
-            connections_per_ip_overrides=_overrides(str(config["max.connections.per.ip.overrides"] or "")),
-            backlog=config.integer("socket.listen.backlog.size"),
-            idle_timeout_ms=config.integer("connections.max.idle.ms"),
-            frame_timeout_ms=config.integer("kraft.request.timeout.ms"),
-            reply_timeout_ms=config.integer("kraft.slow.reader.timeout.ms"))
-        limits.validate()
-        return limits
-
     def _group_config(self) -> GroupCoordinatorConfig:
         number = self.config.integer if not hasattr(self, "broker") else self.broker.integer
         return GroupCoordinatorConfig(
@@ -348,14 +330,3 @@ class Node:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _overrides(text: str) -> dict[str, int]:
-    """`host:count,host:count` of max.connections.per.ip.overrides."""
-    found: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        host, _, count = part.rpartition(":")
-        if not host or not count.isdecimal():
-            raise InvalidArgumentError(f"max.connections.per.ip.overrides: {part!r} is not host:count")
-        found[host] = int(count)
-    return found

@@ -8,12 +8,14 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import uvloop
 
+from kraft.config.errors import InvalidConfigError
 from kraft.config.node import NodeConfig
-from kraft.runtime.node import Node
+from kraft.config.quorum import is_sole_controller
+from kraft.runtime.server import Listener
 from kraft_native.errors import KraftError
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -24,7 +26,34 @@ class NodeFailedError(KraftError):
     """The node could not start, or stopped by a fault; the message says why."""
 
 
-def run_node(config: NodeConfig, on_ready: Callable[[Node], None]) -> None:
+class AnyNode(Protocol):
+    """A node of whatever roles."""
+
+    config: NodeConfig
+    cluster_id: str
+    listeners: dict[str, Listener]
+
+    async def start(self) -> None: ...
+
+    async def run(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def make_node(config: NodeConfig) -> AnyNode:
+    """The node that the roles ask for; `InvalidConfigError` for roles that this version does not run."""
+    # Imported only now: each kind loads what the other does not need.
+    if is_sole_controller(config):
+        from kraft.runtime.node import Node
+        return Node(config)
+    if config.is_broker:
+        raise InvalidConfigError(f"process.roles: {','.join(config.roles)} with other controllers: in this version a "
+                                 "broker runs in one process with the only controller")
+    from kraft.runtime.controller_node import ControllerNode
+    return ControllerNode(config)
+
+
+def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     """Runs a node until SIGTERM or SIGINT, then stops it in good order; `on_ready(node)` is called when it serves.
 
     What a start made stays, so the garbage collector never looks at it again: with 1,300 topics a full collection
@@ -36,8 +65,8 @@ def run_node(config: NodeConfig, on_ready: Callable[[Node], None]) -> None:
     uvloop.run(_run(config, on_ready))
 
 
-async def _run(config: NodeConfig, on_ready: Callable[[Node], None]) -> None:
-    node = Node(config)
+async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
+    node = make_node(config)
     for each in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(each, node.stop)
     try:

@@ -19,7 +19,11 @@ from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import Record, decode_snapshot, encode_snapshot
 from kraft.metadata.versions import BY_LEVEL, FEATURES, KRAFT_VERSION, LATEST, METADATA_VERSION, default_features
 from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
-from kraft.runtime.metadata_log import DIRECTORY_NAME, voters_record
+from kraft.raft.records import voters_record
+from kraft.raft.types import Endpoint as RaftEndpoint
+from kraft.raft.types import ReplicaKey
+from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
+from kraft.runtime.metadata_log import DIRECTORY_NAME
 from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft_native import checkpoints, fileio
@@ -33,9 +37,13 @@ DrawId = Callable[[], UUID]
 
 @dataclass(frozen=True, slots=True)
 class FormatRequest:
-    """`directories`: `log.dirs`, and `metadata_directory` (None: the first of them). `standalone`: this node is the
-    only voter, reached at `endpoints`, the controller listeners. `features`: levels that differ from the defaults of
-    `metadata_level`."""
+    """`directories`: `log.dirs`, and `metadata_directory` (None: the first of them). `features`: levels that differ
+    from the defaults of `metadata_level`.
+
+    The first voters are one of three: this node alone (`standalone`), reached at `endpoints`, the controller listeners;
+    `initial_voters`, this node one of them or not; or nobody that this directory knows of: the node finds them by its
+    configuration.
+    """
 
     node_id: int
     cluster_id: str
@@ -45,6 +53,7 @@ class FormatRequest:
     metadata_level: int = LATEST.level
     features: Mapping[str, int] = field(default_factory=dict)
     standalone: bool = True
+    initial_voters: tuple[Voter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,14 @@ def _check(request: FormatRequest) -> None:
         raise InvalidArgumentError("cluster id: it is empty")
     if request.standalone and not request.endpoints:
         raise InvalidArgumentError("controller.listener.names: a voter needs an address for its controller listener")
+    if request.standalone and request.initial_voters:
+        raise InvalidArgumentError("initial voters: a standalone node has none but itself")
+    for what, values in (("node", [voter.key.node_id for voter in request.initial_voters]),
+                         ("directory id", [voter.key.directory_id for voter in request.initial_voters])):
+        if len(dict.fromkeys(values)) != len(values):
+            raise InvalidArgumentError(f"initial voters: they have one {what} twice")
+    if request.initial_voters and request.features.get(KRAFT_VERSION) == 0:
+        raise InvalidArgumentError(f"{KRAFT_VERSION}: at level 0 the voters are configured, not formatted")
 
 
 def _format_directory(
@@ -137,18 +154,28 @@ def _format_directory(
     fileio.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
     kraft_version = dict(request.features).get(
         KRAFT_VERSION, FEATURES[KRAFT_VERSION].default_for(request.metadata_level))
-    if holds_metadata and request.standalone and kraft_version:
-        directory = path / DIRECTORY_NAME
-        _make_directory(directory)
-        for leftover in list_snapshots(directory):
-            # Of an interrupted attempt, with another directory id: without meta.properties the log never began.
-            fileio.unlink(directory / leftover.file_name)
-        quorum = QuorumRecords(
-            kraft_version=kraft_version, voters=voters_record(request.node_id, directory_id, request.endpoints))
-        write_snapshot(directory, SnapshotId(0, 0), encode_snapshot(
-            (), epoch=0, now_ms=now_ms, last_timestamp_ms=now_ms, quorum=quorum))
+    voters = request.initial_voters
+    if holds_metadata and voters:
+        directory_id = next((voter.key.directory_id for voter in voters if voter.key.node_id == request.node_id),
+                            directory_id)
+    elif request.standalone and kraft_version:
+        voters = (Voter(ReplicaKey(request.node_id, directory_id),
+                        tuple(RaftEndpoint(each.name, each.host, each.port) for each in request.endpoints)),)
+    if holds_metadata and voters:
+        quorum = QuorumRecords(kraft_version=RECONFIGURABLE, voters=voters_record(VoterSet.of(*voters)))
+        _write_voters(path / DIRECTORY_NAME, quorum, now_ms)
     checkpoints.write_meta_properties(
         path, checkpoints.MetaProperties(request.node_id, request.cluster_id, directory_id))
+
+
+def _write_voters(directory: Path, quorum: QuorumRecords, now_ms: int) -> None:
+    """The snapshot that a log begins with."""
+    _make_directory(directory)
+    for leftover in list_snapshots(directory):
+        # Of an interrupted attempt, with another directory id: without meta.properties the log never began.
+        fileio.unlink(directory / leftover.file_name)
+    write_snapshot(directory, SnapshotId(0, 0), encode_snapshot(
+        (), epoch=0, now_ms=now_ms, last_timestamp_ms=now_ms, quorum=quorum))
 
 
 def _make_directory(path: Path) -> None:

@@ -86,7 +86,7 @@ def test_listeners_of_set_count() -> None:
     (["num.partitions"], None, "--set: 'num.partitions' is not key=value"),
     ([], "0.0.0.0:5", "name one with --set advertised.listeners=PLAINTEXT://HOST:5"),
     ([], "9092", "--listen: '9092' is not host:port"),
-    (["process.roles=broker"], None, "process.roles: broker is not broker,controller"),
+    (["process.roles=controller"], "127.0.0.1:5", "PLAINTEXT://127.0.0.1:5 is a broker's, but process.roles has none"),
 ])
 def test_what_is_wrong_is_named(assignments: list[str], listen: str | None, told: str) -> None:
     with pytest.raises(InvalidConfigError) as refusal:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraft.cli.command import run
+from kraft.metadata.snapshot import decode_snapshot
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 
@@ -62,4 +63,45 @@ def test_wrong_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str], option
     code, made, told_text = told(capsys, "format", "--data", tmp_path / "data", *option)
     assert (code, made) == (1, [])
     assert complaint in told_text
+    assert not (tmp_path / "data").exists()
+
+
+CONTROLLER = ("--set", "process.roles=controller", "--set", "controller.listener.names=CONTROLLER",
+              "--set", "listeners=CONTROLLER://127.0.0.1:9093")
+STATIC = ("--set", "controller.quorum.voters=1@127.0.0.1:9093,2@127.0.0.1:9094")
+VOTERS = "1@127.0.0.1:9093:A1AAAAAAAAAAAAAAAAAAAw,2@127.0.0.1:9094:A2AAAAAAAAAAAAAAAAAAAw"
+
+
+def voters_of(directory: Path) -> list[int]:
+    """Of the snapshot that a log begins with; -1 alone where there is none."""
+    file = directory / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
+    return decode_snapshot(file.read_bytes()).quorum.voter_ids() if file.exists() else [-1]
+
+
+@pytest.mark.parametrize(("options", "voters"), [
+    (("--standalone",), [1]), (("--initial-controllers", VOTERS), [1, 2]), (("--no-initial-controllers",), [-1]),
+    (STATIC, [-1]),
+])
+def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
+                      voters: list[int]) -> None:
+    code, made, complaint = told(capsys, "format", "--data", tmp_path, *CONTROLLER, *options)
+    assert (code, complaint) == (0, "")
+    assert voters_of(tmp_path) == voters
+    if "--initial-controllers" in options:
+        assert made[0]["directory_id"] == "A1AAAAAAAAAAAAAAAAAAAw"
+
+
+@pytest.mark.parametrize(("options", "why"), [
+    (CONTROLLER, "a controller is formatted with one of --standalone"),
+    ((*CONTROLLER, *STATIC, "--standalone"), "controller.quorum.voters names the voters already"),
+    ((*CONTROLLER, "--standalone", "--initial-controllers", VOTERS), "give one of them"),
+    ((*CONTROLLER, "--initial-controllers", "1@127.0.0.1:9093"), "is not id@host:port:directory-id"),
+    ((*CONTROLLER, "--initial-controllers", f"{VOTERS},{VOTERS}"), "they have one node twice"),
+    (("--set", "process.roles=broker", "--standalone"), "process.roles has no controller"),
+])
+def test_wrong_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
+                            why: str) -> None:
+    code, made, complaint = told(capsys, "format", "--data", tmp_path / "data", *options)
+    assert (code, made) == (1, [])
+    assert why in complaint
     assert not (tmp_path / "data").exists()

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.golden import REPOSITORY
 
@@ -58,22 +58,39 @@ class NodeProcess:
 
     def start(self) -> float:
         """Starts the process and waits until it serves; gives the seconds that took."""
+        began = time.monotonic()
+        self.launch()
+        self.await_ready()
+        return time.monotonic() - began
+
+    def launch(self) -> None:
+        """Starts the process."""
         assert not self.running, "the node runs already"
         command = [sys.executable, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json", "--log-level=info",
-                   f"--data={self.directory}", f"--listen=127.0.0.1:{self.port}",
+                   f"--data={self.directory}", *self._options(),
                    *(f"--set={name}={value}" for name, value in self.settings.items())]
-        began = time.monotonic()
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def await_ready(self) -> None:
+        """Waits until a launched process serves."""
+        assert self._process is not None
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
         line = self._process.stdout.readline() if ready else ""
         if not line:
             self.kill()
             raise AssertionError(f"the node did not start:\n{self.log()}")
-        self.port = int(json.loads(line)["listeners"]["PLAINTEXT"].rpartition(":")[2])
-        return time.monotonic() - began
+        self._ready(json.loads(line))
+
+    def _options(self) -> list[str]:
+        """What the command line has beside the settings."""
+        return [f"--listen=127.0.0.1:{self.port}"]
+
+    def _ready(self, told: dict[str, Any]) -> None:
+        """What the ready line tells."""
+        self.port = int(told["listeners"]["PLAINTEXT"].rpartition(":")[2])
 
     def stop(self) -> None:
         """SIGTERM: the node stops in good order, or the test fails. A node that does not run stays as it is."""

@@ -1,0 +1,140 @@
+"""`kraft quorum`: the controllers that keep the metadata log, and who of them votes."""
+
+import time
+from typing import Final
+from uuid import UUID
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.client import Cluster
+from kraft.client.quorum import Description, QuorumClient, Replica
+from kraft.config.errors import InvalidConfigError
+from kraft.config.node import parse_endpoint
+
+NO_DIRECTORY: Final = UUID(int=0)
+
+
+@kraft.group("quorum")
+def quorum_group() -> None:
+    """Show the metadata quorum, add and remove voters.
+
+    --bootstrap may name controllers or brokers, of this program or of Apache Kafka.
+    """
+
+
+@quorum_group.command("status")
+@cluster_options
+def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Tell who leads and who votes; ends with 1 when a voter is not heard of or lags behind.
+
+    A voter lags when it has not had the whole log for a second.
+    """
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        found = QuorumClient(cluster).describe()
+    fields = status(found)
+    if as_json:
+        print_json([fields])
+    else:
+        print_fields([(name.replace("_", " "), value) for name, value in fields.items()])
+    if fields["lagging"]:
+        raise click.exceptions.Exit(1)
+
+
+@quorum_group.command("describe")
+@cluster_options
+def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Show every replica of the metadata log, voters first."""
+    from kraft.runtime.quorum_state import id_text
+
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        found = QuorumClient(cluster).describe()
+    if as_json:
+        print_json([{**each._asdict(), "directory_id": id_text(each.directory_id),
+                     "leader": each.node_id == found.leader, "epoch": found.epoch} for each in found.replicas])
+        return
+    now_ms = _now_ms()
+    print_table(
+        ("node", "role", "log end", "lag", "last fetch", "caught up", "directory id", "address"),
+        [[each.node_id, _role(each, found), each.log_end_offset, each.lag, _age(each.fetch_ms, now_ms),
+          _age(each.caught_up_ms, now_ms), id_text(each.directory_id), ",".join(each.addresses)]
+         for each in found.replicas],
+        f"epoch {found.epoch}, high watermark {found.high_watermark}")
+
+
+@quorum_group.command("add")
+@click.argument("node_id", type=click.IntRange(0))
+@click.argument("directory_id")
+@click.argument("listeners", nargs=-1, required=True, metavar="NAME://HOST:PORT...")
+@cluster_options
+def add_command(node_id: int, directory_id: str, listeners: tuple[str, ...], bootstrap: str, timeout: float,
+                as_json: bool) -> None:
+    """Make a voter of a controller that follows the log; waits until it is one.
+
+    `kraft storage info` on the new controller's directory tells its directory id.
+    """
+    endpoints = [parse_endpoint("LISTENERS", text) for text in listeners]
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        client = QuorumClient(cluster)
+        client.add(node_id, _directory(directory_id), [(each.listener, each.host, each.port) for each in endpoints])
+        _tell(f"node {node_id} votes", client.describe(), as_json)
+
+
+@quorum_group.command("remove")
+@click.argument("node_id", type=click.IntRange(0))
+@click.argument("directory_id", required=False)
+@cluster_options
+def remove_command(node_id: int, directory_id: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Make a voter a mere observer; waits until it is one. Without DIRECTORY_ID the voter of that node is meant."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        client = QuorumClient(cluster)
+        if directory_id is None:
+            voters = {each.node_id: each.directory_id for each in client.describe().voters}
+            directory = voters.get(node_id, NO_DIRECTORY)
+        else:
+            directory = _directory(directory_id)
+        client.remove(node_id, directory)
+        _tell(f"node {node_id} votes no more", client.describe(), as_json)
+
+
+def status(found: Description) -> Fields:
+    """The figures that say how the quorum is."""
+    now_ms = _now_ms()
+    lagging = [each.node_id for each in found.voters if each.node_id != found.leader
+               and (each.caught_up_ms < 0 or now_ms - each.caught_up_ms > 1000)]
+    return {
+        "leader": found.leader, "epoch": found.epoch, "high_watermark": found.high_watermark,
+        "voters": [each.node_id for each in found.voters], "observers": [each.node_id for each in found.observers],
+        "lagging": lagging, "failures_survived": (len(found.voters) - 1) // 2,
+    }
+
+
+def _tell(what: str, found: Description, as_json: bool) -> None:
+    if as_json:
+        print_json([status(found)])
+    else:
+        click.echo(f"{what}; voters: {','.join(str(each.node_id) for each in found.voters)}")
+
+
+def _role(replica: Replica, found: Description) -> str:
+    if replica.node_id == found.leader:
+        return "leader"
+    return "follower" if replica.voter else "observer"
+
+
+def _age(time_ms: int, now_ms: int) -> str:
+    return "-" if time_ms < 0 else f"{max(0, now_ms - time_ms) / 1000:.1f} s ago"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _directory(text: str) -> UUID:
+    from kraft.runtime.quorum_state import id_of
+
+    try:
+        return id_of(text)
+    except ValueError as error:
+        raise InvalidConfigError(f"DIRECTORY_ID: {error}") from None

@@ -1,0 +1,139 @@
+"""The metadata quorum from outside: who votes, how far everybody is, and changing it. Asked through controllers or, as
+they pass such requests on, through brokers; ours and Kafka's alike."""
+
+import time
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.refusals import RefusedError, check
+from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from kraft.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse, ReplicaState
+from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraft.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+CONTROLLERS: Final = 2
+VOTE_KEY: Final = API_BY_NAME["Vote"].key
+RETRY_PAUSE_SECONDS: Final = 0.05
+NOT_LEADING: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER)
+
+
+class Replica(NamedTuple):
+    """One replica of the metadata log. `fetch_ms` and `caught_up_ms` are times, -1 where they are not known; `lag`
+    counts records behind the leader. `addresses` are told of voters only."""
+
+    node_id: int
+    directory_id: UUID
+    voter: bool
+    log_end_offset: int
+    lag: int
+    fetch_ms: int
+    caught_up_ms: int
+    addresses: tuple[str, ...] = ()
+
+
+class Description(NamedTuple):
+    """The quorum as its leader sees it."""
+
+    leader: int
+    epoch: int
+    high_watermark: int
+    replicas: tuple[Replica, ...]
+
+    @property
+    def voters(self) -> tuple[Replica, ...]:
+        return tuple(each for each in self.replicas if each.voter)
+
+    @property
+    def observers(self) -> tuple[Replica, ...]:
+        return tuple(each for each in self.replicas if not each.voter)
+
+
+class QuorumClient:
+    """Finds whom to ask. While there is no leader it looks for one, for the cluster's time-out at most."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def describe(self) -> Description:
+        request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
+        deadline = time.monotonic() + self.cluster.timeout
+        while True:
+            try:
+                return _description(self._ask(request))
+            except RefusedError as error:
+                if error.code not in NOT_LEADING or time.monotonic() > deadline:
+                    raise
+            except ConnectionFailedError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_PAUSE_SECONDS)
+
+    def _ask(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        with self.leader() as connection:
+            return connection.send(request, DescribeQuorumResponse)
+
+    def leader(self) -> Connection:
+        """A connection of the caller's own to the leader, or to a broker, which knows the way. RefusedError with
+        NOT_CONTROLLER when no controller that answers knows the leader."""
+        failures = []
+        for host, port in self.cluster.bootstrap:
+            try:
+                connection = self.cluster.connect(host, port)
+                if VOTE_KEY not in connection.versions:
+                    return connection
+                with connection:
+                    told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
+                check("controllers", told.error_code, told.error_message)
+                for node in told.brokers:
+                    if node.broker_id == told.controller_id:
+                        return self.cluster.connect(node.host, node.port)
+            except ConnectionFailedError as error:
+                failures.append(str(error))
+        if len(failures) == len(self.cluster.bootstrap):
+            raise ConnectionFailedError("; ".join(failures))
+        raise RefusedError("leader of the quorum", ErrorCode.NOT_CONTROLLER, "no controller that answers knows one")
+
+    def add(self, node_id: int, directory_id: UUID, listeners: list[tuple[str, str, int]]) -> None:
+        """Makes a voter of a replica that follows the log already; waits until that is committed. `listeners`: name,
+        host and port of its controller listeners. `RefusedError` when the leader refuses."""
+        request = AddRaftVoterRequest(
+            cluster_id=None, timeout_ms=int(self.cluster.timeout * 1000), voter_id=node_id,
+            voter_directory_id=directory_id,
+            listeners=[Listener(name=name, host=host, port=port) for name, host, port in listeners])
+        with self.leader() as connection:
+            answer = connection.send(request, AddRaftVoterResponse)
+        check(f"adding voter {node_id}", answer.error_code, answer.error_message)
+
+    def remove(self, node_id: int, directory_id: UUID) -> None:
+        """Makes a voter a mere observer; waits until that is committed. `RefusedError` when the leader refuses."""
+        request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
+        with self.leader() as connection:
+            answer = connection.send(request, RemoveRaftVoterResponse)
+        check(f"removing voter {node_id}", answer.error_code, answer.error_message)
+
+
+def _description(answer: DescribeQuorumResponse) -> Description:
+    check("quorum", answer.error_code, answer.error_message)
+    found = answer.topics[0].partitions[0]
+    check("quorum", found.error_code, found.error_message)
+    end = max((each.log_end_offset for each in found.current_voters if each.replica_id == found.leader_id), default=0)
+    addresses = {node.node_id: tuple(f"{each.name}://{each.host}:{each.port}" for each in node.listeners)
+                 for node in answer.nodes}
+
+    def replica(each: ReplicaState, voter: bool) -> Replica:
+        return Replica(each.replica_id, each.replica_directory_id, voter, each.log_end_offset,
+                       max(0, end - each.log_end_offset), each.last_fetch_timestamp, each.last_caught_up_timestamp,
+                       addresses.get(each.replica_id, ()) if voter else ())
+
+    return Description(found.leader_id, found.leader_epoch, found.high_watermark,
+                       (*(replica(each, True) for each in found.current_voters),
+                        *(replica(each, False) for each in found.observers)))

@@ -1,0 +1,78 @@
+"""Who is in the metadata quorum, as the configuration says: `controller.quorum.voters` names all voters for good,
+`controller.quorum.bootstrap.servers` only somebody who knows them."""
+
+import re
+from typing import Final, NamedTuple
+
+from kraft.config.errors import InvalidConfigError
+from kraft.config.node import NodeConfig, parse_socket
+
+VOTERS: Final = "controller.quorum.voters"
+BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
+_VOTER = re.compile(r"(?P<id>\d{1,10})@(?P<socket>.+)")
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+
+class StaticVoter(NamedTuple):
+    """`id@host:port`."""
+
+    node_id: int
+    address: Address
+
+
+def static_voters(config: NodeConfig) -> tuple[StaticVoter, ...]:
+    """The voters of `controller.quorum.voters`, by id; none when the voters are in the metadata log itself."""
+    found = [_static_voter(text) for text in _texts(config, VOTERS)]
+    ids = [each.node_id for each in found]
+    if len(dict.fromkeys(ids)) != len(ids):
+        raise InvalidConfigError(f"{VOTERS}: names a node twice")
+    return tuple(sorted(found))
+
+
+def bootstrap_servers(config: NodeConfig) -> tuple[Address, ...]:
+    """The addresses of `controller.quorum.bootstrap.servers`."""
+    return tuple(_address(BOOTSTRAP_SERVERS, text) for text in _texts(config, BOOTSTRAP_SERVERS))
+
+
+def is_sole_controller(config: NodeConfig) -> bool:
+    """Whether this node has both roles and is told of no other voter. Bootstrap servers do not count: Kafka's own file
+    for a single node names one, the node itself."""
+    ids = [each.node_id for each in static_voters(config)]
+    return config.is_broker and config.is_controller and ids in ([], [config.node_id])
+
+
+def check_quorum(config: NodeConfig) -> None:
+    """`InvalidConfigError` for a quorum that this node could not find, or has no place in."""
+    voters, servers = static_voters(config), bootstrap_servers(config)
+    if not voters and not servers:
+        raise InvalidConfigError(f"{BOOTSTRAP_SERVERS}: is needed where process.roles is {','.join(config.roles)}, or "
+                                 f"{VOTERS}")
+    ids = [each.node_id for each in voters]
+    if voters and config.is_controller and config.node_id not in ids:
+        raise InvalidConfigError(f"{VOTERS}: a controller has to be one of them, and node.id {config.node_id} is not")
+    if voters and not config.is_controller and config.node_id in ids:
+        raise InvalidConfigError(f"{VOTERS}: names node.id {config.node_id}, and process.roles has no controller")
+    for setting, addresses in ((VOTERS, [each.address for each in voters]), (BOOTSTRAP_SERVERS, servers)):
+        for address in addresses:
+            if not address.host or address.port == 0:
+                raise InvalidConfigError(f"{setting}: {address.host}:{address.port} is no address to connect to")
+
+
+def _texts(config: NodeConfig, name: str) -> list[str]:
+    value = config[name]
+    return [text.strip() for text in value if text.strip()] if isinstance(value, list) else []
+
+
+def _static_voter(text: str) -> StaticVoter:
+    found = _VOTER.fullmatch(text)
+    if found is None:
+        raise InvalidConfigError(f"{VOTERS}: {text!r} is not id@host:port")
+    return StaticVoter(int(found["id"]), _address(VOTERS, found["socket"]))
+
+
+def _address(setting: str, text: str) -> Address:
+    return Address(*parse_socket(setting, text))

@@ -1,0 +1,174 @@
+"""A node that is a controller and nothing else: one replica of the metadata quorum, and the listener for it.
+
+    node = ControllerNode(config)
+    await node.start()       # takes part in the quorum when this returns; whether there is a leader is another matter
+    await node.run()         # until `stop` is called or a fault of our own was found; raises the fault
+"""
+
+import asyncio
+import logging
+from typing import Final
+from uuid import UUID
+
+from kraft.config.node import Endpoint, NodeConfig
+from kraft.config.quorum import check_quorum
+from kraft.controller.controller import NEVER_MS
+from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.api import API_VERSIONS_KEY
+from kraft.protocol.apis import API_BY_KEY
+from kraft.runtime.api_versions import api_versions_answers
+from kraft.runtime.controller_requests import SERVED, ControllerRouter
+from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.quorum import Member, Quorum
+from kraft.runtime.requests import NEVER_FLEXIBLE
+from kraft.runtime.server import Listener, Server
+from kraft.runtime.server_limits import server_limits
+from kraft.runtime.storage import describe
+from kraft_native.channel import RequestChannel
+from kraft_native.errors import InvalidArgumentError
+from kraft_native.flusher import Flusher
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS: Final = 0.5
+
+
+def formatted_identity(config: NodeConfig) -> tuple[str, UUID]:
+    """The cluster's id and the directory's, from a directory that was formatted for this node; no other will do, since
+    all nodes of a cluster have to have one id."""
+    info = describe(config.metadata_log_dir)
+    if not info.formatted or info.directory_id is None or info.cluster_id is None:
+        raise InvalidArgumentError(f"{info.path}: {info.problem or 'it is not formatted'}; all nodes of a cluster are "
+                                   "formatted with its id: kraft storage format --cluster-id")
+    if info.node_id != config.node_id:
+        raise InvalidArgumentError(
+            f"{info.path}: it is formatted for node {info.node_id}, not for node {config.node_id}")
+    return info.cluster_id, info.directory_id
+
+
+class ControllerNode:
+    """One process of a cluster, on the running loop. `config` is checked already; its directory is formatted.
+
+    A node that failed to start has closed what it had opened.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.cluster_id = ""
+        self.failure: BaseException | None = None
+        self.listeners: dict[str, Listener] = {}
+        self._ended = asyncio.Event()
+        self._channels: list[RequestChannel] = []
+        self._features: dict[str, int] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = NEVER_MS
+
+    async def start(self) -> None:
+        """Opens everything and serves. Raises what cannot be had by name: a directory, a lock, an address, a quorum."""
+        try:
+            check_quorum(self.config)
+            self.cluster_id, directory_id = formatted_identity(self.config)
+            self.server = Server(server_limits(self.config), self.fail)
+            for endpoint in self.config.listeners:
+                self.listeners[endpoint.listener] = await self.server.bind(
+                    endpoint.listener, endpoint.host, endpoint.port)
+            self.flusher = Flusher(bytes_trigger=self.config.integer("kraft.flush.bytes"),
+                                   linger_us=self.config.integer("kraft.flush.interval.us"))
+            member = Member(self.cluster_id, directory_id, tuple(map(self._advertised, self.config.listeners)))
+            self.quorum = Quorum(
+                self.config, member, controller_settings(self.config, self.cluster_id),
+                metadata_log_settings(self.config), self.flusher, self.fail)
+            self.quorum.metadata.subscribe(lambda _delta, _image: self._publish_versions())
+            await self._serve()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _serve(self) -> None:
+        router = ControllerRouter(self.quorum, self.cluster_id, self._schedule)
+        for name in self.listeners:
+            channel = self.server.channel(name, router.on_request)
+            for key in SERVED:
+                api = API_BY_KEY[key]
+                versions = api.controller_versions or api.versions
+                channel.serve(key, versions.start, min(versions.stop - 1, api.latest_stable),
+                              min(api.flexible_from, NEVER_FLEXIBLE))
+            self._channels.append(channel)
+        self._publish_versions()
+        for listener, channel in zip(self.listeners.values(), self._channels, strict=True):
+            await self.server.accept(listener, channel)
+        self.quorum.metadata.on_change = self._schedule
+        self.quorum.start()
+
+    def _publish_versions(self) -> None:
+        """Installs the answers to ApiVersions, when the cluster's features have changed."""
+        image = self.quorum.metadata.image
+        if self._features == image.features:
+            return
+        self._features = dict(image.features)
+        made = api_versions_answers([API_VERSIONS_KEY, *SERVED], SUPPORTED, image.features, max(image.offset, 0),
+                                    controller=True)
+        for channel in self._channels:
+            channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
+
+    # --- the controller's clock
+
+    def _schedule(self) -> None:
+        deadline_ms = self.quorum.metadata.deadline_ms
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return  # `_tick` looks again
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = deadline_ms
+        if deadline_ms < NEVER_MS:
+            delay = max(0, deadline_ms - self.quorum.clock()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = NEVER_MS
+        try:
+            self.quorum.metadata.tick()
+        except Exception as error:  # noqa: BLE001 - a controller that failed half-way must not decide again
+            self.fail(error)
+            return
+        self._schedule()
+
+    # --- the end
+
+    async def run(self) -> None:
+        """Waits until the node is told to stop or must; closes it, and raises the fault when there was one."""
+        await self._ended.wait()
+        await self.close()
+        if self.failure is not None:
+            raise self.failure
+
+    def stop(self) -> None:
+        """Ends `run` in good order. From a signal handler too."""
+        self._ended.set()
+
+    def fail(self, cause: BaseException) -> None:
+        """A fault of our own was found: the node stops."""
+        if self.failure is None:
+            self.failure = cause
+            log.critical("the node stops because of a fault of its own", exc_info=cause)
+        self._ended.set()
+
+    async def close(self) -> None:
+        """Ends what was opened, backwards; a leader hands over first."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if hasattr(self, "quorum"):
+            await self.quorum.close()
+        if hasattr(self, "server"):
+            await self.server.close(DRAIN_SECONDS)
+        if hasattr(self, "flusher"):
+            self.flusher.close()
+
+    def _advertised(self, endpoint: Endpoint) -> Endpoint:
+        """What others are told of a listener: as configured, with the port that the system chose where it is 0, and
+        the loopback address where it is on every address."""
+        told = next((each for each in self.config.advertised_listeners if each.listener == endpoint.listener), endpoint)
+        port = told.port or self.listeners[endpoint.listener].port
+        return Endpoint(endpoint.listener, told.host or "127.0.0.1", port)

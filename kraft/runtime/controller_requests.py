@@ -1,0 +1,130 @@
+"""The controller listener of a quorum: from a request's bytes to the core or the controller, and back.
+
+A broker's requests for its clients come in an Envelope (KIP-590): the request with its header, as the client sent it.
+"""
+
+import logging
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Final
+
+from kraft.protocol.api import Api
+from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import decode_request, encode_response_header
+from kraft.protocol.message import Message
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.raft.wire import WrongPartitionError
+from kraft.raft.wire_changes import CODEC_BY_KEY
+from kraft.runtime.quorum import Quorum
+from kraft_native.errors import KraftError, ProtocolError
+from kraft_native.reply import Reply
+
+log = logging.getLogger(__name__)
+
+ENVELOPE: Final = API_BY_NAME["Envelope"].key
+DESCRIBE_CLUSTER: Final = API_BY_NAME["DescribeCluster"].key
+CONTROLLERS: Final = 2
+DECIDED: Final = tuple(API_BY_NAME[name].key for name in (
+    "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "ElectLeaders",
+    "ListPartitionReassignments", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "BrokerRegistration",
+    "BrokerHeartbeat", "ControllerRegistration", "AllocateProducerIds"))
+"""What the controller decides."""
+
+SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, *DECIDED, *CODEC_BY_KEY)
+
+Respond = Callable[[Message], None]
+
+
+class ControllerRouter:
+    """Serves one controller listener. Its `on_request` is what a `RequestChannel` calls; `served` is called after each
+    request: deadlines may have moved."""
+
+    def __init__(self, quorum: Quorum, cluster_id: str, served: Callable[[], None]) -> None:
+        self.quorum = quorum
+        self.cluster_id = cluster_id
+        self.served = served
+
+    def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        """Raises `ProtocolError` for a malformed body."""
+        api = API_BY_KEY[api_key]
+        request = api.request.decode(body, version)
+        sink = reply.sink
+        source = _source(getattr(sink, "peer_host", ""), getattr(sink, "peer_port", 0))
+        header_version = api.response_header_version(version)
+
+        def respond(response: Message) -> None:
+            try:
+                encoded = response.encode(version)
+            except KraftError:
+                log.exception("%s version %d: its answer cannot be written", api.name, version)
+                reply.refuse("failure")
+            else:
+                reply.answer(encoded, header_version)
+
+        if isinstance(request, EnvelopeRequest):
+            self._open(request, source, respond)
+        else:
+            self._serve(api, version, request, source, respond)
+        self.served()
+
+    def _serve(self, api: Api, version: int, request: Message, source: int, respond: Respond) -> None:
+        codec = CODEC_BY_KEY.get(api.key)
+        if codec is not None:
+            try:
+                asked = codec.decode_request(request, version)
+            except WrongPartitionError as error:
+                log.debug("%s: %s", api.name, error)
+                respond(codec.refuse(ErrorCode.INVALID_REQUEST))
+            else:
+                self.quorum.serve(codec, source, asked, version, respond)
+        elif isinstance(request, DescribeClusterRequest):
+            respond(self._describe_cluster(request))
+        else:
+            self.quorum.metadata.submit(request, version, self.quorum.clock(), respond)
+
+    def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond) -> None:
+        """Serves the request inside as if it had come itself; what cannot be read or forwarded is the envelope's
+        error."""
+        try:
+            inner = decode_request(envelope.request_data)
+            version = inner.header.request_api_version
+            if not inner.api.forwardable or version not in inner.api.versions:
+                raise WrongPartitionError(f"{inner.api.name} version {version} cannot be forwarded")
+            request = inner.api.request.decode(inner.body, version)
+        except ProtocolError as error:
+            log.debug("Envelope: %s", error)
+            respond(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+            return
+
+        def wrap(response: Message) -> None:
+            if not self.quorum.metadata.controller.active:
+                # Given up on the way: the forwarding broker asks the next controller, and its client need not know.
+                respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
+                return
+            header = encode_response_header(inner.api, version, inner.header.correlation_id)
+            respond(EnvelopeResponse(response_data=header + response.encode(version)))
+
+        if not self.quorum.metadata.controller.active:
+            respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
+        else:
+            self._serve(inner.api, version, request, source, wrap)
+
+    def _describe_cluster(self, request: DescribeClusterRequest) -> Message:
+        """The voters."""
+        if request.endpoint_type != CONTROLLERS:
+            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            return DescribeClusterResponse(error_code=code, error_message=code.message, endpoint_type=CONTROLLERS)
+        replica = self.quorum.raft.replica
+        return DescribeClusterResponse(
+            endpoint_type=CONTROLLERS, cluster_id=self.cluster_id, controller_id=replica.leader_id, brokers=[
+                DescribeClusterBroker(broker_id=voter.key.node_id, host=endpoint.host, port=endpoint.port)
+                for voter in replica.voters.voters for endpoint in voter.endpoints[:1]])
+
+
+def _source(host: str, port: int) -> int:
+    """A number for a connection, its own as long as it lives."""
+    return int(ip_address(host or "0.0.0.0")) << 16 | port  # noqa: S104 - a number, no address to bind

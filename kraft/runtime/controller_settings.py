@@ -1,0 +1,31 @@
+"""What the node's configuration says to its controller and its metadata log."""
+
+from kraft.config.node import NodeConfig
+from kraft.controller.decision import ControllerSettings
+from kraft.metadata.versions import SUPPORTED
+from kraft.runtime.metadata_log import MetadataLogSettings
+from kraft.runtime.storage import read_bootstrap
+
+
+def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
+    return ControllerSettings(
+        node_id=config.node_id, cluster_id=cluster_id,
+        bootstrap=tuple(read_bootstrap(config.metadata_log_dir)),
+        default_partitions=config.integer("num.partitions"),
+        default_replication_factor=config.integer("default.replication.factor"),
+        delete_topics=bool(config["delete.topic.enable"]),
+        broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
+        idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
+        min_insync_replicas=str(config["min.insync.replicas"]),
+        features=SUPPORTED)
+
+
+def metadata_log_settings(config: NodeConfig) -> MetadataLogSettings:
+    internal = config["internal.metadata.log.segment.bytes"]
+    return MetadataLogSettings(
+        segment_bytes=internal if isinstance(internal, int) else config.integer("metadata.log.segment.bytes"),
+        segment_ms=config.integer("metadata.log.segment.ms"),
+        snapshot_bytes=config.integer("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_interval_ms=config.integer("metadata.log.max.snapshot.interval.ms"),
+        retention_bytes=config.integer("metadata.max.retention.bytes"),
+        retention_ms=config.integer("metadata.max.retention.ms"))

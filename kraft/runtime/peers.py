@@ -1,0 +1,265 @@
+"""Connections to other replicas: one request at a time to each, asked by the consensus core.
+
+A connection is opened when there is something to ask, and opened anew after it broke: at once the first time, then
+after a pause that grows. The core decides itself when it has waited long enough: a request for a node that has not
+answered the one before it closes that connection, because answers come in order and a parked one would hold up the new.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from kraft._version import __version__
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import decode_response_header, encode_request_header
+from kraft.protocol.message import Message as WireMessage
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
+from kraft.raft.messages import Loss, Lost, Message, VersionsRequest, VersionsResponse
+from kraft.raft.ready import Ask
+from kraft.raft.types import Endpoint
+from kraft.raft.voters import NO_RECONFIGURATION, VersionRange
+from kraft.raft.wire_changes import CODECS
+from kraft_native.errors import KraftError, MalformedMessageError, UnsupportedVersionError
+
+log = logging.getLogger(__name__)
+
+API_VERSIONS: Final = 18
+RESPONSE_BYTES_MAX: Final = 256 << 20
+PAUSE_SECONDS: Final = 0.02
+PAUSE_SECONDS_MAX: Final = 0.25
+CONNECT_SECONDS_MAX: Final = 5.0
+KRAFT_VERSION: Final = "kraft.version"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerVersions:
+    """What a peer told about itself."""
+
+    apis: dict[int, tuple[int, int]]
+    kraft: VersionRange
+
+    def best(self, key: int) -> int:
+        """The newest version of an API that both sides speak; `UnsupportedVersionError` when there is none."""
+        api = API_BY_KEY[key]
+        low, high = self.apis.get(key, (0, -1))
+        best = min(high, api.versions.stop - 1, api.latest_stable)
+        if best < max(low, api.versions.start):
+            raise UnsupportedVersionError(f"{api.name}: the peer has versions {low} to {high}")
+        return best
+
+
+class PeerConnection(asyncio.Protocol):
+    """One connection. `on_ready(versions)` when the peer has told them; `on_answer(body, api key, version)`;
+    `on_lost()` once, unless `abandon` was called."""
+
+    def __init__(self, client_id: str, on_ready: Callable[[PeerVersions], None],
+                 on_answer: Callable[[memoryview], None], on_lost: Callable[[], None]) -> None:
+        self._client_id = client_id
+        self._on_ready = on_ready
+        self._on_answer = on_answer
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._correlation = 0
+        self._waiting: tuple[int, int] | None = None
+        self._abandoned = False
+        self._has_versions = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if self._abandoned:
+            self._transport.abort()
+        else:
+            self._ask_versions(API_BY_KEY[API_VERSIONS].latest_stable)
+
+    def abandon(self) -> None:
+        """Closes it; nothing is told any more."""
+        self._abandoned = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def send(self, message: WireMessage, version: int) -> None:
+        """`UnsupportedVersionError`, and nothing is sent, when the version cannot carry the message."""
+        assert self._transport is not None
+        api = API_BY_KEY[message.API_KEY]
+        body = message.encode(version)
+        self._correlation += 1
+        self._waiting = api.key, version
+        header = encode_request_header(api, version, self._correlation, self._client_id)
+        self._transport.write(b"".join(((len(header) + len(body)).to_bytes(4, "big"), header, body)))
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while not self._abandoned and len(self._received) >= 4:
+            size = int.from_bytes(self._received[:4], "big", signed=True)
+            if not 4 <= size <= RESPONSE_BYTES_MAX:
+                self._break(f"a frame of {size} bytes")
+                return
+            if len(self._received) < 4 + size:
+                return
+            frame = bytes(self._received[4:4 + size])
+            del self._received[:4 + size]
+            try:
+                self._take(frame)
+            except KraftError as error:
+                self._break(str(error))
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is gone
+        if not self._abandoned:
+            self._abandoned = True
+            self._on_lost()
+
+    def _break(self, why: str) -> None:
+        log.warning("a peer's answer cannot be read, the connection is closed: %s", why)
+        assert self._transport is not None
+        self._transport.abort()
+
+    def _take(self, frame: bytes) -> None:
+        if self._waiting is None:
+            raise MalformedMessageError("an answer to nothing")
+        (key, version), self._waiting = self._waiting, None
+        header, body = decode_response_header(frame, API_BY_KEY[key], version)
+        if header.correlation_id != self._correlation:
+            raise MalformedMessageError(f"an answer to request {header.correlation_id}, not {self._correlation}")
+        if self._has_versions:
+            self._on_answer(body)
+        else:
+            self._take_versions(body, version)
+
+    def _ask_versions(self, version: int) -> None:
+        self.send(ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__), version)
+
+    def _take_versions(self, body: memoryview, version: int) -> None:
+        if version and int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
+            self._ask_versions(0)
+            return
+        answer = ApiVersionsResponse.decode(body, version)
+        kraft = next((VersionRange(each.min_version, each.max_version) for each in answer.supported_features
+                      if each.name == KRAFT_VERSION), NO_RECONFIGURATION)
+        self._has_versions = True
+        self._on_ready(PeerVersions(
+            {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}, kraft))
+
+
+class Peer:
+    """One node, under the id by which the core asks for it."""
+
+    def __init__(self, node_id: int, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:
+        self._node_id = node_id
+        self._client_id = client_id
+        self._deliver = deliver
+        self._address: Endpoint | None = None
+        self._connection: PeerConnection | None = None
+        self._versions: PeerVersions | None = None
+        self._pending: Ask | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._loop = asyncio.get_running_loop()
+        self._began = 0.0
+
+    def ask(self, ask: Ask) -> None:
+        """Sends a request when there is a connection to send it on. One that waits for its answer is given up."""
+        address = ask.address or self._address
+        if address is None:
+            self._lose(ask, Loss.DISCONNECTED)
+            return
+        if self._connecting is None:
+            is_stuck = self._pending is not None
+        else:
+            is_stuck = self._loop.time() - self._began > CONNECT_SECONDS_MAX
+        if is_stuck or address != self._address:
+            self.close()
+        self._pending = ask
+        self._address = address
+        if self._versions is not None:
+            self._send(ask, self._versions)
+        elif self._connecting is None:
+            self._began = self._loop.time()
+            self._connecting = self._loop.create_task(self._connect(address))
+
+    def close(self) -> None:
+        """Gives up the connection and what it was asked; nothing is told."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
+        if self._connection is not None:
+            self._connection.abandon()
+        self._connection = self._versions = self._pending = None
+
+    async def _connect(self, address: Endpoint) -> None:
+        if self._failures:
+            await asyncio.sleep(min(PAUSE_SECONDS * 2 ** min(self._failures - 1, 8), PAUSE_SECONDS_MAX))
+        connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost)
+        self._connection = connection
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS_MAX):
+                await self._loop.create_connection(lambda: connection, address.host, address.port)
+        except (OSError, TimeoutError):
+            connection.abandon()
+            self._lost()
+
+    def _ready(self, versions: PeerVersions) -> None:
+        self._versions = versions
+        self._connecting = None
+        self._failures = 0
+        if self._pending is not None:
+            self._send(self._pending, versions)
+
+    def _send(self, ask: Ask, versions: PeerVersions) -> None:
+        assert self._connection is not None
+        if isinstance(ask.request, VersionsRequest):
+            self._pending = None
+            told = VersionsResponse(kraft_versions=versions.kraft)
+            self._loop.call_soon(self._deliver, self._node_id, ask.correlation, told)
+            return
+        codec = CODECS[type(ask.request)]
+        try:
+            version = versions.best(codec.key)
+            self._connection.send(codec.encode_request(ask.request, version), version)
+        except UnsupportedVersionError:
+            self._pending = None
+            self._lose(ask, Loss.UNSUPPORTED)
+
+    def _lose(self, ask: Ask, reason: Loss) -> None:
+        self._loop.call_soon(self._deliver, self._node_id, ask.correlation, Lost(reason))
+
+    def _answered(self, body: memoryview) -> None:
+        ask = self._pending
+        assert ask is not None
+        assert self._versions is not None
+        codec = CODECS[type(ask.request)]
+        response = codec.decode_response(codec.answer.decode(body, self._versions.best(codec.key)))
+        self._pending = None
+        self._deliver(self._node_id, ask.correlation, response)
+
+    def _lost(self) -> None:
+        ask, self._pending = self._pending, None
+        self._connection = self._versions = self._connecting = None
+        self._failures += 1
+        if ask is not None:
+            self._deliver(self._node_id, ask.correlation, Lost(Loss.DISCONNECTED))
+
+
+class Peers:
+    """All nodes that the core asks. `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is
+    never called from inside `ask`."""
+
+    def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:
+        self._client_id = client_id
+        self._deliver = deliver
+        self._peers: dict[int, Peer] = {}
+
+    def ask(self, ask: Ask) -> None:
+        peer = self._peers.get(ask.node_id)
+        if peer is None:
+            peer = self._peers[ask.node_id] = Peer(ask.node_id, self._client_id, self._deliver)
+        peer.ask(ask)
+
+    def close(self) -> None:
+        """Closes every connection; nothing is told any more."""
+        for peer in self._peers.values():
+            peer.close()

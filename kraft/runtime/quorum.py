@@ -1,0 +1,234 @@
+"""One replica of the metadata quorum in a process: its files, its core, its connections, and what it commits.
+
+    quorum = Quorum(config, ...)          # opens and reads the files
+    quorum.start()                        # takes part
+    quorum.serve(codec, ...)              # what other replicas and tools ask, from the controller listener
+    await quorum.close()                  # hands over when it leads
+"""
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from kraft.config.node import Endpoint as ConfigEndpoint
+from kraft.config.node import NodeConfig
+from kraft.config.quorum import Address, StaticVoter, bootstrap_servers, static_voters
+from kraft.controller.config_rules import TableRules
+from kraft.controller.decision import ControllerSettings
+from kraft.protocol.message import Message
+from kraft.raft.config import RaftConfig
+from kraft.raft.messages import Request
+from kraft.raft.ports import Event
+from kraft.raft.raft import Raft
+from kraft.raft.ready import Answer, HardState
+from kraft.raft.replica import Ports
+from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import Voter, VoterSet
+from kraft.raft.wire import Codec
+from kraft.runtime.metadata_log import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
+from kraft.runtime.peers import Peers
+from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write_quorum_state
+from kraft.runtime.raft_driver import RaftDriver, SteadyClock
+from kraft.runtime.raft_log import RaftLog
+from kraft.runtime.raft_snapshots import RaftSnapshots
+from kraft.runtime.snapshot_files import remove_leftovers
+from kraft.runtime.storage import random_id
+from kraft_native import checkpoints
+from kraft_native.flusher import Flusher
+from kraft_native.log import Log
+
+log = logging.getLogger(__name__)
+
+RESIGN_SECONDS: Final = 2.0
+FETCH_WAIT_MS_MAX: Final = 500
+SNAPSHOT_CHECK_SECONDS: Final = 5.0
+CLIENT_ID: Final = "raft-client-{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Who this node is. `endpoints` are its controller listeners as others reach them, none for a broker."""
+
+    cluster_id: str
+    directory_id: UUID
+    endpoints: tuple[ConfigEndpoint, ...]
+
+
+class Quorum:
+    """One replica, on the running loop. `on_failure` hears once of what makes the node stop.
+
+    Raises what `Log` and the readers of the metadata log's files raise.
+    """
+
+    def __init__(self, config: NodeConfig, member: Member, settings: ControllerSettings, log_settings:
+                 MetadataLogSettings, flusher: Flusher, on_failure: Callable[[BaseException], object]) -> None:
+        self.config = config
+        self.clock = SteadyClock()
+        self.directory: Path = config.metadata_log_dir / DIRECTORY_NAME
+        self._settings = log_settings
+        self._on_failure = on_failure
+        self._answers: dict[int, Callable[[Answer], None]] = {}
+        self._tokens = 0
+        self._snapshot_ms = self.clock()
+        self._snapshots_task: asyncio.Task[None] | None = None
+        self.log = Log(self.directory, log_settings.log_config(), flusher=flusher)
+        try:
+            self._open_log()
+            key = ReplicaKey(config.node_id) if self._static_ids else ReplicaKey(config.node_id, member.directory_id)
+            self.metadata = QuorumMetadata(settings, TableRules(config.texts), self.raft_log, self.snapshots,
+                                           lambda: random_id(uuid.uuid4), self.clock)
+            self.raft = Raft(
+                raft_config(config, key, member), self._read_hard_state(),
+                Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
+        except BaseException:
+            self.log.close()
+            raise
+        self.peers = Peers(CLIENT_ID.format(config.node_id), self._deliver)
+        self.driver = RaftDriver(
+            self.raft, self.log, self.metadata, write_hard_state=self._write_hard_state, ask=self.peers.ask,
+            answer=self._answer, clock=self.clock, on_failure=on_failure)
+        self.metadata.driver = self.driver
+
+    def _open_log(self) -> None:
+        remove_leftovers(self.directory)
+        if checkpoints.read_partition_metadata(self.directory) is None:
+            checkpoints.write_partition_metadata(self.directory, TOPIC_ID)
+        self.raft_log = RaftLog(self.log)
+        self.snapshots = RaftSnapshots(self.directory, self.raft_log)
+        latest = self.snapshots.latest()
+        if latest is not None and latest.offset > self.log.log_end_offset:
+            # The crash came between the snapshot from the leader and the log that begins behind it.
+            self.raft_log.restart_at(latest)
+        start = self.log.log_start_offset
+        epoch = next((each.epoch for each in self.snapshots.ids if each.end_offset == start), 0)
+        self.raft_log = RaftLog(self.log, epoch)
+        self.raft_log.appended_bytes = self.log.size_bytes
+        self.snapshots = RaftSnapshots(self.directory, self.raft_log)
+        self.log.flush()               # the core takes what it finds for durable
+
+    @property
+    def _static_ids(self) -> tuple[int, ...]:
+        return tuple(voter.node_id for voter in static_voters(self.config))
+
+    def start(self) -> None:
+        """Takes part in the quorum from here on."""
+        self.driver.start()
+        self._snapshots_task = asyncio.get_running_loop().create_task(self._write_snapshots())
+
+    async def close(self) -> None:
+        """Hands the leadership over when it is held, and lets go of everything. May be called again."""
+        if self._snapshots_task is not None:
+            self._snapshots_task.cancel()
+            self._snapshots_task = None
+            await self.driver.resign(RESIGN_SECONDS)
+        self.driver.close()
+        self.peers.close()
+        self.log.close()
+
+    # --- requests that come in
+
+    def serve(self, codec: Codec, source: int, request: Request, version: int,
+              answer: Callable[[Message], None]) -> None:
+        """Asks the core. `source` tells connections apart; `answer` gets the response, now or later or, when the node
+        stops, never."""
+        self._tokens += 1
+        self._answers[self._tokens] = lambda told: answer(codec.encode_response(told.response, version))
+        self.driver.step(source, self._tokens, request)
+
+    def _answer(self, answer: Answer) -> None:
+        self._answers.pop(answer.correlation)(answer)
+
+    def _deliver(self, node_id: int, correlation: int, message: object) -> None:
+        self.driver.step(node_id, correlation, message)  # type: ignore[arg-type]
+
+    # --- quorum-state
+
+    def _read_hard_state(self) -> HardState:
+        state = read_quorum_state(self.directory)
+        if state is None:
+            return HardState()
+        voted = None if state.voted_id == NOBODY else ReplicaKey(state.voted_id, state.voted_directory_id)
+        return HardState(state.leader_epoch, voted, state.leader_id)
+
+    def _write_hard_state(self, state: HardState) -> None:
+        version = 0 if self._static_ids and self.raft.replica.history.latest.kraft_version == 0 else 1
+        voted = state.voted
+        write_quorum_state(self.directory, QuorumStateFile(
+            leader_id=state.leader_id, leader_epoch=state.epoch, voted_id=voted.node_id if voted else NOBODY,
+            voted_directory_id=voted.directory_id if voted else UUID(int=0), version=version,
+            voters=() if version else self._static_ids))
+
+    def _trace(self, event: Event) -> None:
+        log.debug("raft: %s", event)
+
+    # --- snapshots
+
+    async def _write_snapshots(self) -> None:
+        while True:
+            await asyncio.sleep(SNAPSHOT_CHECK_SECONDS)
+            try:
+                self.write_snapshot_when_due()
+            except Exception as error:  # noqa: BLE001 - without snapshots the log would grow for ever, unseen
+                self._on_failure(error)
+                return
+
+    def write_snapshot_when_due(self) -> None:
+        """Writes a snapshot when the log behind the last one is long or old enough, and removes what need not be
+        kept."""
+        now_ms, interval_ms = self.clock(), self._settings.snapshot_interval_ms
+        is_long = self.raft_log.appended_bytes >= self._settings.snapshot_bytes
+        is_old = interval_ms > 0 and now_ms - self._snapshot_ms >= interval_ms
+        if self.metadata.in_transaction or not (is_long or is_old):
+            return
+        snapshot = self.metadata.write_snapshot(now_ms)
+        if snapshot is not None:
+            self._snapshot_ms = now_ms
+            self.raft_log.appended_bytes = 0
+            log.info("metadata snapshot %s written", snapshot.file_name)
+            self._clean()
+
+    def _clean(self) -> None:
+        """While the snapshots and the log are too large together or too old, the log starts a snapshot later. The
+        newest snapshot and the log behind it stay."""
+        settings = self._settings
+        while len(self.snapshots.ids) > 1:
+            oldest, after = self.snapshots.ids[:2]
+            files = [(self.directory / each.file_name).stat() for each in self.snapshots.ids]
+            size = sum(each.st_size for each in files) + self.log.size_bytes
+            age_ms = self.clock() - files[0].st_mtime_ns // 1_000_000
+            if not (0 <= settings.retention_bytes < size or 0 <= settings.retention_ms < age_ms):
+                return
+            self.raft.trim_log(OffsetAndEpoch(*after))
+            log.info("metadata snapshot %s removed, the log starts at %d", oldest.file_name, after.end_offset)
+
+
+def raft_config(config: NodeConfig, key: ReplicaKey, member: Member) -> RaftConfig:
+    """The core's settings from the node's."""
+    listener = config.controller_listener_names[0]
+
+    def number(name: str) -> int:
+        return max(1, config.integer(f"controller.quorum.{name}"))
+
+    def endpoint(address: Address) -> Endpoint:
+        return Endpoint(listener, address.host, address.port)
+
+    def voter(static: StaticVoter) -> Voter:
+        return Voter(ReplicaKey(static.node_id), (endpoint(static.address),))
+
+    fetch_timeout_ms = number("fetch.timeout.ms")
+    return RaftConfig(
+        key=key, cluster_id=member.cluster_id, can_vote=config.is_controller,
+        endpoints=tuple(Endpoint(each.listener, each.host, each.port) for each in member.endpoints),
+        bootstrap=tuple(map(endpoint, bootstrap_servers(config))),
+        static_voters=VoterSet.of(*map(voter, static_voters(config))),
+        election_timeout_ms=number("election.timeout.ms"), election_backoff_max_ms=number("election.backoff.max.ms"),
+        fetch_timeout_ms=fetch_timeout_ms, request_timeout_ms=number("request.timeout.ms"),
+        retry_backoff_ms=number("retry.backoff.ms"), fetch_max_bytes=number("fetch.max.bytes"),
+        fetch_max_wait_ms=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2))

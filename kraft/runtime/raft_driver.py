@@ -1,0 +1,216 @@
+"""The glue around the consensus core: tells it what happened, and carries out what it says, in its order.
+
+    driver = RaftDriver(raft, ports...)
+    driver.start()
+    driver.step(source, correlation, message)      # what the network brings
+    driver.propose(payloads, now_ms, epoch)        # what the state machine wants
+    await driver.resign(); driver.close()
+
+Everything that happens in one turn of the loop is carried out once, at its end: proposals of one turn share one flush
+and one answer to each follower. The flush runs in a thread without the interpreter lock, while the answers leave.
+"""
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from kraft.raft.messages import Message
+from kraft.raft.raft import Raft
+from kraft.raft.ready import Answer, Ask, Flush, HardState, Leadership, Ready
+from kraft.raft.types import NEVER_MS, OffsetAndEpoch
+from kraft.runtime.raft_log import Proposal
+from kraft_native.log import Log
+
+TIMER_SECONDS_MAX: Final = 60.0
+
+
+class SteadyClock:
+    """Milliseconds since 1970 that never go back: set by the wall once, then moved by the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._base_ns = time.time_ns() - time.monotonic_ns()
+
+    def __call__(self) -> int:
+        return (self._base_ns + time.monotonic_ns()) // 1_000_000
+
+
+class StateMachine(Protocol):
+    """Who applies what is committed. Called in the order of `Ready`; may propose."""
+
+    def installed(self, snapshot: OffsetAndEpoch) -> None: ...
+
+    def committed(self, end_offset: int) -> None: ...
+
+    def leadership(self, leadership: Leadership) -> None: ...
+
+
+class RaftDriver:
+    """One core on one loop. `write_hard_state` returns when it is durable; `ask` and `answer` return at once.
+
+    `on_failure` hears of the first error of the disk or of a broken invariant; nothing is done or sent any more then.
+    """
+
+    def __init__(
+        self, raft: Raft, log: Log, machine: StateMachine, *, write_hard_state: Callable[[HardState], None],
+        ask: Callable[[Ask], None], answer: Callable[[Answer], None], clock: Callable[[], int],
+        on_failure: Callable[[BaseException], object],
+    ) -> None:
+        self.raft = raft
+        self._log = log
+        self._machine = machine
+        self._write_hard_state = write_hard_state
+        self._ask = ask
+        self._answer = answer
+        self._clock = clock
+        self._on_failure = on_failure
+        self._loop = asyncio.get_running_loop()
+        self._flushes: deque[Flush] = deque()
+        self._scheduled = False
+        self._stopped = True
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = NEVER_MS
+        self._left: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        """Begins to carry out what the core wants; nothing is sent before."""
+        self._stopped = False
+        self._loop.add_reader(self._log.flush_eventfd, self._flushed)
+        self._schedule()
+
+    def close(self) -> None:
+        """Nothing is done any more. May be called again."""
+        if not self._stopped:
+            self._loop.remove_reader(self._log.flush_eventfd)
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def resign(self, timeout_seconds: float) -> None:
+        """Gives up the leadership, if it is held, and waits until the others know; for at most the time-out."""
+        if self._stopped:
+            return
+        self._left = self._loop.create_future()
+        self.raft.resign(self.raft.replica.epoch, self._clock())
+        self._schedule()
+        await asyncio.wait([self._left], timeout=timeout_seconds)
+
+    # --- events
+
+    def step(self, source: int, correlation: int, message: Message) -> None:
+        """A message has come; see `Raft.step`."""
+        if self._stopped:
+            return
+        try:
+            self.raft.step(source, correlation, message, self._clock())
+        except Exception as error:  # noqa: BLE001 - a core that failed half-way must not answer
+            self._fail(error)
+            return
+        self._schedule()
+
+    def propose(self, payloads: Sequence[bytes], now_ms: int, epoch: int) -> int:
+        """Appends records as the leader of `epoch`; gives the log end. `NotLeaderError` when this node is not."""
+        end = self.raft.propose(Proposal(payloads, now_ms), self._clock(), epoch)
+        self._schedule()
+        return end.offset
+
+    def wake(self) -> None:
+        """Something else was asked of the core."""
+        self._schedule()
+
+    def _flushed(self) -> None:
+        """The log's flusher has got somewhere."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._log.flush_eventfd)
+        try:
+            self._tell_flushes()
+        except Exception as error:  # noqa: BLE001 - what may not be durable is nothing to go on with
+            self._fail(error)
+            return
+        self._run()
+
+    def _tell_flushes(self) -> None:
+        self._log.poll()
+        if self._log.failure is not None:
+            raise self._log.failure
+        durable = self._log.durable_end_offset
+        while self._flushes and self._flushes[0].end_offset <= durable:
+            self.raft.log_flushed(self._flushes.popleft(), self._clock())
+
+    def _tick(self) -> None:
+        self._timer = None
+        try:
+            self.raft.tick(self._clock())
+        except Exception as error:  # noqa: BLE001 - as in `step`
+            self._fail(error)
+            return
+        self._run()
+
+    # --- carrying out
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._stopped:
+            self._scheduled = True
+            self._loop.call_soon(self._run_scheduled)
+
+    def _run_scheduled(self) -> None:
+        self._scheduled = False
+        self._run()
+
+    def _run(self) -> None:
+        if self._stopped:
+            return
+        try:
+            self._carry_out(self.raft.take_ready())
+        except Exception as error:  # noqa: BLE001 - as in `step`
+            self._fail(error)
+            return
+        if self._left is not None and not self._left.done() and self.raft.has_left:
+            self._left.set_result(None)
+        self._arm()
+
+    def _carry_out(self, ready: Ready) -> None:
+        if ready.hard_state is not None:
+            self._write_hard_state(ready.hard_state)
+        for message in ready.messages:
+            if isinstance(message, Ask):
+                self._ask(message)
+            else:
+                self._answer(message)
+        if ready.flush is not None:
+            self._flush(ready.flush)
+        if ready.installed is not None:
+            self._machine.installed(ready.installed)
+        if ready.high_watermark is not None:
+            self._machine.committed(ready.high_watermark)
+        if ready.leadership is not None:
+            self._machine.leadership(ready.leadership)
+
+    def _flush(self, flush: Flush) -> None:
+        """The log flushes what is appended by itself; this notes who is to be told. A flush of an earlier generation
+        tells nothing any more."""
+        while self._flushes and self._flushes[-1].generation != flush.generation:
+            self._flushes.pop()
+        self._flushes.append(flush)
+        if self._log.durable_end_offset >= flush.end_offset:
+            # It was faster than we are, or there was nothing to write: a cut is durable when it returns.
+            self._loop.call_soon(self._flushed)
+
+    def _arm(self) -> None:
+        deadline_ms = self.raft.deadline_ms
+        if self._timer is not None and self._timer_ms <= deadline_ms:
+            return  # `_tick` looks again
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay = min(max(0, deadline_ms - self._clock()) / 1000, TIMER_SECONDS_MAX)
+        self._timer = self._loop.call_later(delay, self._tick)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._stopped:
+            self.close()
+            self._on_failure(error)

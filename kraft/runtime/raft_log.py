@@ -1,0 +1,144 @@
+"""The consensus core's log port on a log on disk: offsets, epochs and control records of the metadata log."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from kraft.metadata.errors import MetadataLogError
+from kraft.metadata.quorum import control_message, encode_control
+from kraft.raft.ports import AppendedControl
+from kraft.raft.records import ControlRecord, of_message, to_message
+from kraft.raft.types import UNKNOWN_OFFSET, OffsetAndEpoch
+from kraft_native.batch import Batch, walk
+from kraft_native.control import control_batch, control_records
+from kraft_native.errors import CorruptRecordError
+from kraft_native.log import Log
+from kraft_native.records import BatchBuilder
+
+READ_BYTES: Final = 8 << 20
+
+
+class Proposal(NamedTuple):
+    """What the state machine proposes: values of records that become one batch, and their time."""
+
+    payloads: Sequence[bytes]
+    timestamp_ms: int
+
+
+class RaftLog:
+    """`LogPort`. `start_epoch` is that of the snapshot at whose end the log starts, 0 for a log that starts at 0."""
+
+    def __init__(self, log: Log, start_epoch: int = 0) -> None:
+        self.log = log
+        self._start_epoch = start_epoch
+        self._builder = BatchBuilder()
+        self.appended_bytes = 0
+        """Since this object was made: what was written, by whichever way."""
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def start(self) -> OffsetAndEpoch:
+        return OffsetAndEpoch(self.log.log_start_offset, self._start_epoch)
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        end_offset = self.log.log_end_offset
+        if end_offset == self.log.log_start_offset:
+            return self.start
+        return OffsetAndEpoch(end_offset, self.log.epochs.latest_epoch)
+
+    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
+        entries = self.log.epochs.entries()
+        if epoch < 0 or self.end == self.start or not entries or epoch < entries[0][0]:
+            return self.start
+        found, end_offset = self.log.epochs.end_offset_for(epoch, self.log.log_end_offset)
+        if found == UNKNOWN_OFFSET:
+            # The cache is asked about an epoch above all that it has: the last one is the largest below.
+            return self.end
+        return OffsetAndEpoch(end_offset, found)
+
+    def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - a proposal has its own time
+        assert isinstance(records, Proposal)
+        self._builder.clear()
+        for payload in records.payloads:
+            self._builder.append(payload, timestamp_ms=records.timestamp_ms)
+        batch = self._builder.build(self.log.log_end_offset, leader_epoch=epoch)
+        return self._append(batch, epoch, records.timestamp_ms)
+
+    def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:
+        batch = control_batch([encode_control(to_message(record)) for record in records], timestamp_ms=now_ms,
+                              base_offset=self.log.log_end_offset, leader_epoch=epoch)
+        return self._append(batch, epoch, now_ms)
+
+    def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
+        self.appended_bytes += len(batch)
+        appended = self.log.append_as_raft_leader(batch, epoch, now_ms=now_ms)
+        self.log.flush_soon()          # somebody waits for it
+        return appended.last_offset + 1
+
+    def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
+        assert isinstance(records, bytes)
+        controls: list[AppendedControl] = []
+        end = self.end
+        for batch in walk(records):
+            if batch.base_offset != end.offset or batch.leader_epoch < end.epoch:
+                raise CorruptRecordError(f"a batch at {batch.base_offset}@{batch.leader_epoch} does not continue a log "
+                                         f"that ends at {end}")
+            end = OffsetAndEpoch(batch.next_offset, batch.leader_epoch)
+            controls += _controls(batch)
+        self.appended_bytes += len(records)
+        self.log.append_as_follower(records)
+        self.log.flush_soon()          # the next Fetch waits for it
+        return tuple(controls)
+
+    def truncate(self, end_offset: int) -> None:
+        self.log.truncate_to(end_offset)
+        assert self.log.log_end_offset == end_offset, f"cut to {self.log.log_end_offset}, not to {end_offset}"
+
+    def read(self, start_offset: int, max_bytes: int) -> bytes | None:
+        return bytes(self.log.read(start_offset, max(1, max_bytes), "log_end")) or None
+
+    def controls(self) -> tuple[AppendedControl, ...]:
+        return tuple(control for batch in self.batches(self.log.log_start_offset, self.log.log_end_offset)
+                     for control in _controls(batch))
+
+    # --- for its owners
+
+    def batches(self, offset: int, end_offset: int) -> Iterator[Batch]:
+        """The batches from the one with `offset` up to `end_offset`, which is the end of one. `MetadataLogError` where
+        one is missing."""
+        while offset < end_offset:
+            piece = self.log.read(offset, READ_BYTES, "log_end")
+            if not len(piece):
+                raise MetadataLogError(f"{self.log.directory}: nothing at offset {offset}, but the log ends at "
+                                       f"{self.log.log_end_offset}")
+            for batch in walk(bytes(piece)):
+                if batch.base_offset >= end_offset:
+                    return
+                yield batch
+            offset = piece.next_offset
+
+    def restart_at(self, start: OffsetAndEpoch) -> None:
+        """Empties the log; what comes next follows the snapshot `start`."""
+        self.log.truncate_fully_and_start_at(start.offset)
+        self._start_epoch = start.epoch
+
+    def trim(self, start: OffsetAndEpoch) -> None:
+        """Lets the log start at the end of the snapshot `start`, durably."""
+        self.log.flush()               # only what is durable may be taken away
+        self.log.delete_records(start.offset)
+        self._start_epoch = start.epoch
+
+
+def _controls(batch: Batch) -> Iterator[AppendedControl]:
+    if not batch.is_control:
+        return
+    for control in control_records(batch):
+        try:
+            record = of_message(control_message(control.type, control.value or b""))
+        except MetadataLogError as error:
+            raise CorruptRecordError(str(error)) from error
+        if record is not None:
+            yield AppendedControl(control.offset, record)

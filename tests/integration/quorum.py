@@ -1,0 +1,151 @@
+"""Controllers in processes of their own, and what is asked of them."""
+
+import socket
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from kraft.cli.command import run
+from kraft.client import Cluster
+from kraft.client.connection import Connection
+from kraft.client.quorum import Description, QuorumClient
+from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.runtime.quorum_state import id_text
+from kraft.runtime.storage import random_id
+from tests.integration.process import NodeProcess
+
+CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
+SECONDS: Final = 30.0
+BROKER: Final = 100
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody has at the moment. A controller's address stands in the files before it runs."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class ControllerProcess(NodeProcess):
+    """A controller and nothing else."""
+
+    def __init__(self, directory: Path, node_id: int, port: int, settings: dict[str, str]) -> None:
+        super().__init__(directory, {
+            "process.roles": "controller", "node.id": str(node_id), "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://127.0.0.1:{port}", "broker.session.timeout.ms": "60000", **settings})
+        self.node_id = node_id
+        self.port = port
+        self.directory_id = random_id(uuid.uuid4)
+
+    def _options(self) -> list[str]:
+        return []
+
+    def _ready(self, told: dict[str, Any]) -> None:
+        assert told["listeners"] == {"CONTROLLER": self.address}
+
+    @property
+    def voter(self) -> str:
+        """As `--initial-controllers` wants it."""
+        return f"{self.node_id}@{self.address}:{id_text(self.directory_id)}"
+
+    def format(self, *options: str) -> None:
+        """`kraft storage format`."""
+        code = run(["storage", "format", f"--data={self.directory}", f"--cluster-id={CLUSTER_ID}", *options,
+                    *(f"--set={name}={value}" for name, value in self.settings.items())])
+        assert code == 0, f"format {options} ended with {code}"
+
+
+class Quorum:
+    """Controllers that know each other by `controller.quorum.bootstrap.servers` (`static`: by the voters named)."""
+
+    def __init__(self, directory: Path, count: int, *, voters: int | None = None, static: bool = False) -> None:
+        ports = free_ports(count)
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+        known = ",".join(f"{number}@{each}" for number, each in enumerate(addresses, 1))
+        settings = ({"controller.quorum.voters": known} if static
+                    else {"controller.quorum.bootstrap.servers": ",".join(addresses)})
+        self.nodes = {node_id: ControllerProcess(directory / str(node_id), node_id, port, settings)
+                      for node_id, port in enumerate(ports, 1)}
+        first = list(self.nodes.values())[:voters]
+        for node in self.nodes.values():
+            if static:
+                node.format()
+            elif node in first:
+                node.format(f"--initial-controllers={','.join(each.voter for each in first)}")
+            else:
+                node.format("--no-initial-controllers")
+
+    def start(self, node_ids: Iterable[int] | None = None) -> None:
+        """Starts them side by side."""
+        nodes = [self.nodes[node_id] for node_id in node_ids or self.nodes]
+        for node in nodes:
+            node.launch()
+        for node in nodes:
+            node.await_ready()
+
+    def describe(self) -> Description:
+        """As the leader sees it; waits for one."""
+        addresses = ",".join(node.address for node in self.nodes.values())
+        with Cluster(addresses, timeout=SECONDS) as cluster:
+            return QuorumClient(cluster).describe()
+
+    def client(self) -> QuorumClient:
+        return QuorumClient(Cluster(",".join(node.address for node in self.nodes.values()), timeout=SECONDS))
+
+    @property
+    def leader(self) -> ControllerProcess:
+        return self.nodes[self.describe().leader]
+
+    @property
+    def others(self) -> list[ControllerProcess]:
+        """Those that run and do not lead."""
+        leader = self.leader
+        return [node for node in self.nodes.values() if node.running and node is not leader]
+
+    def stop(self) -> None:
+        for node in self.nodes.values():
+            node.stop()
+            assert node.alarms() == []
+
+
+def register_broker(node: ControllerProcess) -> None:
+    """A broker that is nothing but its registration: topics need one to be placed on."""
+    with Connection("127.0.0.1", node.port) as connection:
+        registered = connection.send(BrokerRegistrationRequest(
+            broker_id=BROKER, cluster_id=CLUSTER_ID, incarnation_id=uuid.uuid4(), log_dirs=[random_id(uuid.uuid4)],
+            listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=1, security_protocol=0)],
+            features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
+                      for name, (low, high) in SUPPORTED.items()],
+        ), BrokerRegistrationResponse)
+        assert registered.error_code == ErrorCode.NONE
+        beaten = connection.send(BrokerHeartbeatRequest(
+            broker_id=BROKER, broker_epoch=registered.broker_epoch, current_metadata_offset=registered.broker_epoch,
+            want_fence=False), BrokerHeartbeatResponse)
+        assert (beaten.error_code, beaten.is_fenced) == (ErrorCode.NONE, False)
+
+
+def create_topic(node: ControllerProcess, name: str) -> tuple[int, UUID]:
+    """Asks one controller; gives the error code and the topic's id."""
+    request = CreateTopicsRequest(timeout_ms=10_000, topics=[
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1)])
+    with Connection("127.0.0.1", node.port) as connection:
+        found = connection.send(request, CreateTopicsResponse).topics[0]
+    return found.error_code, found.topic_id
+
+
+def topics_exist(node: ControllerProcess, names: Sequence[str]) -> bool:
+    """Whether a leader has all of these topics: it refuses to make them again."""
+    return {create_topic(node, name)[0] for name in names} == {ErrorCode.TOPIC_ALREADY_EXISTS}

@@ -1,0 +1,108 @@
+"""Three controllers in three processes: they elect, commit, lose their leader, and change who votes."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kraft.client.quorum import Replica
+from kraft.client.refusals import RefusedError
+from kraft.protocol.error_codes import ErrorCode
+from tests.integration.conftest import NODES
+from tests.integration.quorum import Quorum, create_topic, register_broker, topics_exist
+
+MakeQuorum = Callable[..., Quorum]
+
+
+@pytest.fixture
+def new_quorum(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[MakeQuorum]:
+    """Makes the controllers of a test; what runs at its end is stopped in good order."""
+    made: list[Quorum] = []
+
+    def make(count: int, **settings: object) -> Quorum:
+        quorum = Quorum(tmp_path_factory.mktemp("quorum"), count, **settings)  # type: ignore[arg-type]
+        made.append(quorum)
+        request.node.stash[NODES] = list(quorum.nodes.values())
+        return quorum
+
+    yield make
+    for quorum in made:
+        quorum.stop()
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_leaders_die_and_nothing_is_lost(new_quorum: MakeQuorum, static: bool) -> None:
+    quorum = new_quorum(3, static=static)
+    quorum.start()
+    epoch = quorum.describe().epoch
+    register_broker(quorum.leader)
+    names: list[str] = []
+    for kill in range(3):
+        name = f"made-before-kill-{kill}"
+        for node in quorum.others:
+            assert create_topic(node, name)[0] == ErrorCode.NOT_CONTROLLER
+        leader = quorum.leader
+        assert create_topic(leader, name)[0] == ErrorCode.NONE
+        names.append(name)
+        leader.kill()
+        found = quorum.describe()
+        assert found.leader != leader.node_id
+        assert found.epoch > epoch
+        epoch = found.epoch
+        assert topics_exist(quorum.leader, names)
+        leader.start()
+    for node in quorum.nodes.values():
+        node.kill()
+    quorum.start()
+    found = quorum.describe()
+    assert found.epoch > epoch
+    assert [each.node_id for each in found.voters] == [1, 2, 3]
+    assert topics_exist(quorum.leader, names)
+
+
+def test_stopped_leader_hands_over(new_quorum: MakeQuorum) -> None:
+    quorum = new_quorum(3)
+    quorum.start()
+    before = quorum.describe()
+    quorum.leader.stop()
+    after = quorum.describe()
+    assert after.leader != before.leader
+    assert after.epoch == before.epoch + 1
+
+
+def test_voters_come_and_go(new_quorum: MakeQuorum) -> None:
+    """From one to three, the first leader out, and each time the log is whole."""
+    quorum = new_quorum(3, voters=1)
+    quorum.start()
+    assert [each.node_id for each in quorum.describe().voters] == [1]
+    register_broker(quorum.leader)
+    assert create_topic(quorum.leader, "first")[0] == ErrorCode.NONE
+    client = quorum.client()
+    for node_id in (2, 3):
+        node = quorum.nodes[node_id]
+        directory_id = _replica(quorum, node_id).directory_id
+        client.add(node_id, directory_id, [("CONTROLLER", "127.0.0.1", node.port)])
+    assert [each.node_id for each in quorum.describe().voters] == [1, 2, 3]
+    with pytest.raises(RefusedError, match="DUPLICATE_VOTER"):
+        client.add(3, directory_id, [("CONTROLLER", "127.0.0.1", quorum.nodes[3].port)])
+    client.remove(1, _replica(quorum, 1).directory_id)
+    found = quorum.describe()
+    assert [each.node_id for each in found.voters] == [2, 3]
+    assert found.leader in (2, 3)
+    quorum.nodes[1].kill()
+    assert topics_exist(quorum.leader, ["first"])
+    assert create_topic(quorum.leader, "second")[0] == ErrorCode.NONE
+
+
+def _replica(quorum: Quorum, node_id: int) -> Replica:
+    """A replica as the leader knows it, once it does: after its first Fetch."""
+    while True:
+        for each in quorum.describe().replicas:
+            if each.node_id == node_id:
+                return each
+
+
+def test_not_formatted(new_quorum: MakeQuorum) -> None:
+    node = new_quorum(1).nodes[1]
+    node.directory = node.directory.with_name("elsewhere")
+    with pytest.raises(AssertionError, match="elsewhere: it is not formatted"):
+        node.start()

@@ -1,0 +1,139 @@
+"""The core's ports on files: what they tell is what the log in memory tells."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kraft.metadata.quorum import QuorumRecords
+from kraft.metadata.snapshot import encode_snapshot
+from kraft.raft.records import KRaftVersion, LeaderChange, Voters, voters_record
+from kraft.raft.types import OffsetAndEpoch
+from kraft.raft.voters import VoterSet
+from kraft.runtime.metadata_log import MetadataLogSettings
+from kraft.runtime.raft_log import Proposal, RaftLog
+from kraft.runtime.raft_snapshots import RaftSnapshots
+from kraft.runtime.snapshot_files import SnapshotId
+from kraft.testing.memory_log import MemoryLog
+from kraft_native.errors import CorruptRecordError
+from kraft_native.log import Log
+from tests.raft.world import key, voter
+
+SETTINGS = MetadataLogSettings(segment_bytes=1 << 20)
+CHANGE = LeaderChange(1, (key(1),), (key(1),))
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[RaftLog]:
+    directory.mkdir(exist_ok=True)
+    with Log(directory / "__cluster_metadata-0", SETTINGS.log_config()) as log:
+        yield RaftLog(log)
+
+
+def append(log: RaftLog, epoch: int, count: int = 1) -> int:
+    return log.append(Proposal([b"x"] * count, 5), epoch, 7)
+
+
+def test_as_in_memory(tmp_path: Path) -> None:
+    """Ends and epochs agree after any run of appends and cuts."""
+    with opened(tmp_path) as log:
+        draw = random.Random(1)
+        memory, epoch, cuts = MemoryLog(), 1, [0]
+        for _ in range(200):
+            if draw.random() < 0.15:
+                cut = draw.choice([each for each in cuts if each <= log.end.offset])
+                log.truncate(cut)
+                memory.truncate(cut)
+                cuts = [each for each in cuts if each <= cut]
+                epoch += 1
+            elif draw.random() < 0.2:
+                epoch += draw.randrange(1, 3)
+                assert log.append_control([CHANGE], epoch, 7) == memory.append_control([CHANGE], epoch, 7)
+            else:
+                count = draw.randrange(1, 4)
+                assert append(log, epoch, count) == memory.append(["x"] * count, epoch, 7)
+            cuts.append(log.end.offset)
+            assert log.end == memory.end
+            for asked in range(-1, epoch + 2):
+                assert log.end_of_epoch(asked) == memory.end_of_epoch(asked), asked
+        assert [each.offset for each in log.controls()] == [each.offset for each in memory.controls()]
+
+
+def test_fetched(tmp_path: Path) -> None:
+    """A follower has the leader's bytes, and its control records."""
+    with opened(tmp_path / "a") as log, opened(tmp_path / "b") as other:
+        log.append_control([CHANGE, KRaftVersion(1), Voters(VoterSet.of(voter(1)))], 2, 7)
+        append(log, 2, 3)
+        data = log.read(0, 1 << 20)
+        assert data is not None
+        controls = other.append_fetched(data)
+        assert [each.offset for each in controls] == [0, 1, 2]
+        assert controls[1].record == KRaftVersion(1)
+        assert other.end == log.end == OffsetAndEpoch(6, 2)
+        assert other.read(0, 1 << 20) == data
+        assert other.read(6, 1 << 20) is None
+        assert other.controls() == controls
+        with pytest.raises(CorruptRecordError, match="does not continue"):
+            other.append_fetched(data)
+        broken = bytearray(data)
+        broken[-1] ^= 1
+        other.truncate(0)
+        with pytest.raises(CorruptRecordError):
+            other.append_fetched(bytes(broken))
+        assert other.end == OffsetAndEpoch(0, 0)
+
+
+def snapshot_bytes(voters: VoterSet) -> bytes:
+    quorum = QuorumRecords(kraft_version=1, voters=voters_record(voters))
+    return b"".join(encode_snapshot((), epoch=3, now_ms=1, last_timestamp_ms=1, quorum=quorum))
+
+
+def test_snapshot_replaces_the_log(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        snapshots = RaftSnapshots(Path(log.log.directory), log)
+        append(log, 2, 3)
+        voters = VoterSet.of(voter(1), voter(2))
+        data = snapshot_bytes(voters)
+        wanted = OffsetAndEpoch(10, 3)
+        snapshots.begin(wanted)
+        snapshots.append(data[:7])
+        assert snapshots.latest() is None
+        snapshots.append(data[7:])
+        snapshots.install()
+        assert snapshots.latest() == log.start == log.end == wanted
+        assert log.end_of_epoch(5) == log.end_of_epoch(1) == wanted
+        assert snapshots.controls(wanted) == (KRaftVersion(1), Voters(voters))
+        part = snapshots.read(wanted, 5, 9)
+        assert part is not None
+        assert (part.size, part.data) == (len(data), data[5:14])
+        assert snapshots.read(OffsetAndEpoch(9, 3), 0, 9) is None
+        append(log, 4)
+        assert log.end == OffsetAndEpoch(11, 4)
+        assert log.end_of_epoch(3) == wanted
+
+
+def test_what_is_no_snapshot_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        snapshots = RaftSnapshots(Path(log.log.directory), log)
+        append(log, 2, 3)
+        snapshots.begin(OffsetAndEpoch(10, 3))
+        snapshots.append(snapshot_bytes(VoterSet.of(voter(1)))[:-80])
+        with pytest.raises(CorruptRecordError):
+            snapshots.install()
+        assert (snapshots.latest(), log.end) == (None, OffsetAndEpoch(3, 2))
+        assert list(Path(log.log.directory).glob("*.checkpoint*")) == []
+
+
+def test_trimmed(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        snapshots = RaftSnapshots(Path(log.log.directory), log)
+        for epoch in (1, 2, 3):
+            append(log, epoch, 2)
+        for end_offset, epoch in ((2, 1), (4, 2)):
+            snapshots.write(SnapshotId(end_offset, epoch), snapshot_bytes(VoterSet.of(voter(1))))
+        snapshots.trim_log(OffsetAndEpoch(4, 2))
+        assert (log.start, log.end) == (OffsetAndEpoch(4, 2), OffsetAndEpoch(6, 3))
+        assert snapshots.ids == (SnapshotId(4, 2),)
+        assert log.end_of_epoch(2) == OffsetAndEpoch(4, 2)
