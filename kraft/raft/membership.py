@@ -46,7 +46,7 @@ def _refusal(replica: Replica, request: Request, epoch: int) -> Refusal | None:
     error = replica.leader_error(request, epoch)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
-        return error, "this replica is not the leader of the epoch" if error < 100 else "another cluster"
+        return error, error.message
     if leader.change is not None:
         return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way"
     if not leader.is_established:
@@ -139,7 +139,7 @@ def handle_reassign(replica: Replica, source: int, correlation: int, request: Re
     error = replica.leader_error(request, replica.epoch)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
-        _refuse(replica, source, correlation, (error, "this replica is not the leader"))
+        _refuse(replica, source, correlation, (error, error.message))
     elif replica.history.latest.kraft_version < RECONFIGURABLE:
         _refuse(replica, source, correlation, (ErrorCode.UNSUPPORTED_VERSION, "kraft.version 0 has static voters"))
     elif request.targets is not None and not _is_possible(request.targets):
@@ -288,7 +288,7 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
 
     step = next_step(replica.voters, replica.config.key, find_caught_up)
     if not isinstance(step, Wait):
-        replica.note("reassigns", step=step, voters=replica.voters)
+        replica.note("reassigns", step=step)
     match step:
         case Add(key):
             _write(replica, replica.voters.with_voter(Voter(key, replica.directory.get(key.node_id, ()))))

@@ -4,7 +4,7 @@ does what it says:
     raft = Raft(config, hard_state, Ports(log, snapshots, random, trace), now_ms)
     while True:
         ... raft.step(source, correlation, message, now_ms)     for everything that came in
-        ... raft.log_flushed(flush, now_ms)                     for every flush that ended
+        ... raft.log_flushed(end_offset, now_ms)                for every flush that ended
         ... raft.tick(now_ms)                                   when `deadline_ms` has come
         ready = raft.take_ready()                               -> carry it out, in its order (see `Ready`)
 
@@ -41,7 +41,7 @@ from kraft.raft.messages import (
     VersionsResponse,
     VoteRequest,
 )
-from kraft.raft.ready import Flush, HardState, Leadership, Ready
+from kraft.raft.ready import HardState, Leadership, Ready
 from kraft.raft.replica import Ports, Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraft.raft.transitions import Role
@@ -120,7 +120,7 @@ class Raft:
         """For reading: tools, tests and metrics look at it."""
         self._saved = hard_state
         self._told: tuple[int, Leadership | None] = (0, None)
-        self._flush: Flush | None = None
+        self._flushing: int | None = None
         self._settle()
 
     # --- events ------------------------------------------------------------------------------------------------------
@@ -146,16 +146,13 @@ class Raft:
         self.replica.now_ms = max(self.replica.now_ms, now_ms)
         self._settle()
 
-    def log_flushed(self, flush: Flush, now_ms: int) -> None:
-        """A flush has ended well. One that was asked for before the log was cut says nothing any more. A failed flush
-        is not told: the node ends."""
+    def log_flushed(self, end_offset: int, now_ms: int) -> None:
+        """The flush that a `Ready` asked for has ended well. A failed flush is not told: the node ends."""
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
-        if flush == self._flush:
-            self._flush = None
-        if flush.generation == replica.generation:
-            assert flush.end_offset <= replica.log.end.offset
-            replica.flushed = max(replica.flushed, flush.end_offset)
+        assert end_offset == self._flushing, f"flushed to {end_offset}, and {self._flushing} was asked for"
+        self._flushing = None
+        replica.flushed = end_offset
         self._settle()
 
     def propose(self, records: object, now_ms: int, epoch: int | None = None) -> OffsetAndEpoch:
@@ -216,15 +213,12 @@ class Raft:
         installed, replica.installed = replica.installed, None
         return Ready(hard_state, messages, self._next_flush(), installed, high_watermark, leadership)
 
-    def _next_flush(self) -> Flush | None:
-        """One at a time: what is appended during a flush is for the next one, together. Only a log that was cut does
-        not wait for the flush of what it was."""
-        replica = self.replica
-        is_flushing = self._flush is not None and self._flush.generation == replica.generation
-        if replica.is_durable or is_flushing:
+    def _next_flush(self) -> int | None:
+        """One at a time: what is appended during a flush is for the next one, together."""
+        if self.replica.is_durable or self._flushing is not None:
             return None
-        self._flush = Flush(replica.log.end.offset, replica.generation)
-        return self._flush
+        self._flushing = self.replica.log.end.offset
+        return self._flushing
 
     # --- what can be known -------------------------------------------------------------------------------------------
 

@@ -35,18 +35,6 @@ class Answer(NamedTuple):
     response: Response
 
 
-class Flush(NamedTuple):
-    """Make the log durable up to `end_offset`, then call `Raft.log_flushed` with this very object.
-
-    `generation` counts truncations. An offset and its epoch would not do: records of epoch 5 that were truncated and
-    fetched once more have both the same, and the flush that was under way when they were cut says nothing about the
-    bytes that were written after it.
-    """
-
-    end_offset: int
-    generation: int
-
-
 class Leadership(NamedTuple):
     """The role of this replica and who leads. `epoch_start` is the offset of this replica's LeaderChange record, -1
     when it does not lead: the state machine may lead when the high watermark has passed that."""
@@ -63,15 +51,16 @@ class Ready:
 
     1. `hard_state` is made durable.
     2. `messages` are sent, in order. Any of them may get lost; none may leave before 1 is done.
-    3. `flush` is started; the driver does not wait for it.
-    4. `installed` : a snapshot has replaced the log: the state machine starts anew from it.
+    3. `flush` is started: the log is to be durable up to this offset. The driver does not wait for it, and tells its
+       end with `Raft.log_flushed`; the next one is asked for after that.
+    4. `installed`: a snapshot has replaced the log: the state machine starts anew from it.
     5. `high_watermark`: everything below is committed and may be applied. It never goes back while a node runs.
     6. `leadership` is told to the state machine.
     """
 
     hard_state: HardState | None = None
     messages: tuple[Ask | Answer, ...] = ()
-    flush: Flush | None = None
+    flush: int | None = None
     installed: OffsetAndEpoch | None = None
     high_watermark: int | None = None
     leadership: Leadership | None = None

@@ -19,20 +19,34 @@ class Add:
 
     key: ReplicaKey
 
+    def __str__(self) -> str:
+        return f"add {self.key}"
+
 
 @dataclass(frozen=True, slots=True)
 class Remove:
+    """The next one to go."""
+
     key: ReplicaKey
+
+    def __str__(self) -> str:
+        return f"remove {self.key}"
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
     """Only the leader is left to be removed: it gives up, and the next leader removes it."""
 
+    def __str__(self) -> str:
+        return "hand over"
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """The targets vote, and nobody else: the targets are cleared."""
+
+    def __str__(self) -> str:
+        return "done"
 
 
 @dataclass(frozen=True, slots=True)

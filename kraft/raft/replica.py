@@ -61,8 +61,6 @@ class Replica:
         latest = self.snapshots.latest()
         self.flushed = end.offset
         """Everything below is durable here."""
-        self.generation = 0
-        """How often the log was cut or replaced."""
         self.high_watermark = 0 if latest is None else latest.offset
         self.installed: OffsetAndEpoch | None = None
         # A log can be ahead of quorum-state only where nobody else was asked: a single voter writes both at once.
@@ -209,7 +207,12 @@ class Replica:
             self.note("voters", offset=appended.offset, kraft=self.history.latest.kraft_version, voters=self.voters)
 
     def truncate(self, end_offset: int) -> None:
-        """Cuts the log, and takes the voters back with it."""
+        """Cuts the log, and takes the voters back with it.
+
+        It is durable to its end then, because only the answer to a Fetch cuts it. So no flush is under way whose end
+        could be taken for that of records written after the cut, at the same offsets and perhaps of the same epoch.
+        """
+        assert self.is_durable, f"asked to truncate to {end_offset}, and the log is durable to {self.flushed} only"
         assert end_offset >= self.high_watermark, \
             f"asked to truncate to {end_offset}, and {self.high_watermark} is committed"
         self.note("truncates", to=end_offset, end=self.log.end.offset)
@@ -218,8 +221,7 @@ class Replica:
         self.history.truncate(end_offset)
         if self.voters != before:
             self.note("voters", reverted=True, kraft=self.history.latest.kraft_version, voters=self.voters)
-        self.flushed = min(self.flushed, end_offset)
-        self.generation += 1
+        self.flushed = end_offset
 
     def advance_high_watermark(self, offset: int) -> None:
         """Everything below `offset` is committed. An older one is passed over: it never goes back."""
@@ -229,11 +231,11 @@ class Replica:
             self.note("commits", hw=offset)
 
     def replaced_by_snapshot(self, snapshot: OffsetAndEpoch) -> None:
-        """A snapshot has been installed: log, voters and high watermark are what it says."""
+        """A snapshot has been installed: log, voters and high watermark are what it says. Nothing was being flushed
+        (see `truncate`)."""
         assert snapshot.offset >= self.high_watermark, f"snapshot {snapshot} is older than what is committed here"
         self._restart_history(self.history, snapshot)
         self.flushed = snapshot.offset
-        self.generation += 1
         self.high_watermark = snapshot.offset
         self.installed = snapshot
         self.note("installed", snapshot=snapshot, voters=self.voters)

@@ -32,9 +32,14 @@ NO_RECONFIGURATION: Final = VersionRange(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Voter:
+    """A replica that votes, where it listens, and what it supports."""
+
     key: ReplicaKey
     endpoints: Endpoints = ()
     kraft_versions: VersionRange = KRAFT_VERSIONS
+
+    def __str__(self) -> str:
+        return f"{self.key}@{','.join(each.host for each in self.endpoints)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from kraft.protocol.messages.voters_record import VotersRecord
 from kraft.raft.ports import AppendedControl, SnapshotPart
-from kraft.raft.ready import Flush
 from kraft.raft.records import ControlRecord, KRaftVersion, LeaderChange, Voters, voter_set, voters_record
 from kraft.raft.types import START, UNKNOWN_OFFSET, OffsetAndEpoch
 from kraft.raft.voters import Assignment, VoterSet
@@ -55,8 +54,9 @@ class MemoryLog:
     """`LogPort`. Proposed records are any sequence of values."""
 
     def __init__(self, start: OffsetAndEpoch = START) -> None:
-        self._flushing: dict[Flush, int | Content] = {}
-        """What each flush writes: up to which offset; or, when the log was cut since, the log as it was."""
+        self._flushing: dict[int, int | Content] = {}
+        """What each flush (by the offset that was asked for) writes: up to where, or, when the log was cut since, the
+        log as it was."""
         self._overwritten: Content | None = None
         """What is durable, while that is not the beginning of the log: it was cut, and the cut is not durable."""
         self._durable_end = start.offset
@@ -163,11 +163,11 @@ class MemoryLog:
             return self._overwritten.records[end_offset - 1 - self._overwritten.start.offset] == last
         return self.record_at(end_offset - 1) == last
 
-    def start_flush(self, flush: Flush) -> None:
+    def start_flush(self, flush: int) -> None:
         """What is written now is on its way to the disk."""
         self._flushing[flush] = self.end.offset
 
-    def finish_flush(self, flush: Flush) -> None:
+    def finish_flush(self, flush: int) -> None:
         """It has arrived. Flushes arrive in the order in which they were started."""
         written = self._flushing.pop(flush, None)
         if isinstance(written, Content):

@@ -7,7 +7,7 @@
     1 becomes role=Prospective ...
 
 A block is one or more commands, `----`, and what they must print, up to an empty line. `quietly` before a command means
-that it is only the way there. Lines with `#` are for the reader. After a
+that it is only the way there, `fails` that the node must stop. Lines with `#` are for the reader. After a
 change of behaviour `python -m tests.raft.scenario --rewrite` writes what is printed now into the files: read the
 difference, and keep it only when you understand where every line of it comes from.
 """
@@ -25,6 +25,7 @@ from kraft.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchResponse,
     FetchSnapshotRequest,
     Loss,
     ReassignVotersRequest,
@@ -36,6 +37,7 @@ from kraft.raft.messages import (
 )
 from kraft.raft.types import ANYBODY, Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VersionRange, Voter
+from kraft.testing.memory_log import Batch, Record
 from tests.raft.world import CLUSTER, Packet, World, address, describe, key
 
 DIRECTORY = Path(__file__).parent / "scenarios"
@@ -53,6 +55,8 @@ class Story:
     def run(self, line: str) -> list[str]:
         """What one command prints."""
         self.out = []
+        if line.startswith("fails "):
+            return self._run_failing(line.removeprefix("fails "))
         name, *arguments = line.removeprefix("quietly ").split()
         words = [word for word in arguments if "=" not in word]
         options = dict(word.split("=", 1) for word in arguments if "=" in word)
@@ -61,6 +65,14 @@ class Story:
             raise ValueError(f"unknown command {name!r}")
         command(self, words, options)
         return [] if line.startswith("quietly ") else self.out
+
+    def _run_failing(self, line: str) -> list[str]:
+        """What must break an invariant."""
+        try:
+            self.run(line)
+        except AssertionError as error:
+            return [f"the node stops: {error}"]
+        raise ValueError(f"nothing was broken by: {line}")
 
     def _trace(self, node_id: int, text: str) -> None:
         if not text.startswith("started"):
@@ -77,10 +89,11 @@ class Story:
         settings = {name: int(value) for name, value in options.items() if name != "kraft"}
         self.world = World(tuple(map(int, words)), observers, kraft_version=int(options.get("kraft", "1")),
                            trace=self._trace, **settings)
+        self.world.watch = self._show
         self.world.deliver()  # everybody asks around for a leader first
 
     def messages(self, words: list[str], options: dict[str, str]) -> None:
-        """messages on|off: whether `deliver` prints them."""
+        """messages on|off: whether they are printed when they are delivered."""
         self.shows_messages = words == ["on"]
 
     def time_out(self, words: list[str], options: dict[str, str]) -> None:
@@ -95,24 +108,18 @@ class Story:
         """deliver [a->b ...]: all messages and what follows from them, or only those on these links."""
         links = [_link(word) for word in words]
 
-        def choose(packet: Packet) -> bool:
-            chosen = not links or (packet.sender, packet.receiver) in links
-            if chosen and self.shows_messages:
-                self._show(packet)
-            return chosen
-
-        self.world.deliver(choose)
+        self.world.deliver(lambda packet: not links or (packet.sender, packet.receiver) in links)
 
     def one(self, words: list[str], options: dict[str, str]) -> None:
         """one a->b ...: on each of these links the message that waits longest."""
         for link in map(_link, words):
             packet = next(each for each in self.world.wire if (each.sender, each.receiver) == link)
             self.world.wire.remove(packet)
-            if self.shows_messages:
-                self._show(packet)
             self.world.deliver_one(packet)
 
     def _show(self, packet: Packet) -> None:
+        if not self.shows_messages:
+            return
         lost = " (cut)" if (packet.sender, packet.receiver) in self.world.cut else ""
         self.say(f"{packet.sender}->{packet.receiver}{lost} {describe(packet.message)}")
 
@@ -120,6 +127,11 @@ class Story:
         """lose a->b [reason]: what waits is lost, and the asking side knows."""
         reason = Loss(" ".join(words[1:])) if len(words) > 1 else Loss.DISCONNECTED
         self.world.lose(*_link(words[0]), reason)
+
+    def disconnect(self, words: list[str], options: dict[str, str]) -> None:
+        """disconnect a->b ...: a's connection to b breaks, and a notices."""
+        for word in words:
+            self.world.disconnect(*_link(word))
 
     def drop(self, words: list[str], options: dict[str, str]) -> None:
         """drop a->b ...: what waits is lost, and nobody knows."""
@@ -219,6 +231,11 @@ class Story:
         for node_id in map(int, words) if words else self.world.nodes:
             self.say(self.world.line(node_id))
 
+    def addresses(self, words: list[str], options: dict[str, str]) -> None:
+        """addresses N: where the voters are, as N's log has it."""
+        voters = self.world.raft(int(words[0])).replica.voters.voters
+        self.say(" ".join(f"{each.key}={','.join(endpoint.host for endpoint in each.endpoints)}" for each in voters))
+
     def log(self, words: list[str], options: dict[str, str]) -> None:
         """log N ...: offsets, epochs and values."""
         for node_id in map(int, words):
@@ -226,6 +243,31 @@ class Story:
             records = [f"{offset}@{record.epoch}:{_value(record.value)}"
                        for offset, record in enumerate(log.records, log.start_offset)]
             self.say(f"{node_id}: {' '.join(records)}")
+
+    def feed(self, words: list[str], options: dict[str, str]) -> None:
+        """feed N from=L diverging=POSITION|snapshot=POSITION|records=v,v@EPOCH: answers N's Fetch in L's place."""
+        node_id, sender = int(words[0]), int(options["from"])
+        asked = next(each for each in self.world.wire if (each.sender, each.receiver) == (node_id, sender)
+                     and isinstance(each.message, FetchRequest))
+        assert isinstance(asked.message, FetchRequest)
+        self.world.wire.remove(asked)
+        values, _, epoch = options.get("records", "").partition("@")
+        records = tuple(Record(int(epoch), value) for value in values.split(",")) if values else ()
+        answer = FetchResponse(
+            epoch=asked.message.epoch, leader_id=sender, high_watermark=int(options.get("hw", "-1")),
+            diverging=_position(options["diverging"]) if "diverging" in options else None,
+            snapshot=_position(options["snapshot"]) if "snapshot" in options else None,
+            records=Batch(asked.message.fetch_offset, records) if records else None)
+        self.world.raft(node_id).step(sender, asked.correlation, answer, self.world.now_ms)
+        self.world.settle(node_id)
+
+    def end_flush(self, words: list[str], options: dict[str, str]) -> None:
+        """end-flush N: the flush of N that was asked for first ends; the others do not."""
+        node = self.world.nodes[int(words[0])]
+        flush = node.flushes.pop(0)
+        node.log.finish_flush(flush)
+        node.up.log_flushed(flush, self.world.now_ms)
+        self.world.settle(int(words[0]))
 
     def describe(self, words: list[str], options: dict[str, str]) -> None:
         view = self.world.raft(int(words[0])).describe()
@@ -354,13 +396,13 @@ REQUESTS: dict[str, Callable[[Story, list[str], dict[str, str]], Request]] = {
 
 COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], None]] = {
     "quorum": Story.quorum, "messages": Story.messages, "time-out": Story.time_out, "elect": Story.elect,
-    "deliver": Story.deliver, "one": Story.one, "lose": Story.lose, "drop": Story.drop, "propose": Story.propose,
-    "pass": Story.pass_time, "wait": Story.wait, "tick": Story.tick, "cut": Story.cut, "partition": Story.partition,
+    "deliver": Story.deliver, "one": Story.one, "lose": Story.lose, "disconnect": Story.disconnect,
+    "drop": Story.drop, "propose": Story.propose, "pass": Story.pass_time, "wait": Story.wait, "tick": Story.tick,
+    "feed": Story.feed, "end-flush": Story.end_flush, "cut": Story.cut, "partition": Story.partition,
     "heal": Story.heal, "hold": Story.hold, "release": Story.release, "crash": Story.crash, "start": Story.start,
     "node": Story.node, "restart-all": Story.restart_all, "old": Story.old, "resign": Story.resign,
-    "snapshot": Story.snapshot, "trim": Story.trim,
-    "move": Story.move, "state": Story.state, "log": Story.log, "describe": Story.describe, "ask": Story.ask,
-    "answer": Story.answer,
+    "snapshot": Story.snapshot, "trim": Story.trim, "move": Story.move, "state": Story.state, "log": Story.log,
+    "addresses": Story.addresses, "describe": Story.describe, "ask": Story.ask, "answer": Story.answer,
 }
 
 

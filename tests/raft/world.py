@@ -13,7 +13,7 @@ from kraft.raft.config import RaftConfig
 from kraft.raft.messages import Loss, Lost, Message, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Ask, Flush, HardState, Leadership
+from kraft.raft.ready import Ask, HardState, Leadership
 from kraft.raft.replica import Ports
 from kraft.raft.roles import Leader
 from kraft.raft.transitions import Role
@@ -71,7 +71,7 @@ class Node:
     hard_state: HardState = field(default_factory=HardState)
     raft: Raft | None = None
     holds_flushes: bool = False
-    flushes: list[Flush] = field(default_factory=list)
+    flushes: list[int] = field(default_factory=list)
     high_watermark: int = 0
     leadership: Leadership | None = None
     installed: OffsetAndEpoch | None = None
@@ -92,6 +92,7 @@ class World:
         self.cut: list[tuple[int, int]] = []
         self.old: list[int] = []
         self.answers: dict[int, Response] = {}
+        self.watch: Callable[[Packet], None] = lambda packet: None
         self.trace = trace or (lambda node_id, text: None)
         self.told: list[str] = []
         self.settings = settings
@@ -229,6 +230,7 @@ class World:
         return count
 
     def deliver_one(self, packet: Packet) -> None:
+        self.watch(packet)
         node = self.nodes.get(packet.receiver)
         link = (packet.sender, packet.receiver)
         if link in self.cut or node is None or node.raft is None:
@@ -266,6 +268,13 @@ class World:
             if isinstance(packet.message, Request):
                 self.raft(sender).step(receiver, packet.correlation, Lost(reason), self.now_ms)
                 self.settle(sender)
+
+    def disconnect(self, sender: int, receiver: int) -> None:
+        """The connection breaks over which `sender` asks `receiver`, and it notices."""
+        peer = self.raft(sender).replica.requests._peers.get(receiver)
+        if peer is not None and peer.request is not None:
+            self.raft(sender).step(receiver, peer.correlation, Lost(Loss.DISCONNECTED), self.now_ms)
+            self.settle(sender)
 
     def partition(self, *groups: tuple[int, ...]) -> None:
         """Only nodes of one group hear each other."""
@@ -354,6 +363,8 @@ def _says_something(message: Message, field: str) -> bool:
 def _word(value: object) -> object:
     if isinstance(value, ErrorCode):
         return value.name
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
     if isinstance(value, Batch):
         return value
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
