@@ -61,6 +61,21 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class Marks(NamedTuple):
+    """The content of a directory's checkpoint files."""
+
+    recovery_points: dict[tuple[str, int], int]
+    log_starts: dict[tuple[str, int], int]
+    high_watermarks: dict[tuple[str, int], int]
+
+
+def write_marks(directory: Path, marks: Marks) -> None:
+    """Writes the checkpoint files, durably. One thread at a time, whichever."""
+    checkpoints.write_offsets(directory / RECOVERY_POINTS, marks.recovery_points)
+    checkpoints.write_offsets(directory / LOG_STARTS, marks.log_starts)
+    checkpoints.write_offsets(directory / HIGH_WATERMARKS, marks.high_watermarks)
+
+
 def new_cluster_id() -> str:
     """A random UUID as Kafka writes ids: 22 characters of base64url."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -168,7 +183,7 @@ class LogDir:
         if (log := self._logs.get(name)) is not None:
             if not log.closed:
                 return log
-            self._note(name, log)
+            self.note(name, log)
         directory = self.path / name.directory_name
         if not directory.is_dir():
             if not create:
@@ -249,8 +264,8 @@ class LogDir:
                     log.checkpoint()
             except KraftError as error:
                 failures.append(error)
-            self._note(name, log)
-        self._write()
+            self.note(name, log)
+        write_marks(self.path, self.marks())
         if failures:
             for other in failures[1:]:
                 failures[0].add_note(f"and: {other}")
@@ -260,7 +275,7 @@ class LogDir:
         if not self._open:
             raise LogClosedError(f"{self.path}: the log directory was closed")
 
-    def _note(self, name: TopicPartition, log: Log) -> None:
+    def note(self, name: TopicPartition, log: Log) -> None:
         """Takes over the marks of a log, open or closed."""
         self._recovery_points[name] = log.recovery_point
         self._high_watermarks[name] = log.high_watermark
@@ -269,10 +284,9 @@ class LogDir:
         else:
             self._log_starts.pop(name, None)
 
-    def _write(self) -> None:
-        checkpoints.write_offsets(self.path / RECOVERY_POINTS, self._recovery_points)
-        checkpoints.write_offsets(self.path / LOG_STARTS, self._log_starts)
-        checkpoints.write_offsets(self.path / HIGH_WATERMARKS, self._high_watermarks)
+    def marks(self) -> Marks:
+        """What the checkpoint files are to say: of each log what was noted of it last."""
+        return Marks(dict(self._recovery_points), dict(self._log_starts), dict(self._high_watermarks))
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Closes all logs, checkpoints, and leaves the mark of a clean stop, with a broker's epoch in it, unless
@@ -295,6 +309,6 @@ class LogDir:
                     self._open = False
             for name, log in self._logs.items():
                 self._recovery_points[name] = log.recovery_point
-            self._write()
+            write_marks(self.path, self.marks())
             if clean:
                 checkpoints.write_clean_shutdown(self.path, broker_epoch)

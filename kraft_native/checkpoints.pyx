@@ -435,7 +435,7 @@ cdef class LogState:
 
 def read_log_state(directory) -> LogState | None:
     """The log directory's own state; None when there is no such file (a new log, or one that Kafka wrote)."""
-    cdef str path = os.path.join(os.fsdecode(directory), LOG_STATE_FILE)
+    cdef str path = log_state_path(directory)
     cdef bytes data = read_if_present(path)
     cdef dict fields = {}
     if data is None:
@@ -464,13 +464,23 @@ def read_log_state(directory) -> LogState | None:
         raise corrupt(path, 0, str(error)) from None
 
 
+def log_state_path(directory) -> str:
+    """The state file of the log in the directory."""
+    return os.path.join(os.fsdecode(directory), LOG_STATE_FILE)
+
+
 def write_log_state(directory, LogState state not None) -> None:
-    """Writes the state durably: a line `kraft-log-state 1` (name and version), `key=value` lines, and the CRC-32C of
-    all that in a last line `crc=<8 hex digits>`."""
+    """Writes the state durably."""
+    write_atomic(log_state_path(directory), log_state_bytes(state))
+
+
+def log_state_bytes(LogState state not None) -> bytes:
+    """The content of the state file: a line `kraft-log-state 1` (name and version), `key=value` lines, and the CRC-32C
+    of all that in a last line `crc=<8 hex digits>`."""
     cdef list lines = [
         "kraft-log-state 1", f"log_start={state.log_start}", f"recovery_point={state.recovery_point}",
         f"log_end={state.log_end}", f"clean={int(state.clean)}",
         *[f"{key}={value}" for key, value in state.extra.items()],
     ]
     cdef bytes body = "".join([f"{line}\n" for line in lines]).encode("ascii")
-    write_atomic(os.path.join(os.fsdecode(directory), LOG_STATE_FILE), body + b"crc=%08x\n" % checksum(body))
+    return body + b"crc=%08x\n" % checksum(body)

@@ -1,12 +1,14 @@
-"""Compaction of one log: what there is to clean, and the rounds that do it."""
+"""Compaction of one log: the rounds that do it."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from kraft_native.buffer cimport Scratch
 from kraft_native.cleanfilter cimport FilterResult, RecordFilter
 from kraft_native.cleansource cimport BatchSource, SourceResult
 from kraft_native.cleantxns cimport CleanedTransactions
 from kraft_native.cleanwriter cimport SegmentWriter
+from kraft_native.config cimport LogConfig
+from kraft_native.dirty cimport Dirty
 from kraft_native.logcore cimport LogCore
 from kraft_native.offsetmap cimport KeyQueue, OffsetMap
 from kraft_native.segment cimport Segment
@@ -30,9 +32,33 @@ cdef enum Stop:
     STOP_WRITE = 9                 # `error` is the errno
 
 
+# What the owner's thread does for a compaction that may run on another.
+cdef enum OwnerStep:
+    OWNER_BEGIN = 0                # a round: what is dirty, and the segments as they are now
+    OWNER_ABORTED = 1              # the aborted transactions of a range
+    OWNER_SWAP = 2                 # puts the output in the place of its group
+    OWNER_LEAVE = 3                # a round that replaced segments, however it ended
+    OWNER_END = 4                  # a round: notes how far the log is clean
+
+
 cdef class Cleaner:
-    cdef LogCore core
+    cdef LogCore core                  # touched in owner's steps only, but for its list of segments and `closed`
+    cdef LogConfig config              # of the round
     cdef object progress
+    cdef object throttle
+    cdef object on_owner
+    cdef OwnerStep step
+    cdef bint force
+    cdef bint done
+    cdef bint swapping
+    cdef int64_t now_ms
+    cdef int64_t buffer_bytes
+    cdef uint64_t generation           # of truncations, at the beginning
+    cdef Dirty dirty                   # of the round, like the three after it
+    cdef list segments
+    cdef Py_ssize_t map_slot
+    cdef int64_t map_position          # in segments[map_slot]; -1: nothing there is dirty
+    cdef list group
     cdef OffsetMap map
     cdef KeyQueue queue
     cdef BatchSource source
@@ -44,18 +70,26 @@ cdef class Cleaner:
     cdef int error
     cdef int64_t map_end
     cdef int64_t gaps_end              # of the last segment that the round may rewrite
+    cdef int64_t aborted_start
     cdef int64_t aborted_end           # where to look for aborted transactions once there is one; -1: done
     cdef int64_t since_pause_bytes
+    cdef int64_t throttled_bytes
     cdef int64_t done_bytes
     cdef int64_t total_bytes
     cdef dict figures
     cdef bint replacing                # the round has replaced segments, or is about to
-    cdef list watched                  # sealed segments as the round knows them
 
-    cdef int round(self, int64_t first_dirty, int64_t upper, int64_t now_ms, int64_t buffer_bytes) except -1
-    cdef int pause(self) except -1
-    cdef int watch(self) except -1
+    # --- the owner's steps
+    cdef object ask(self, OwnerStep step)
+    cdef bint begin_round(self) except -1
+    cdef bint swap(self) except -1
+    cdef int end_round(self) except -1
+    cdef bint present(self, list group) except -1
     cdef int require_unchanged(self) except -1
+    # --- a round
+    cdef int round(self) except -1
+    cdef int prepare_filter(self) except -1
+    cdef int pause(self) except -1
     cdef int load_aborted(self, int64_t offset) except -1
     cdef int begin_segment(self, Segment segment, int64_t position) except -1
     cdef Stop next_batch(self, bint writing) noexcept nogil
@@ -68,6 +102,7 @@ cdef class Cleaner:
     cdef Stop map_records(self, Span* span, int64_t first_dirty) noexcept nogil
     # --- the rewrite
     cdef int clean_group(self, list group) except -1
+    cdef int rewrite_group(self) except -1
     cdef bint untouched(self, Segment segment) except -1
     cdef bint clean_segment(self, Segment segment, bint dry) except -1
     cdef Stop clean_plain(self, bint dry) noexcept nogil
@@ -76,6 +111,5 @@ cdef class Cleaner:
 
 
 # See `Log.compact`. Gives a CleanerStats.
-cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint force, object progress)
-# Where the dirty part began when the log was last open, -1 when nothing is noted.
-cdef int64_t noted_first_dirty(bytes directory) except? -2
+cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint force, object progress, object throttle,
+                        object on_owner)

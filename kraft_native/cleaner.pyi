@@ -1,7 +1,4 @@
-from typing import Final, NamedTuple, final
-
-STATE_KEY: Final[str]
-CLEANER_CHECKPOINT: Final[str]
+from typing import NamedTuple, final
 
 class CleanerStats(NamedTuple):
     rounds: int
@@ -21,7 +18,5 @@ class CleanerStats(NamedTuple):
     seconds: float
 
 @final
-class Dirty: ...
-
-@final
-class Cleaner: ...
+class Cleaner:
+    def owner_step(self) -> object: ...

@@ -6,8 +6,13 @@ records that the map has a later one for. The dirty part then begins behind it. 
 records, `cleantxns.pyx` those for transactions, `cleanwriter.pyx` the swap of a group. `docs/internals/compaction.md`
 tells the whole.
 
-The owner's thread. The GIL is released while plain batches (not compressed, of no transaction) are read, checked,
-filtered and written, and while files are flushed; it is held for every other batch.
+Threads. What reads or changes the log's state is a step of its owner: the beginning and the end of a round, the look at
+transaction indexes, the swap of a group. All else (reading sealed segments, writing the output) is done by whoever
+called, the owner or another thread that has its steps done by the owner (`on_owner`). Meanwhile the owner may do
+anything: segments that retention removes are passed over, a truncation ends the compaction.
+
+The GIL is released while batches are filtered, while plain ones (not compressed, of no transaction) are read, checked
+and written, and while files are flushed.
 
 Memory: the map's bytes, 8 MiB to read (or two of the largest batch), 1 MiB to write (or one), and one batch
 decompressed and rebuilt. Segments are read by pread, not through their mappings; large ones by a thread, ahead.
@@ -29,18 +34,16 @@ from kraft_native.cleanfilter cimport FILTER_DROP, FILTER_KEEP, FILTER_MALFORMED
 from kraft_native.cleansource cimport SOURCE_BATCH, SOURCE_END, SOURCE_GROW, SOURCE_REFILL
 from kraft_native.cleanwriter cimport INDEX_MARKS_MAX, swap_segments
 from kraft_native.control cimport control_parse
+from kraft_native.dirty cimport bytes_of, due, find_dirty, group_segments
 from kraft_native.fileio cimport check
-from kraft_native.limits cimport (
-    BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES,
-)
+from kraft_native.limits cimport BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES
 from kraft_native.logcore cimport clock_ms
 from kraft_native.lookup cimport aborted_between
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.span cimport span_of
 
-from kraft_native.checkpoints import read_log_state, read_offsets
 from kraft_native.errors import (
-    CorruptFileError, CorruptRecordError, InvalidArgumentError, MessageTooLargeError, StorageError,
+    CorruptRecordError, InvalidArgumentError, MessageTooLargeError, OperationError, StorageError,
 )
 
 cdef enum:
@@ -48,9 +51,6 @@ cdef enum:
     PAUSE_BYTES = 16 * 1024 * 1024
     # Sources from this size on are closed by a thread.
     CLOSE_ASIDE_BYTES = 16 * 1024 * 1024
-
-STATE_KEY = "first_dirty_offset"
-CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
 
 class CleanerStats(NamedTuple):
@@ -73,141 +73,26 @@ class CleanerStats(NamedTuple):
     seconds: float
 
 
-@cython.final
-cdef class Dirty:
-    """The part of a log that can be cleaned now: dirty from `first`, and all of it below `upper`, a segment's base."""
-    cdef int64_t first
-    cdef int64_t upper
-    cdef int64_t dirty_bytes
-    cdef int64_t clean_bytes
-    cdef bint overdue                  # a record in it is older than max.compaction.lag.ms
-
-
-cdef Dirty find_dirty(LogCore core, int64_t now_ms):
-    """Kafka's LogCleanerManager.cleanableOffsets, maxCompactionDelay and calculateCleanableBytes."""
-    cdef Dirty dirty = Dirty()
-    cdef Segment segment
-    cdef int64_t limit = min(core.last_stable_offset(), core.active.base_offset)
-    cdef int64_t timestamp
-    dirty.first = core.first_dirty
-    if not core.log_start <= dirty.first <= core.log_end:
-        dirty.first = core.log_start
-    for segment in core.segments[core.slot_of(dirty.first):len(core.segments) - 1]:
-        if core.config.min_compaction_lag_ms > 0 and segment.base_offset < limit:
-            if segment.largest_timestamp() > now_ms - core.config.min_compaction_lag_ms:
-                limit = segment.base_offset
-        timestamp = segment.rolling_timestamp() if segment.size > 0 else -1
-        if 0 < timestamp < now_ms - core.config.max_compaction_lag_ms:
-            dirty.overdue = True
-    segment = core.segments[core.slot_of(max(limit, dirty.first))]
-    dirty.upper = segment.base_offset
-    for segment in core.segments:
-        if segment.base_offset < dirty.first:
-            dirty.clean_bytes += segment.size
-        if segment.base_offset < dirty.upper and segment.next_base > dirty.first:
-            dirty.dirty_bytes += segment.size
-    return dirty
-
-
-cdef bint due(LogCore core, Dirty dirty):
-    """Whether Kafka would pick the log for cleaning."""
-    if dirty.dirty_bytes == 0:
-        return False
-    return dirty.overdue or (dirty.dirty_bytes / <double>(dirty.clean_bytes + dirty.dirty_bytes)
-                             > core.config.min_cleanable_dirty_ratio)
-
-
-cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint force, object progress):
-    cdef Cleaner cleaner
-    cdef Dirty dirty
-    cdef int64_t now = clock_ms() if now_ms is None else now_ms
-    cdef Segment segment
-    if not core.config.compact:
-        raise InvalidArgumentError(f"cleanup_policy: {core.config.cleanup_policy!r} does not compact")
-    if now < 0:
-        raise InvalidArgumentError(f"now_ms: {now} is below 0")
-    OffsetMap(buffer_bytes)            # says what is wrong with it
-    started = time.perf_counter()
-    cleaner = Cleaner.__new__(Cleaner)
+cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint force, object progress, object throttle,
+                        object on_owner):
+    cdef Cleaner cleaner = Cleaner.__new__(Cleaner)
     cleaner.core = core
     cleaner.progress = progress
+    cleaner.throttle = throttle
+    cleaner.on_owner = on_owner
+    cleaner.force = force
+    cleaner.now_ms = clock_ms() if now_ms is None else now_ms
+    if cleaner.now_ms < 0:
+        raise InvalidArgumentError(f"now_ms: {now_ms} is below 0")
+    OffsetMap(buffer_bytes)            # says what is wrong with it
+    cleaner.buffer_bytes = buffer_bytes
     cleaner.figures = dict.fromkeys(CleanerStats._fields, 0)
-    cleaner.figures["segments_before"] = len(core.segments)
-    cleaner.figures["bytes_before"] = bytes_of(core.segments)
+    started = time.perf_counter()
     core.replaced.wait()
-    while True:
-        dirty = find_dirty(core, now)
-        segment = core.segments[0]
-        if dirty.upper <= segment.base_offset or not (force or due(core, dirty)):
-            break
-        core.enter_write()             # not before: a look at a log that stays as it is changes none of its files
-        cleaner.round(dirty.first, dirty.upper, now, buffer_bytes)
-        if core.first_dirty >= dirty.upper:
-            break
-    cleaner.figures["first_dirty_offset"] = find_dirty(core, now).first
-    cleaner.figures["segments_after"] = len(core.segments)
-    cleaner.figures["bytes_after"] = bytes_of(core.segments)
+    while cleaner.ask(OWNER_BEGIN):
+        cleaner.round()
     cleaner.figures["seconds"] = time.perf_counter() - started
     return CleanerStats(**cleaner.figures)
-
-
-cdef int64_t noted_first_dirty(bytes directory) except? -2:
-    """Our own note, else that of a Kafka broker in the directory above. One that cannot be understood counts as none:
-    all is dirty then, which only costs time."""
-    try:
-        state = read_log_state(directory)
-        if state is not None and STATE_KEY in state.extra:
-            return max(int(state.extra[STATE_KEY]), -1)
-        topic, _, partition = os.path.basename(os.fsdecode(directory)).rpartition("-")
-        path = os.path.join(os.path.dirname(os.fsdecode(directory)), CLEANER_CHECKPOINT)
-        if topic and partition.isascii() and partition.isdigit() and os.path.exists(path):
-            return read_offsets(path).get((topic, int(partition)), -1)
-    except (CorruptFileError, ValueError):
-        return -1
-    return -1
-
-
-cdef int64_t file_bytes(Segment segment, bytes suffix) except -1:
-    path = segment.path[:len(segment.path) - 4] + suffix
-    return os.path.getsize(path) if os.path.exists(path) else 0
-
-
-cdef list group_segments(LogCore core, list segments, int64_t upper):
-    """Neighbours that together stay within segment.bytes, segment.index.bytes and the range of relative offsets."""
-    cdef list groups = []
-    cdef list group
-    cdef Segment segment, first
-    cdef int64_t size = 0, index_size = 0, time_size = 0, index_bytes, time_bytes
-    for segment in segments:
-        index_bytes = file_bytes(segment, b".index")
-        time_bytes = file_bytes(segment, b".timeindex")
-        if groups:
-            group = groups[len(groups) - 1]
-            first = group[0]
-            if (
-                size + segment.size <= core.config.segment_bytes
-                and index_size + index_bytes <= core.config.segment_index_bytes
-                and time_size + time_bytes <= core.config.segment_index_bytes
-                and (segment.size == 0 or segment.next_base - 1 - first.base_offset <= INT32_MAX_VALUE)
-            ):
-                group.append(segment)
-                size += segment.size
-                index_size += index_bytes
-                time_size += time_bytes
-                continue
-        groups.append([segment])
-        size = segment.size
-        index_size = index_bytes
-        time_size = time_bytes
-    return groups
-
-
-cdef int64_t bytes_of(list segments) except -1:
-    cdef Segment segment
-    cdef int64_t total = 0
-    for segment in segments:
-        total += segment.size
-    return total
 
 
 cdef inline bint is_plain(const BatchHeader* h) noexcept nogil:
@@ -222,78 +107,153 @@ cdef class Cleaner:
         self.filter = RecordFilter()
         self.unpacked = Scratch()
 
-    cdef int round(self, int64_t first_dirty, int64_t upper, int64_t now_ms, int64_t buffer_bytes) except -1:
+    # --- the owner's steps ------------------------------------------------------------------------------------------
+
+    cdef object ask(self, OwnerStep step):
+        """Has the owner's thread do the step, and gives what it gave."""
+        self.step = step
+        return self.owner_step() if self.on_owner is None else self.on_owner(self.owner_step)
+
+    def owner_step(self) -> object:
+        """What `on_owner` is given: the step that is due."""
+        if self.step == OWNER_BEGIN:
+            return self.begin_round()
+        if self.step == OWNER_LEAVE:
+            self.core.settled_below = INT64_MAX
+            return None
+        self.require_unchanged()
+        if self.step == OWNER_ABORTED:
+            return aborted_between(self.core, self.aborted_start, self.aborted_end)
+        if self.step == OWNER_SWAP:
+            return self.swap()
+        return self.end_round()
+
+    cdef bint begin_round(self) except -1:
+        """Notes the log as it is now; False when there is nothing to do."""
         cdef LogCore core = self.core
+        cdef BatchHeader h
         cdef Segment segment
-        cdef list segments, group
-        self.watch()
-        self.map = None
-        self.map = OffsetMap(buffer_bytes)
-        self.total_bytes = bytes_of(core.segments)
-        self.done_bytes = 0
+        core.need_no_failure()
+        if not core.config.compact:
+            raise InvalidArgumentError(f"cleanup_policy: {core.config.cleanup_policy!r} does not compact")
+        if self.figures["rounds"] == 0:
+            self.generation = core.live.page.state.truncation_generation
+            self.figures["segments_before"] = len(core.segments)
+            self.figures["bytes_before"] = bytes_of(core.segments)
+        self.require_unchanged()
+        self.dirty = find_dirty(core, self.now_ms)
+        segment = core.segments[0]
+        if self.done or self.dirty.upper <= segment.base_offset or not (self.force or due(core, self.dirty)):
+            self.figures["first_dirty_offset"] = self.dirty.first
+            self.figures["segments_after"] = len(core.segments)
+            self.figures["bytes_after"] = bytes_of(core.segments)
+            return False
+        core.enter_write()             # not before: a look at a log that stays as it is changes none of its files
+        self.config = core.config
         self.replacing = False
-        try:
-            self.build_map(first_dirty, upper)
-            self.figures["map_bytes_read"] += self.done_bytes
-            self.figures["map_keys"] = max(self.figures["map_keys"], len(self.map))
-            self.filter.map = self.map
-            self.filter.map_end = self.map_end
-            self.filter.round_end = upper
-            self.filter.producers = core.producers
-            self.filter.limits = core.config.validation.limits
-            self.filter.now_ms = now_ms
-            self.filter.horizon_ms = (INT64_MAX if core.config.delete_retention_ms > INT64_MAX - now_ms
-                                      else now_ms + core.config.delete_retention_ms)
-            self.filter.records_read = self.filter.records_kept = self.filter.records_without_key = 0
-            self.transactions = CleanedTransactions()
-            segments = [segment for segment in core.segments if segment.base_offset < self.map_end]
-            self.total_bytes = self.done_bytes + bytes_of(segments)
-            self.gaps_end = 0
-            for segment in segments:
-                self.gaps_end = segment.next_base
-            for group in group_segments(core, segments, upper):
-                self.clean_group(group)
-        finally:
-            self.source.close()
-            self.core.replaced.close()
-            core.settled_below = INT64_MAX
-        core.first_dirty = max(self.map_end, first_dirty)
+        self.segments = [segment for segment in core.segments if segment.base_offset < self.dirty.upper]
+        self.map_slot = core.slot_of(self.dirty.first)
+        self.map_position = 0
+        segment = core.segments[self.map_slot]
+        if segment.base_offset < self.dirty.first < self.dirty.upper:
+            self.map_position = segment.locate(self.dirty.first, &h, True)
+        self.filter.producers = core.producers.copy_of_batches()
+        return True
+
+    cdef bint swap(self) except -1:
+        """False: retention took a segment of the group, and there is nothing to swap."""
+        if not self.present(self.group):
+            return False
+        if not self.replacing:
+            self.core.begin_compaction(self.gaps_end)
+            self.replacing = True
+        self.swapping = True
+        swap_segments(self.core, self.writer, self.group)
+        return True
+
+    cdef int end_round(self) except -1:
+        cdef LogCore core = self.core
+        core.first_dirty = max(self.map_end, self.dirty.first)
+        self.done = core.first_dirty >= self.dirty.upper
+        if self.on_owner is not None:
+            return 0                   # the next checkpoint notes it: a lower number only costs time
         try:
             core.write_marks(core.recovery_point, core.log_start, False)
         except StorageError as error:
             core.fail(error)
+        return 0
+
+    cdef bint present(self, list group) except -1:
+        cdef Segment first = group[0]
+        cdef Py_ssize_t slot
+        if self.core.closed:
+            return False
+        slot = self.core.slot_of(first.base_offset)
+        return self.core.segments[slot:slot + len(group)] == group
+
+    cdef int require_unchanged(self) except -1:
+        """Appends, rolls and retention do no harm. A truncation does: the map may name offsets that are gone."""
+        if self.core.closed or self.core.live.page.state.truncation_generation != self.generation:
+            raise OperationError(f"{os.fsdecode(self.core.directory)}: the log was truncated or closed while it was "
+                                 "being compacted")
+        return 0
+
+    # --- a round ----------------------------------------------------------------------------------------------------
+
+    cdef int round(self) except -1:
+        cdef list group
+        self.map = None
+        self.map = OffsetMap(self.buffer_bytes)
+        self.total_bytes = bytes_of(self.segments)
+        self.done_bytes = 0
+        self.throttled_bytes = self.figures["bytes_written"]
+        try:
+            self.build_map(self.dirty.first, self.dirty.upper)
+            self.figures["map_bytes_read"] += self.done_bytes
+            self.figures["map_keys"] = max(self.figures["map_keys"], len(self.map))
+            self.prepare_filter()
+            self.transactions = CleanedTransactions()
+            self.segments = [segment for segment in self.segments if (<Segment>segment).base_offset < self.map_end]
+            self.total_bytes = self.done_bytes + bytes_of(self.segments)
+            self.gaps_end = (<Segment>self.segments[len(self.segments) - 1]).next_base if self.segments else 0
+            for group in group_segments(self.config, self.segments):
+                self.clean_group(group)
+        finally:
+            self.source.close()
+            self.core.replaced.close()
+            if self.replacing:
+                self.ask(OWNER_LEAVE)
+        self.ask(OWNER_END)
         self.figures["rounds"] += 1
         self.figures["records_read"] += self.filter.records_read
         self.figures["records_kept"] += self.filter.records_kept
         self.figures["records_without_key"] += self.filter.records_without_key
         return self.pause()
 
+    cdef int prepare_filter(self) except -1:
+        cdef int64_t retention_ms = self.config.delete_retention_ms
+        self.filter.map = self.map
+        self.filter.map_end = self.map_end
+        self.filter.round_end = self.dirty.upper
+        self.filter.limits = self.config.validation.limits
+        self.filter.now_ms = self.now_ms
+        self.filter.horizon_ms = INT64_MAX if retention_ms > INT64_MAX - self.now_ms else self.now_ms + retention_ms
+        self.filter.records_read = self.filter.records_kept = self.filter.records_without_key = 0
+        return 0
+
     cdef int pause(self) except -1:
+        cdef int64_t moved = self.done_bytes + self.figures["bytes_written"] + self.writer.size
         self.since_pause_bytes = 0
         PyErr_CheckSignals()
+        if self.throttle is not None:
+            self.throttle(max(moved - self.throttled_bytes, <int64_t>0))
+            self.throttled_bytes = moved
         if self.progress is not None:
             self.progress(self.done_bytes, self.total_bytes)
-            self.require_unchanged()
-        return 0
-
-    cdef int watch(self) except -1:
-        """Notes the sealed segments as they are now."""
-        self.watched = self.core.segments[:len(self.core.segments) - 1]
-        return 0
-
-    cdef int require_unchanged(self) except -1:
-        """Appending and rolling do no harm; truncation and retention do."""
-        cdef Segment last
-        cdef bint changed = self.core.closed or self.core.segments[:len(self.watched)] != self.watched
-        if self.watched and not changed:
-            last = self.watched[len(self.watched) - 1]
-            changed = not last.sealed
-        if changed:
-            raise InvalidArgumentError("progress: it changed the segments that are being compacted")
-        return 0
+        return self.require_unchanged()
 
     cdef int begin_segment(self, Segment segment, int64_t position) except -1:
-        self.source.open(segment.path, segment.size, position, segment.base_offset)
+        self.source.open(segment.path, segment.size, position, segment.base_offset, segment.next_base)
         self.filter.prepare(self.source.capacity)
         return 0
 
@@ -343,7 +303,8 @@ cdef class Cleaner:
     cdef int load_aborted(self, int64_t offset) except -1:
         """Before the first batch of a transaction in what is walked: logs without any never ask."""
         if self.aborted_end >= 0:
-            self.transactions.add(aborted_between(self.core, offset, self.aborted_end))
+            self.aborted_start = offset
+            self.transactions.add(self.ask(OWNER_ABORTED))
             self.aborted_end = -1
         return 0
 
@@ -359,20 +320,21 @@ cdef class Cleaner:
             self.map_end = upper
             return 0
         self.aborted_end = upper
-        for segment in self.core.segments[self.core.slot_of(first_dirty):]:
-            if segment.base_offset >= upper or self.map_segment(segment, first_dirty):
-                break
+        for segment in self.segments[self.map_slot:]:
+            try:
+                if self.map_segment(segment, first_dirty):
+                    break
+            except (OSError, StorageError):
+                if self.present([segment]):
+                    raise
         return 0
 
     cdef bint map_segment(self, Segment segment, int64_t first_dirty) except -1:
         """True when the map became full; `map_end` is then the first offset that it does not cover."""
-        cdef BatchHeader h
         cdef Stop stop
-        cdef int64_t position = 0
-        if segment.base_offset < first_dirty:
-            position = segment.locate(first_dirty, &h, True)
-            if position < 0:
-                return False
+        cdef int64_t position = self.map_position if segment.base_offset < first_dirty else 0
+        if position < 0:
+            return False
         self.begin_segment(segment, position)
         while True:
             with nogil:
@@ -424,7 +386,7 @@ cdef class Cleaner:
         if h.record_count == 0:
             return STOP_PAUSE
         try:
-            span = records_of(self.source.batch, h, &self.core.config.validation.limits, self.unpacked)
+            span = records_of(self.source.batch, h, &self.config.validation.limits, self.unpacked)
         except (CorruptRecordError, MessageTooLargeError) as error:
             self.source.malformed(error)
         with nogil:
@@ -451,29 +413,36 @@ cdef class Cleaner:
     # --- the rewrite ------------------------------------------------------------------------------------------------
 
     cdef int clean_group(self, list group) except -1:
-        cdef LogCore core = self.core
-        cdef Segment segment = group[0], last = group[len(group) - 1]
+        self.group = group
         self.transactions.kept = []
-        if len(group) == 1:
-            if self.untouched(segment):
-                return 0
-        self.writer.begin(core.directory, segment.base_offset, core.config.index_interval_bytes, bytes_of(group))
+        self.swapping = swapped = False
         try:
-            for segment in group:
-                self.clean_segment(segment, False)
-            self.writer.finish(self.transactions.kept, os.stat(last.path).st_mtime_ns)
-            if not self.replacing:
-                core.begin_compaction(self.gaps_end)
-                self.replacing = True
-        except BaseException:
-            self.writer.drop()
-            raise
-        self.figures["bytes_written"] += self.writer.size
-        self.figures["segments_rewritten"] += len(group)
-        swap_segments(core, self.writer, group)
+            if len(group) == 1 and self.untouched(group[0]):
+                return 0
+            self.rewrite_group()
+            swapped = self.ask(OWNER_SWAP)
+        except (OSError, StorageError):
+            if self.swapping or self.present(group):
+                raise
+        finally:
+            # What a swap has begun is the next opening's to finish or undo.
+            if not self.swapping and self.writer.fd >= 0:
+                self.writer.drop()
+        if swapped:
+            self.figures["bytes_written"] += self.writer.size
+            self.figures["segments_rewritten"] += len(group)
+        self.writer.size = 0
         self.core.replaced.close()
-        self.watch()
         return 0
+
+    cdef int rewrite_group(self) except -1:
+        """Writes what stays of the group to `.cleaned` files, durably."""
+        cdef Segment segment = self.group[0]
+        self.writer.begin(self.core.directory, segment.base_offset, self.config.index_interval_bytes,
+                          bytes_of(self.group))
+        for segment in self.group:
+            self.clean_segment(segment, False)
+        return self.writer.finish(self.transactions.kept, os.stat(segment.path).st_mtime_ns)
 
     cdef bint untouched(self, Segment segment) except -1:
         """Whether nothing of the segment would change. If something would, it is as if it had not been walked."""

@@ -88,6 +88,7 @@ cdef class RecordFilter:
         cdef FilterResult result
         cdef Py_ssize_t size
         cdef uint8_t* batch_start
+        cdef bint sound
         self.records_read += h.record_count
         self.prepare(0)
         if discard or h.record_count == 0:
@@ -106,12 +107,16 @@ cdef class RecordFilter:
                 self.selected.all = True
                 self.selected.tombstone = False
                 self.selected.first_timestamp = self.selected.max_timestamp = h.max_timestamp
-            elif not self.select(h, &span):
-                raise CorruptRecordError("its records contradict its header")
+            else:
+                with nogil:
+                    sound = self.select(h, &span)
+                if not sound:
+                    raise CorruptRecordError("its records contradict its header")
         result = self.settle(h, empty_marker)
         if result != FILTER_REBUILT:
             return result
-        batch_start = self.encode(h, &size)
+        with nogil:
+            batch_start = self.encode(h, &size)
         if batch_start == NULL:
             raise CorruptRecordError("its records contradict its header")
         if self.selected.count > 0 and batch_codec(h) != CODEC_NONE:

@@ -46,6 +46,7 @@ cdef class BatchSource:
     # Who fills: the caller, or the thread. It stops behind a piece whose `follows` is not SOURCE_REFILL.
     cdef int64_t filled            # pieces made so far
     cdef int64_t due_offset        # the smallest base offset that may come
+    cdef int64_t end_offset        # and what lies above every offset
     cdef Py_ssize_t needed         # SOURCE_GROW: bytes of the batch
     cdef int error
     cdef Fault fault
@@ -66,7 +67,7 @@ cdef class BatchSource:
     cdef bint stopping
 
     # Opens the file at a batch boundary. `base_offset`: the smallest base offset that may be there.
-    cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset) except -1
+    cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset, int64_t end_offset) except -1
     cdef int close(self) except -1
     # Lets go of the file without closing it: its descriptor.
     cdef int release(self) except -2

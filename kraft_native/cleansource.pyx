@@ -72,11 +72,12 @@ cdef class BatchSource:
         pthread_cond_destroy(&self.moved)
         pthread_mutex_destroy(&self.lock)
 
-    cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset) except -1:
+    cdef int open(self, bytes path, int64_t size, int64_t position, int64_t base_offset, int64_t end_offset) except -1:
         self.close()
         self.path = path
         self.size = size
         self.due_offset = base_offset
+        self.end_offset = end_offset
         self.fd = <int>check(file_open(path, O_RDONLY, 0), path)
         return self.begin(position)
 
@@ -205,6 +206,10 @@ cdef class BatchSource:
             if h.base_offset < self.due_offset:
                 fault_set(&self.fault, ERROR_CORRUPT_MESSAGE, "base offset %lld where at least %lld was due",
                           h.base_offset, self.due_offset)
+                return SOURCE_FAULT
+            if batch_last_offset(&h) >= self.end_offset:
+                fault_set(&self.fault, ERROR_CORRUPT_MESSAGE, "last offset %lld where the next segment begins at %lld",
+                          batch_last_offset(&h), self.end_offset)
                 return SOURCE_FAULT
             self.due_offset = batch_last_offset(&h) + 1
             piece.whole += batch_bytes(&h)

@@ -13,20 +13,22 @@ write raises `LogReadOnlyError`, reads go on.
 import os
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_RDWR
 
 from kraft_native.append cimport AppendInfo
 from kraft_native.batch cimport HeldBuffer
 from kraft_native.buffer cimport Scratch, Slice
-from kraft_native.cleaner cimport COMPACT_BUFFER_BYTES_DEFAULT, compact_log, noted_first_dirty
+from kraft_native.cleaner cimport COMPACT_BUFFER_BYTES_DEFAULT, compact_log
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, LogConfig
+from kraft_native.dirty cimport Dirty, due, find_dirty, noted_first_dirty
 from kraft_native.fileio cimport check, file_close, file_lock, file_open
 from kraft_native.flusher cimport Flusher, timeout_to_ns
 from kraft_native.logcore cimport (
     ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END, LogCore,
 )
 from kraft_native.live cimport LivePage
+from kraft_native.logcheckpoint cimport LogCheckpoint, begin_checkpoint
 from kraft_native.lookup cimport aborted_between, find_max_timestamp, find_time, read_from
 from kraft_native.records cimport encode_headers
 from kraft_native.recovery cimport LoadedLog, load_log
@@ -403,32 +405,52 @@ cdef class Log:
         self.core.enter_write()
         return delete_records(self.core, before_offset)
 
-    def apply_retention(self, int64_t now_ms) -> int:
-        """Deletes whole segments by retention.bytes and retention.ms, and forgets producers that were silent for
-        producer.id.expiration.ms. Gives the count of segments."""
+    def apply_retention(self, int64_t now_ms, *, int64_t segments_max=INT64_MAX) -> int:
+        """Deletes whole segments by retention.bytes and retention.ms, at most `segments_max`, and forgets producers
+        that were silent for producer.id.expiration.ms. Gives the count of segments."""
         self.core.need_no_failure()
         if self.core.untouched():
             return 0
         self.core.enter_write()
-        return apply_retention(self.core, now_ms)
+        return apply_retention(self.core, now_ms, segments_max)
+
+    def remove_with(self, remover) -> None:
+        """From now on files of segments that retention deletes are renamed to `.deleted`, and `remover` is called with
+        their names: it has them removed, when and in which thread it likes. The next opening removes what is left."""
+        self.core.enter()
+        self.core.remover = remover
+
+    def compaction_due(self, int64_t now_ms) -> float:
+        """Whether `compact` would do something, and how urgent it is: 0.0 when not, else the share of dirty bytes, and
+        1.0 more where a dirty record is older than max.compaction.lag.ms."""
+        cdef Dirty dirty
+        self.core.enter()
+        if not self.core.config.compact:
+            return 0.0
+        dirty = find_dirty(self.core, now_ms)
+        return dirty.ratio() + (1.0 if dirty.overdue else 0.0) if due(self.core, dirty) else 0.0
 
     def compact(self, now_ms: int | None = None, *, int64_t buffer_bytes=COMPACT_BUFFER_BYTES_DEFAULT, bint force=False,
-                progress=None) -> CleanerStats:
+                progress=None, throttle=None, on_owner=None) -> CleanerStats:
         """Compacts the segments below the active one and the last stable offset, if Kafka would: when the share of
         dirty bytes is above min.cleanable.dirty.ratio, or a dirty record is older than max.compaction.lag.ms. `force`
         compacts whatever is dirty, and without anything dirty still drops tombstones and markers whose time is over.
 
         `now_ms` (None: the clock) is the time for lags and delete horizons. `buffer_bytes` of memory hold the keys,
         some 27 bytes each; more distinct keys than fit take several rounds. `progress(done, total)` is called with
-        bytes of the current round, every 16 MiB; it must not change the log; what it raises ends the compaction.
+        bytes of the current round, every 16 MiB, and `throttle(bytes)` before it with those read and written since its
+        last call; what they raise ends the compaction.
 
-        `InvalidArgumentError`: cleanup.policy does not compact. `CorruptLogError`: a batch to read is damaged. In these
-        cases, and when writing the output fails, the segments being rewritten stay as they are; those done before stay
-        done, and the log has the same latest records as ever. A failure during a swap makes the log read-only; the next
-        open completes the swap or undoes it.
+        With `on_owner` another thread than the owner's may call: `on_owner(step)` has the owner's thread call `step()`,
+        and gives what it gives or raises. A step takes about as long as renaming some files. Meanwhile the owner may
+        use the log. How far the log is clean is noted by its next checkpoint then.
+
+        `InvalidArgumentError`: cleanup.policy does not compact. `CorruptLogError`: a batch to read is damaged.
+        `OperationError`: the log was truncated or closed meanwhile. In these cases, and when writing the output fails,
+        the segments being rewritten stay as they are; those done before stay done, and the log has the same latest
+        records as ever. A failure during a swap makes the log read-only; the next open completes the swap or undoes it.
         """
-        self.core.need_no_failure()
-        return compact_log(self.core, now_ms, buffer_bytes, force, progress)
+        return compact_log(self.core, now_ms, buffer_bytes, force, progress, throttle, on_owner)
 
     def roll(self) -> None:
         """Begins a new segment, unless the active one is empty."""
@@ -485,11 +507,16 @@ cdef class Log:
     def checkpoint(self) -> int:
         """Makes the indexes of what is durable durable too, and records that an open after a crash need not look below.
         Gives that offset. Call it from time to time; a clean close needs none."""
-        self.core.need_no_failure()
-        if self.core.untouched():
-            return self.core.recovery_point
-        self.core.enter_write()
-        return self.core.checkpoint()
+        cdef LogCheckpoint checkpoint = begin_checkpoint(self.core)
+        if checkpoint is not None:
+            checkpoint.write()
+            checkpoint.finish()
+        return self.core.recovery_point
+
+    def begin_checkpoint(self) -> LogCheckpoint | None:
+        """A checkpoint in steps, for an owner that must not wait for the device: `write()` is for any thread, then
+        `finish()` for this one. None when there is nothing to note."""
+        return begin_checkpoint(self.core)
 
     def poll(self) -> int:
         """Tells readers what the flusher made durable since the last call; for when `flush_eventfd` is readable.

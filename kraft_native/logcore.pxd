@@ -53,6 +53,9 @@ cdef class LogCore:
     cdef bint owns_flusher
     cdef list closing                  # sealed segments whose descriptor the flusher may still use
     cdef ReplacedFiles replaced        # by compaction; a thread closes them
+    cdef object remover                # None, or called with names of files to remove: see `Log.remove_with`
+    cdef bytes noted_state             # what the state file holds
+    cdef uint64_t state_writes         # how often it was written
     cdef object failure                # the first failed write or flush
     cdef LivePage live                 # what readers may see, here and in other processes
     cdef bint unsettled                # no record was ever in it: its files need not outlive a power loss yet
@@ -103,7 +106,11 @@ cdef class LogCore:
     # the segments up to there.
     cdef int note_gaps(self, int64_t end) except -1
     cdef int begin_compaction(self, int64_t end) except -1
-    cdef int64_t checkpoint(self) except -1
+    # What the state file would say if everything below `durable_end` were durable, indexes too.
+    cdef object state_with(self, int64_t durable_end, int64_t log_start)
+    cdef object state(self, int64_t durable_end, int64_t recovery_point, int64_t log_start, int64_t gaps_end,
+                      bint clean)
+    cdef list lost_above(self, int64_t log_start)
     cdef int close(self) except -1
     cdef int finish(self) except -1
     cdef int release(self) except -1

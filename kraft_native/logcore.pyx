@@ -32,7 +32,7 @@ from kraft_native.marks cimport drop_kafka_mark, gap_marks
 from kraft_native.segment cimport segment_create
 
 from kraft_native.checkpoints import LogState as LogStateFile
-from kraft_native.checkpoints import write_log_state
+from kraft_native.checkpoints import log_state_bytes, write_log_state
 from kraft_native.errors import LogClosedError, LogReadOnlyError, OperationError, StorageError, WrongThreadError
 from kraft_native.marks import EPOCHS_CRC_KEY
 
@@ -378,7 +378,7 @@ cdef class LogCore:
         self.noted_start = log_start
         self.recovery_point = recovery_point if clean else min(recovery_point, self.active.base_offset)
         self.noted_gaps_end = self.gaps_end
-        self.lost = [lost for lost in self.lost if <int64_t>lost[1] > log_start]
+        self.lost = self.lost_above(log_start)
         try:
             self.write_state(clean)
         except BaseException:
@@ -386,19 +386,35 @@ cdef class LogCore:
             raise
         return 0
 
+    cdef list lost_above(self, int64_t log_start):
+        return [lost for lost in self.lost if <int64_t>lost[1] > log_start]
+
     cdef int write_state(self, bint clean) except -1:
-        cdef dict further = gap_marks(self.segments, self.noted_gaps_end, self.noted_durable, self.settled_below)
-        if self.lost:
-            further["lost_offsets"] = " ".join([f"{offset}-{next_offset}" for offset, next_offset in self.lost])
-        if self.epochs.trusted:
-            further[EPOCHS_CRC_KEY] = f"{self.epochs.stored_crc:08x}"
-        write_log_state(self.directory, LogStateFile(
-            self.noted_start, self.recovery_point, self.log_end if clean else -1, clean,
-            {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty),
-             "durable_end": str(self.noted_durable), "active_base": str(self.active.base_offset),
-             "active_size": str(self.active.size)} | further))
+        cdef object state = self.state(self.noted_durable, self.recovery_point, self.noted_start,
+                                       self.noted_gaps_end, clean)
+        self.state_writes += 1
+        write_log_state(self.directory, state)
+        self.noted_state = log_state_bytes(state)
         self.clean = clean
         return 0
+
+    cdef object state_with(self, int64_t durable_end, int64_t log_start):
+        # As in `write_marks`.
+        return self.state(durable_end, min(durable_end, self.active.base_offset), log_start, self.gaps_end, False)
+
+    cdef object state(self, int64_t durable_end, int64_t recovery_point, int64_t log_start, int64_t gaps_end,
+                      bint clean):
+        cdef list lost = self.lost_above(log_start)
+        cdef dict further = gap_marks(self.segments, gaps_end, durable_end, self.settled_below)
+        if lost:
+            further["lost_offsets"] = " ".join([f"{offset}-{next_offset}" for offset, next_offset in lost])
+        if self.epochs.trusted:
+            further[EPOCHS_CRC_KEY] = f"{self.epochs.stored_crc:08x}"
+        return LogStateFile(
+            log_start, recovery_point, self.log_end if clean else -1, clean,
+            {"high_watermark": str(self.high_watermark()), "first_dirty_offset": str(self.first_dirty),
+             "durable_end": str(durable_end), "active_base": str(self.active.base_offset),
+             "active_size": str(self.active.size)} | further)
 
     cdef int note_gaps(self, int64_t end) except -1:
         self.gaps_end = max(self.gaps_end, end)
@@ -432,21 +448,6 @@ cdef class LogCore:
             self.write_state(False)
         return 0
 
-    cdef int64_t checkpoint(self) except -1:
-        cdef int64_t durable = self.durable_end()
-        cdef Segment segment
-        try:
-            for segment in self.segments:
-                if 0 <= segment.next_base <= durable:
-                    segment.flush_indexes(True)
-            self.epochs.flush()
-            self.release_flushed()
-            self.write_marks(max(durable, self.recovery_point), self.log_start, False)
-        except StorageError as error:
-            self.fail(error)
-        self.publish()
-        return self.recovery_point
-
     cdef int close(self) except -1:
         if self.closed:
             return 0
@@ -465,6 +466,7 @@ cdef class LogCore:
     cdef int finish(self) except -1:
         """The clean end: all files complete and durable, then the mark that says so."""
         cdef Segment segment
+        self.settled_below = INT64_MAX     # whatever compacted has ended: it finds the log closed
         try:
             self.active.seal(-1)
             self.flush_to(self.log_end, -1)

@@ -51,6 +51,7 @@ cdef class ProducerStates:
     cdef int64_t first_unstable(self, int64_t high_watermark) noexcept nogil
     cdef int advance(self, int64_t map_end_offset) noexcept nogil       # the map covers up to here
     cdef ProducerEntry* find(self, int64_t producer_id) noexcept nogil  # NULL when unknown; valid until the next update
+    cdef ProducerStates copy_of_batches(self)   # for `find` only: it knows of no transactions
     # Writes `<offset>.snapshot` unless one was taken there already; True when a file was written.
     cpdef bint write_snapshot(self, object directory, int64_t offset, bint durable=*) except -1
     # Replaces the state by that of a snapshot file; CorruptFileError leaves it empty.

@@ -10,7 +10,7 @@ Used by the thread that owns the log.
 import os
 
 from libc.stdlib cimport free, malloc, qsort, realloc
-from libc.string cimport memmove, memset
+from libc.string cimport memcpy, memmove, memset
 
 cimport cython
 
@@ -97,6 +97,18 @@ cdef class ProducerStates:
     cdef ProducerEntry* find(self, int64_t producer_id) noexcept nogil:
         cdef int32_t index = self.slots[self.slot_of(producer_id)].index
         return self.entries + index if index >= 0 else NULL
+
+    cdef ProducerStates copy_of_batches(self):
+        cdef ProducerStates copied = ProducerStates(expiration_ms=self.expiration_ms)
+        if self.entry_count > 0:
+            copied.entries = <ProducerEntry*>malloc(<size_t>self.entry_count * sizeof(ProducerEntry))
+            if copied.entries == NULL:
+                raise MemoryError("producer table")
+            memcpy(copied.entries, self.entries, <size_t>self.entry_count * sizeof(ProducerEntry))
+            copied.entry_count = copied.entry_capacity = self.entry_count
+            if copied.resize_slots(self.slot_mask + 1) < 0:
+                raise MemoryError("producer table")
+        return copied
 
     cdef int resize_slots(self, uint32_t slot_count) noexcept nogil:
         """A new slot array of a power of two. -1 when memory is refused; the old one is kept then."""

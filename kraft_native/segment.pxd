@@ -56,7 +56,7 @@ cdef class Segment(SegmentFile):
     cdef int cut(self, int64_t position, int64_t offset) except -1
     cdef int flush_indexes(self, bint durable) except -1
     # Removes the files; slices keep what they see.
-    cdef int delete(self) except -1
+    cdef int delete(self, list removed=*) except -1
     # --- reading ----------------------------------------------------------------------------------------------------
     cdef StepResult step(self, int64_t position, int64_t expected_offset, BatchHeader* h) except? STEP_END
     # Position of the first batch whose last offset is >= offset, with its header; -1: the segment ends before.

@@ -26,10 +26,10 @@ from kraft_native.limits cimport (
 )
 from kraft_native.ranges cimport RangeSet
 from kraft_native.scan cimport ScanBounds, scan_behind, scan_epoch, scan_sound
+from kraft_native.segmentfile cimport remove_files
 from kraft_native.txnindex cimport TransactionIndex
 
 from kraft_native.errors import CorruptFileError, CorruptLogError, StorageError
-from kraft_native.fileio import rename, unlink
 
 cdef enum:
     # How far one check goes ahead of the reader.
@@ -177,7 +177,9 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int grow_indexes(self) except -1:
-        """Sealed indexes become growing ones again."""
+        """Sealed indexes become growing ones again. Not those that a full disk left in memory: nothing is written."""
+        if self.unwritten is not None:
+            raise self.unwritten
         self.offset_index.grow(self.index_bytes_max)
         self.time_index.grow(self.index_bytes_max)
         return 0
@@ -587,14 +589,9 @@ cdef class Segment(SegmentFile):
         self.txn_index.flush()
         return 0
 
-    cdef int delete(self) except -1:
-        """Removes the files; slices keep what they see. A crash in between leaves names that opening removes."""
+    cdef int delete(self, list removed=None) except -1:
+        """Removes the files; slices keep what they see. A crash in between leaves names that opening removes. With
+        `removed` the files get these names only, which are added to it."""
         self.close_file()
         self.mapping = None
-        for suffix in SUFFIXES[::-1]:
-            path = segment_path(self.directory, self.base_offset, suffix)
-            if os.path.exists(path):
-                rename(path, path + b".deleted")
-        for suffix in SUFFIXES:
-            unlink(segment_path(self.directory, self.base_offset, suffix) + b".deleted", missing_ok=True)
-        return 0
+        return remove_files([segment_path(self.directory, self.base_offset, each) for each in SUFFIXES[::-1]], removed)

@@ -31,3 +31,8 @@ cdef class SegmentFile:
     # Makes [0, end) of the file, end <= size, readable through `data`.
     cdef int map_to(self, int64_t end) except -1
     cdef int replace_file(self, int64_t size) except -1
+
+
+# Gives files that exist the suffix `.deleted`, in this order, and removes them the other way round; with `removed` they
+# stay, and their new names are added to it.
+cdef int remove_files(list paths, list removed) except -1

@@ -28,6 +28,7 @@ from kraft_native.fileio cimport (
 from kraft_native.limits cimport SEGMENT_BYTES_MAX
 
 from kraft_native.errors import StorageError
+from kraft_native.fileio import rename, unlink
 
 cdef enum:
     # Appends up to this size go through the window; above it a system call is cheaper than the page faults.
@@ -196,3 +197,17 @@ cdef class SegmentFile:
         if self.complete and not keep_open:
             self.close_file()
         return 0
+
+
+cdef int remove_files(list paths, list removed) except -1:
+    cdef list renamed = []
+    for path in paths:
+        if os.path.exists(path):
+            rename(path, path + b".deleted")
+            renamed.append(path + b".deleted")
+    if removed is not None:
+        removed.extend(renamed)
+        return 0
+    for path in reversed(renamed):
+        unlink(path, missing_ok=True)
+    return 0

@@ -11,7 +11,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1
 # Drops everything; the log is empty and starts at `offset`.
 cdef int truncate_fully(LogCore core, int64_t offset) except -1
 # Deletes whole segments by the rules of retention; gives their count.
-cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms) except -1
+cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max) except -1
 # Moves the log start, at most to the high watermark, and deletes segments that lie below it. Gives the log start.
 cdef int64_t delete_records(LogCore core, int64_t before_offset) except -1
 

@@ -142,7 +142,7 @@ cdef int drop_segments_from(LogCore core, Py_ssize_t slot) except -1:
 cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1:
     """Removes segments[:slot]; one is left. The log start moves to the first that is left."""
     cdef Segment segment
-    cdef list dropped
+    cdef list dropped, removed = None if core.remover is None else []
     if slot == 0:
         return 0
     if slot == len(core.segments):
@@ -156,9 +156,11 @@ cdef int drop_segments_before(LogCore core, Py_ssize_t slot) except -1:
     core.live.segments_change()
     for segment in dropped:
         core.forget_segment(segment)
-        segment.delete()
+        segment.delete(removed)
     remove_snapshots_before(core.directory, (<Segment>core.segments[0]).base_offset)
     core.live.segments_change()
+    if removed:
+        core.remover(removed)
     return 0
 
 
@@ -195,17 +197,16 @@ cdef Py_ssize_t below_log_start(LogCore core) except -1:
     return count
 
 
-cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms) except -1:
+cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max) except -1:
     """Kafka's order: below the log start, by size, by time (UnifiedLog.deleteOldSegments). Only segments that end at or
     below the high watermark go, from the front, and an empty active one never."""
     cdef Py_ssize_t dropped = 0
     try:
         core.producers.remove_expired(now_ms)
-        dropped = below_log_start(core)
-        drop_segments_before(core, dropped)
+        dropped = drop_prefix(core, min(below_log_start(core), segments_max))
         if core.config.delete:
-            dropped += drop_prefix(core, size_breached(core))
-            dropped += drop_prefix(core, time_breached(core, now_ms))
+            dropped += drop_prefix(core, min(size_breached(core), segments_max - dropped))
+            dropped += drop_prefix(core, min(time_breached(core, now_ms), segments_max - dropped))
         core.publish()
     except BaseException as error:
         core.fail(error)

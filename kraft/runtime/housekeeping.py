@@ -1,19 +1,29 @@
-"""Upkeep between requests: retention, compaction, checkpoints, removed files. Each in turns of a few milliseconds."""
+"""Upkeep between requests: retention, compaction, checkpoints, removed files.
+
+What waits for the disk is done by threads: compaction by the cleaner's, the rest by one of its own. What is left for
+the loop comes in turns of a few milliseconds.
+"""
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from kraft.broker.broker import Broker
-from kraft.runtime.log_manager import TURN_SECONDS, LogManager
-from kraft_native.errors import KraftError
+from kraft.log import Log
+from kraft.log_dir import LogDir, write_marks
+from kraft.runtime.cleaning import Cleaner
+from kraft.runtime.log_manager import LogManager, remove_paths
+from kraft.runtime.turns import Turn
+from kraft_native.errors import KraftError, LogClosedError
 from kraft_native.partition import Partition
 
 log = logging.getLogger(__name__)
 
 FILE_REMOVAL_PERIOD_SECONDS: Final = 1.0
+# Segments that retention takes from a log before it gives way.
+RETAINED_AT_ONCE_MAX: Final = 50
 
 
 class Housekeeping:
@@ -24,32 +34,37 @@ class Housekeeping:
         self.broker = broker
         self.logs = logs
         self.clock = clock
+        self.cleaner = Cleaner(broker, clock)
         self._on_failure = on_failure
         self._tasks: list[asyncio.Task[None]] = []
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="kraft-upkeep")
+        self._stopping = asyncio.Event()
 
     def start(self) -> None:
         """Begins all periodic work."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(work) for work in (
-            self._every(self._seconds("log.retention.check.interval.ms"), self._retain),
-            self._every(self._seconds("log.flush.offset.checkpoint.interval.ms"), self._checkpoint),
-            self._every(FILE_REMOVAL_PERIOD_SECONDS, self._remove_files),
-            self._every(self._seconds("log.cleaner.backoff.ms"), self._clean),
+            self._every("log.retention.check.interval.ms", self._retain),
+            self._every("log.flush.offset.checkpoint.interval.ms", self._checkpoint),
+            self._every(None, self._remove_files),
+            self._every("log.cleaner.backoff.ms", self.cleaner.run),
         )]
 
     async def stop(self) -> None:
-        """Ends it, between two turns."""
-        for task in self._tasks:
-            task.cancel()
+        """Ends it, between two turns; returns when no thread of it uses a log."""
+        self._stopping.set()
+        self.cleaner.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.cleaner.close()
+        self._disk.shutdown()
 
-    def _seconds(self, name: str) -> float:
-        return self.broker.integer(name) / 1000
-
-    async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Repeats `work`. A log or a disk that fails is told and tried again later; any other failure is our own."""
+    async def _every(self, setting: str | None, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Repeats `work`, pausing as a setting in milliseconds says. A log or a disk that fails is told and tried again
+        later; any other failure is our own."""
         while True:
-            await asyncio.sleep(seconds)
+            seconds = FILE_REMOVAL_PERIOD_SECONDS if setting is None else self.broker.integer(setting) / 1000
+            if await self._stopped_within(seconds):
+                return
             try:
                 await work()
             except (KraftError, OSError):
@@ -58,53 +73,73 @@ class Housekeeping:
                 self._on_failure(error)
                 return
 
+    async def _stopped_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), max(seconds, 0.001))
+        except TimeoutError:
+            return False
+        return True
+
+    async def _on_disk(self, work: Callable[[], object]) -> None:
+        """Has the thread do what waits for the device."""
+        await asyncio.get_running_loop().run_in_executor(self._disk, work)
+
+    # --- retention
+
     async def _retain(self) -> None:
-        """Deletes what retention lets go, log by log."""
+        """Deletes what retention lets go, log by log, a few segments at a time."""
         turn = Turn()
         for partition in list(self.broker.table):
-            if not partition.removed and partition.log.failure is None:
-                self._guarded(partition, "retention", self._apply_retention)
-            await turn.give_way()
+            more = True
+            while more and not self._stopping.is_set():
+                more = self._retain_some(partition)
+                await turn.give_way()
 
-    def _apply_retention(self, partition: Partition) -> None:
-        if partition.log.apply_retention(self.clock()):
+    def _retain_some(self, partition: Partition) -> bool:
+        """Whether there may be more to delete."""
+        if partition.removed or partition.log.failure is not None:
+            return False
+        try:
+            deleted = partition.log.apply_retention(self.clock(), segments_max=RETAINED_AT_ONCE_MAX)
+        except (KraftError, OSError):
+            log.exception("retention of %s-%d failed", partition.topic, partition.index)
+            return False
+        if deleted:
             partition.log_changed()
-
-    async def _checkpoint(self) -> None:
-        self.logs.checkpoint()
+        return deleted == RETAINED_AT_ONCE_MAX
 
     async def _remove_files(self) -> None:
-        self.logs.remove_files()
+        if due := self.logs.take_removable():
+            await self._on_disk(lambda: remove_paths(due))
 
-    async def _clean(self) -> None:
-        """Compacts every log that is due, one after the other."""
-        if not self.broker.setting("log.cleaner.enable"):
-            return
+    # --- checkpoints
+
+    async def _checkpoint(self) -> None:
+        """Notes recovery points, high watermarks and log starts of every directory."""
         turn = Turn()
-        for partition in list(self.broker.table):
-            compacted = "compact" in partition.log.config.cleanup_policy
-            if compacted and not partition.removed and partition.log.failure is None:
-                self._guarded(partition, "compaction", self._compact)
-            await turn.give_way()
+        for directory in list(self.logs.directories):
+            for name, each in list(directory.open_logs()):
+                await self._checkpoint_log(each)
+                if self._stopping.is_set():
+                    return             # closing notes everything
+                if not each.closed:
+                    directory.note(name, each)
+                await turn.give_way()
+            await self._note_marks(directory)
 
-    def _compact(self, partition: Partition) -> None:
-        size = self.broker.integer("log.cleaner.dedupe.buffer.size")
-        partition.log.compact(self.clock(), buffer_bytes=size)
-
-    def _guarded(self, partition: Partition, what: str, work: Callable[[Partition], None]) -> None:
+    async def _checkpoint_log(self, target: Log) -> None:
+        if target.closed or target.failure is not None:
+            return
         try:
-            work(partition)
+            checkpoint = target.begin_checkpoint()
+            if checkpoint is not None:
+                await self._on_disk(checkpoint.write)
+                checkpoint.finish()
+        except LogClosedError:
+            return
         except (KraftError, OSError):
-            log.exception("%s of %s-%d failed", what, partition.topic, partition.index)
+            log.exception("%s: its checkpoint failed", target.directory)
 
-
-class Turn:
-    """Gives way to the loop when a turn has lasted long enough."""
-
-    def __init__(self) -> None:
-        self.until = time.monotonic() + TURN_SECONDS
-
-    async def give_way(self) -> None:
-        if time.monotonic() >= self.until:
-            await asyncio.sleep(0)
-            self.until = time.monotonic() + TURN_SECONDS
+    async def _note_marks(self, directory: LogDir) -> None:
+        marks = directory.marks()
+        await self._on_disk(lambda: write_marks(directory.path, marks))

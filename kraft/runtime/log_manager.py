@@ -1,11 +1,13 @@
-"""All logs of a node: where each lies, opening and making them, taking them away, and their upkeep in small turns."""
+"""All logs of a node: where each lies, opening and making them, taking them away, and what is to be removed."""
 
+import heapq
 import logging
 import os
 import shutil
 import time
-from collections import Counter, deque
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -21,8 +23,6 @@ log = logging.getLogger(__name__)
 
 STORAGE_ERROR: Final = 56
 METADATA_TOPIC: Final = "__cluster_metadata"
-# Upkeep of one turn: the loop serves requests again after this long.
-TURN_SECONDS: Final = 0.005
 
 
 class LogManager:
@@ -36,7 +36,7 @@ class LogManager:
         self.errors: dict[Path, int] = {}
         self._home: dict[TopicPartition, LogDir] = {}
         self._counts: Counter[LogDir] = Counter()
-        self._doomed: deque[tuple[float, Path]] = deque()
+        self._doomed: list[tuple[float, Path]] = []
         try:
             for path in paths:
                 self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher))
@@ -87,20 +87,21 @@ class LogManager:
         directory = self._home.pop(TopicPartition(topic, index), None)
         if directory is not None:
             self._counts[directory] -= 1
-            self._doomed.append((time.monotonic() + delay_seconds, directory.retire(topic, index)))
+            self.doom([directory.retire(topic, index)], delay_seconds)
 
-    def remove_files(self) -> None:
-        """Removes directories whose delay has passed, for a short while; what is left waits for the next call."""
-        until = time.monotonic() + TURN_SECONDS
-        while self._doomed and self._doomed[0][0] <= time.monotonic():
-            shutil.rmtree(self._doomed.popleft()[1], ignore_errors=True)
-            if time.monotonic() >= until:
-                break
+    def doom(self, paths: Iterable[Path], delay_seconds: float) -> None:
+        """Notes files and directories, under names that an opening removes, for removal after the delay."""
+        at = time.monotonic() + delay_seconds
+        for path in paths:
+            heapq.heappush(self._doomed, (at, path))
 
-    def checkpoint(self) -> None:
-        """Writes recovery points, high watermarks and log starts of every directory."""
-        for directory in self.directories:
-            directory.checkpoint()
+    def take_removable(self) -> list[Path]:
+        """Those whose delay has passed; the caller has them removed."""
+        found: list[Path] = []
+        now = time.monotonic()
+        while self._doomed and self._doomed[0][0] <= now:
+            found.append(heapq.heappop(self._doomed)[1])
+        return found
 
     def usage(self) -> list[LogDirUsage]:
         """Every directory with the logs in it."""
@@ -133,3 +134,14 @@ class LogManager:
         self.directories.clear()
         if failures:
             raise failures[0]
+
+
+def remove_paths(paths: Iterable[Path]) -> None:
+    """Removes files and directories; those that are gone already do no harm, and what cannot be removed is left to the
+    next opening. Any thread: freeing a large file takes the system a while."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)

@@ -27,8 +27,8 @@ from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.apis import API_BY_KEY
-from kraft.runtime.housekeeping import Turn
 from kraft.runtime.metric_names import METRICS
+from kraft.runtime.turns import Turn
 from kraft_native.errors import OperationError
 from kraft_native.partition import Partition
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from kraft.broker.broker import Broker
@@ -89,6 +92,7 @@ class Replicas:
         if partition is None:
             settings = self._settings(step.topic)
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log)
+            opened.remove_with(partial(self._segments_removed, step.topic))
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
                                   min_insync_replicas=settings.min_insync_replicas)
             self.broker.table.add(partition)
@@ -106,6 +110,12 @@ class Replicas:
             partition.become_follower(registration.leader_epoch, registration.leader)
             if step.topic == OFFSETS_TOPIC:
                 self.groups.resign(step.number, registration.leader_epoch)
+
+    def _segments_removed(self, topic: str, names: list[bytes]) -> None:
+        """Retention took segments: their files go after file.delete.delay.ms, beside the loop."""
+        delay_ms = self.broker.topic_setting(topic, "file.delete.delay.ms")
+        assert isinstance(delay_ms, int)
+        self.logs.doom((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
 
     def _remove(self, step: Step) -> None:
         if step.topic == OFFSETS_TOPIC:

@@ -248,6 +248,7 @@ def test_a_failed_log_does_not_keep_the_others_from_their_checkpoint(tmp_path: P
         fill(log, 1)
         log.flush()
     for number, told in ((1, errors.StorageError), (2, errors.LogReadOnlyError)):
+        fill(logs[number], 1)
         with faults.fail_at(1, error=28, kinds=["write"], under=tmp_path / "d" / f"t-{number}"), pytest.raises(told):
             directory.checkpoint()
     with pytest.raises(errors.LogReadOnlyError) as caught:

@@ -1,0 +1,176 @@
+"""The log cleaner: compacts the logs that are due, the filthiest first, in threads of its own (Kafka's LogCleaner)."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+from kraft.broker.broker import Broker
+from kraft.runtime.turns import Turn
+from kraft_native.errors import KraftError, LogClosedError, OperationError
+from kraft_native.log import Log as NativeLog
+from kraft_native.partition import Partition
+
+log = logging.getLogger(__name__)
+
+BUFFER_BYTES_MIN: Final = 1 << 20
+
+
+class CleanerCounts(NamedTuple):
+    """What the cleaner did since the node started."""
+
+    compactions: int
+    bytes_read: int
+    bytes_written: int
+    uncleanable: int
+
+
+class Throttle:
+    """Keeps the bytes that all cleaner threads move together below a rate. Any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.bytes_per_second = float("inf")
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._free_at = clock()
+
+    def seconds_for(self, moved_bytes: int) -> float:
+        """How long to pause after moving so many."""
+        with self._lock:
+            now = self._clock()
+            self._free_at = max(self._free_at, now) + moved_bytes / self.bytes_per_second
+            return self._free_at - now
+
+
+class Cleaner:
+    """Loop thread only, but for what its own threads run.
+
+    A thread reads and writes; what touches a log's state is handed back to the loop, in steps of about a file's
+    renaming. A log whose compaction failed is left alone until the node starts again, as in Kafka.
+    """
+
+    def __init__(self, broker: Broker, clock: Callable[[], int]) -> None:
+        self.broker = broker
+        self.clock = clock
+        self.throttle = Throttle()
+        self.uncleanable: dict[tuple[str, int], NativeLog] = {}
+        self.loop_steps = 0
+        """Steps that ran on the loop."""
+        self._compactions = self._bytes_read = self._bytes_written = 0
+        self._stopped = threading.Event()
+        self.loop = asyncio.get_running_loop()
+        self._threads: ThreadPoolExecutor | None = None
+        self._thread_count = 0
+        self._buffer_bytes = BUFFER_BYTES_MIN
+
+    @property
+    def counts(self) -> CleanerCounts:
+        """For metrics."""
+        return CleanerCounts(self._compactions, self._bytes_read, self._bytes_written, len(self.uncleanable))
+
+    async def run(self) -> None:
+        """Compacts what is due now."""
+        threads = self.broker.integer("log.cleaner.threads")
+        if not self.broker.setting("log.cleaner.enable") or threads == 0:
+            return
+        rate = self.broker.setting("log.cleaner.io.max.bytes.per.second")
+        assert isinstance(rate, float)
+        self.throttle.bytes_per_second = rate
+        self._buffer_bytes = max(self.broker.integer("log.cleaner.dedupe.buffer.size") // threads, BUFFER_BYTES_MIN)
+        due = await self._due()
+        if not due:
+            return
+        if self._thread_count != threads:
+            self._end_threads()
+            self._threads = ThreadPoolExecutor(threads, thread_name_prefix="kraft-log-cleaner")
+            self._thread_count = threads
+        await asyncio.gather(*(self._work(due) for _ in range(min(threads, len(due)))))
+
+    async def _due(self) -> list[Partition]:
+        """The logs to compact, the filthiest last."""
+        found: list[tuple[float, str, int, Partition]] = []
+        turn = Turn()
+        for partition in list(self.broker.table):
+            if self._may_compact(partition):
+                try:
+                    urgency = partition.log.compaction_due(self.clock())
+                except (KraftError, OSError) as error:
+                    self._failed(partition, error)
+                    continue
+                if urgency > 0:
+                    found.append((urgency, partition.topic, partition.index, partition))
+            await turn.give_way()
+        return [each[-1] for each in sorted(found, key=lambda each: each[:-1])]
+
+    def _may_compact(self, partition: Partition) -> bool:
+        return ("compact" in partition.log.config.cleanup_policy and not partition.removed
+                and partition.log.failure is None
+                and self.uncleanable.get((partition.topic, partition.index)) is not partition.log)
+
+    async def _work(self, due: list[Partition]) -> None:
+        """One thread's share."""
+        while due and not self._stopped.is_set():
+            partition = due.pop()
+            if not self._may_compact(partition):
+                continue
+            try:
+                await self.loop.run_in_executor(self._threads, self._compact, partition.log)
+            except LogClosedError:
+                continue
+            except (KraftError, OSError) as error:
+                if not self._stopped.is_set() and not partition.removed:
+                    self._failed(partition, error)
+
+    def _failed(self, partition: Partition, error: BaseException) -> None:
+        """A log that was truncated meanwhile is looked at again; any other is left alone."""
+        name = f"{partition.topic}-{partition.index}"
+        if type(error) is OperationError:
+            log.info("%s: the compaction ended: %s", name, error)
+            return
+        self.uncleanable[partition.topic, partition.index] = partition.log
+        log.error("%s cannot be compacted; it is left as it is until the node starts again: %s", name, str(error))
+
+    # --- in a thread of the cleaner
+
+    def _compact(self, target: NativeLog) -> None:
+        done = target.compact(self.clock(), buffer_bytes=self._buffer_bytes, throttle=self._pause,
+                              on_owner=self._on_loop)
+        self.loop.call_soon_threadsafe(self._count, done.rounds, done.bytes_read + done.map_bytes_read,
+                                        done.bytes_written)
+
+    def _pause(self, moved_bytes: int) -> None:
+        """Waits as the rate says. When the cleaner was stopped the compaction ends here."""
+        if self._stopped.wait(self.throttle.seconds_for(moved_bytes)):
+            raise OperationError("the log cleaner was stopped")
+
+    def _on_loop(self, step: Callable[[], object]) -> object:
+        async def take() -> object:
+            self.loop_steps += 1
+            return step()
+
+        if self._stopped.is_set():
+            raise OperationError("the log cleaner was stopped")
+        return asyncio.run_coroutine_threadsafe(take(), self.loop).result()
+
+    # --- on the loop again
+
+    def _count(self, rounds: int, bytes_read: int, bytes_written: int) -> None:
+        self._compactions += rounds
+        self._bytes_read += bytes_read
+        self._bytes_written += bytes_written
+
+    def stop(self) -> None:
+        """Tells the threads to end at their next step or pause; whoever awaits `run` sees them end."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """After `run` has ended."""
+        self._end_threads()
+
+    def _end_threads(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None

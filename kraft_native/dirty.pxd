@@ -1,0 +1,28 @@
+"""Compaction: what of a log there is to clean, and in which groups of segments."""
+
+from libc.stdint cimport int64_t
+
+from kraft_native.config cimport LogConfig
+from kraft_native.logcore cimport LogCore
+
+
+cdef class Dirty:
+    """The part of a log that can be cleaned now: dirty from `first`, and all of it below `upper`, a segment's base."""
+    cdef int64_t first
+    cdef int64_t upper
+    cdef int64_t dirty_bytes
+    cdef int64_t clean_bytes
+    cdef bint overdue                  # a record in it is older than max.compaction.lag.ms
+
+    cdef double ratio(self) noexcept
+
+
+# Owner's thread.
+cdef Dirty find_dirty(LogCore core, int64_t now_ms)
+# Whether Kafka would pick the log for cleaning.
+cdef bint due(LogCore core, Dirty dirty) noexcept
+# Where the dirty part began when the log was last open, -1 when nothing is noted.
+cdef int64_t noted_first_dirty(bytes directory) except? -2
+# Neighbours of `segments`, sealed ones, that together stay within the limits of one. Any thread.
+cdef list group_segments(LogConfig config, list segments)
+cdef int64_t bytes_of(list segments) except -1

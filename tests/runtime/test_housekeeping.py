@@ -1,0 +1,143 @@
+"""Upkeep of a node's logs: what it does in threads, and how little is left for the loop."""
+
+import asyncio
+import threading
+
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.runtime.cleaning import Throttle
+from kraft_native.records import BatchBuilder
+from tests.runtime.nodes import config, with_node
+
+KEYS = 50
+ROUNDS = 40
+
+
+def node_config(tmp_path, **settings):
+    return config(tmp_path / "data", **{"log_cleaner_backoff_ms": "86400000", "log_segment_delete_delay_ms": "0",
+                                        "log_retention_check_interval_ms": "86400000",
+                                        "log_flush_offset_checkpoint_interval_ms": "86400000"} | settings)
+
+
+def create(cluster, name: str, **settings: str) -> None:
+    """A topic of one partition, in segments of two batches."""
+    settings = {"internal_segment_bytes": "131072"} | settings
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=[
+        CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in settings.items()])
+    answer = cluster.controller().send(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), CreateTopicsResponse)
+    assert answer.topics[0].error_code == 0, answer.topics[0].error_message
+
+
+def fill(cluster, topic: str) -> None:
+    """`ROUNDS` batches with the same keys, of some 60 kB each."""
+    leader = cluster.leader(topic, 0)
+    for number in range(ROUNDS):
+        builder = BatchBuilder()
+        for key in range(KEYS):
+            builder.append(b"%d/%d " % (key, number) + bytes(1200), b"key %d" % key)
+        data = PartitionProduceData(index=0, records=builder.build())
+        request = ProduceRequest(acks=-1, timeout_ms=1000,
+                                 topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+        answer = leader.send(request, ProduceResponse, version=9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+def on_loop(node, work) -> None:
+    """Has the node's loop run a coroutine."""
+    asyncio.run_coroutine_threadsafe(work, node.housekeeping.cleaner.loop).result()
+
+
+def run_cleaner(node) -> None:
+    on_loop(node, node.housekeeping.cleaner.run())
+
+
+def test_compaction_leaves_the_loop_a_few_short_steps(tmp_path):
+    """The bytes are read and written in the cleaner's thread; the loop does two looks, a swap for each group of
+    segments, one note, whatever the size."""
+    threads: list[int] = []
+
+    def work(cluster, node):
+        create(cluster, "compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+        fill(cluster, "compacted")
+        cleaner = node.housekeeping.cleaner
+        log = node.table.get("compacted", 0).log
+        pause = cleaner.throttle.seconds_for
+
+        def seconds_for(moved: int) -> float:
+            threads.append(threading.get_ident())
+            return pause(moved)
+
+        cleaner.throttle.seconds_for = seconds_for
+        before = len(log.segments)
+        run_cleaner(node)
+        assert before > 15
+        assert cleaner.counts.compactions == 1
+        assert cleaner.counts.bytes_read > 2 * 1024 * 1024
+        assert cleaner.loop_steps <= before + 3
+        assert log.size_bytes < 400_000
+
+    main = threading.get_ident()
+    with_node(node_config(tmp_path), work)
+    assert threads and main not in threads
+
+
+def test_a_log_that_fails_is_left_alone(tmp_path):
+    def work(cluster, node):
+        create(cluster, "compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+        fill(cluster, "compacted")
+        log = node.table.get("compacted", 0).log
+        path = log.segments[1].path
+        with open(path, "r+b") as file:
+            file.seek(log.segments[1].size // 2)
+            file.write(b"damage")
+        cleaner = node.housekeeping.cleaner
+        run_cleaner(node)
+        assert cleaner.counts.uncleanable == 1
+        steps = cleaner.loop_steps
+        run_cleaner(node)
+        assert cleaner.loop_steps == steps
+        assert log.failure is None
+
+    with_node(node_config(tmp_path), work)
+
+
+def test_retention_and_file_removal(tmp_path):
+    def work(cluster, node):
+        create(cluster, "short", retention_bytes="0", file_delete_delay_ms="0")
+        fill(cluster, "short")
+        partition = node.table.get("short", 0)
+        directory = tmp_path / "data" / "short-0"
+        assert len(list(directory.glob("*.log"))) > 15
+        on_loop(node, node.housekeeping._retain())
+        assert partition.log.log_start_offset > 0
+        assert list(directory.glob("*.log.deleted"))
+        on_loop(node, node.housekeeping._remove_files())
+        assert not list(directory.glob("*.deleted"))
+
+    with_node(node_config(tmp_path), work)
+
+
+def test_checkpoints(tmp_path):
+    def work(cluster, node):
+        create(cluster, "noted", flush_messages="1")
+        fill(cluster, "noted")
+        log = node.table.get("noted", 0).log
+        on_loop(node, node.housekeeping._checkpoint())
+        assert log.recovery_point == log.segments[-1].base_offset
+        lines = (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text().splitlines()
+        assert f"noted 0 {log.recovery_point}" in lines
+
+    with_node(node_config(tmp_path), work)
+
+
+def test_throttle_keeps_to_its_rate():
+    now = [100.0]
+    throttle = Throttle(lambda: now[0])
+    assert throttle.seconds_for(1 << 30) == 0.0
+    throttle.bytes_per_second = 1000.0
+    assert throttle.seconds_for(500) == 0.5
+    assert throttle.seconds_for(500) == 1.0
+    now[0] = 128.0
+    assert throttle.seconds_for(250) == 0.25
