@@ -19,6 +19,7 @@ enum {
     REPLY_BYTES_MAX = 1 << 30,
     SCAN_BYTES = 2 << 10,           /* read at once where the next batch header is expected among large batches */
     LARGE_BATCH_BYTES = 8 << 10,
+    WAKE_BYTES = 256 << 10,         /* of a large reply so much may gather before it is looked at */
     EVENTS_MAX = 256,
     BATCH_HEADER_BYTES = 61,
     BATCH_LENGTH = 8,
@@ -45,6 +46,7 @@ typedef struct connection_state {
     bool in_reply;
     size_t reply_left, records_left, drop;
     size_t scan_bytes;
+    int wake_bytes;         /* the socket is readable from so many bytes on */
 } connection_state;
 
 typedef struct load_run {
@@ -391,6 +393,17 @@ static int scan_replies(load_run *run, kf_load_connection *connection) {
     return 0;
 }
 
+/* While a reply comes in, sleeps on: waking a client that copies nothing, for each segment, costs the server much. */
+static void set_wake(kf_load_connection *connection) {
+    connection_state *state = connection->state;
+    size_t left = state->in_reply ? state->drop + state->reply_left - state->in_end : 1;
+    int wanted = left > WAKE_BYTES ? WAKE_BYTES : left > 0 ? (int)left : 1;
+    if (wanted != state->wake_bytes) {
+        setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);
+        state->wake_bytes = wanted;
+    }
+}
+
 /* Fetch replies without a look into their batches. Most of them is discarded where it lies: on loopback a copy of it
  * would cost as much as the server's part. */
 static int receive_scanned(load_run *run, kf_load_connection *connection) {
@@ -399,11 +412,12 @@ static int receive_scanned(load_run *run, kf_load_connection *connection) {
         size_t room = state->drop > 0 ? state->drop : state->scan_bytes - state->in_end;
         ssize_t count = state->drop > 0 ? recv(connection->fd, NULL, room, MSG_TRUNC)
                                         : recv(connection->fd, state->in + state->in_end, room, 0);
-        if (count < 0) {
-            return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (count < 0 && errno == EAGAIN) {
+            set_wake(connection);
+            return 0;
         }
-        if (count == 0) {
-            return -ECONNRESET;
+        if (count <= 0) {
+            return count == 0 ? -ECONNRESET : errno == EINTR ? 0 : -errno;
         }
         run->result->bytes_received += count;
         if (state->drop > 0) {
@@ -412,7 +426,7 @@ static int receive_scanned(load_run *run, kf_load_connection *connection) {
             state->in_end += (size_t)count;
         }
         int status = state->drop > 0 ? 0 : scan_replies(run, connection);
-        if (status < 0 || (size_t)count < room) {
+        if (status < 0) {
             return status;
         }
     }
@@ -451,6 +465,7 @@ static int start_connection(load_run *run, kf_load_connection *connection, int i
     state->out_capacity = large ? 0 : OUT_BYTES;
     state->in_capacity = IN_BYTES;
     state->scan_bytes = SCAN_BYTES;
+    state->wake_bytes = 1;
     state->out = large ? NULL : malloc(OUT_BYTES);
     state->in = malloc(IN_BYTES);
     state->due = calloc((size_t)connection->in_flight, sizeof *state->due);
@@ -467,6 +482,8 @@ static int start_connection(load_run *run, kf_load_connection *connection, int i
 static void end_connection(kf_load_connection *connection) {
     connection_state *state = connection->state;
     if (state != NULL) {
+        state->in_reply = false;
+        set_wake(connection);
         connection->first_offset = connection->wrap ? connection->first_offset : state->next_offset;
         free(state->out);
         free(state->in);

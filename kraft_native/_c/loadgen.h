@@ -9,7 +9,8 @@
  * which it was due. Which API that is, its caller knows.
  *
  * Of Fetch replies it looks at the batches' headers. What lies between them is received without being copied
- * (MSG_TRUNC), unless their stamps are to be read: so a figure of Fetch is the server's and not the core's own copying.
+ * (MSG_TRUNC), and of a large one in pieces of 256 KiB (SO_RCVLOWAT), unless their stamps are to be read: so a figure
+ * of Fetch is the server's and not the core's own copying and waking.
  */
 #ifndef KRAFT_LOADGEN_H
 #define KRAFT_LOADGEN_H
