@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+import kraft
 from kraft.client import Cluster
 from kraft_native.errors import KraftError
 from tests.peer.kafka import KafkaNode, free_port
@@ -20,6 +22,7 @@ ASK_PAUSE_SECONDS = 0.005
 HEAP = "1g"
 # Not the default of 15 s: the cleaner is to begin within the time of one measurement.
 CLEANER_BACKOFF_MS = 1000
+INITIAL_DELAY_MS = 30_000      # Kafka's default, which the peer tests change
 
 
 class Server(Protocol):
@@ -48,6 +51,9 @@ class KraftServer:
         self.pid = 0
         self._process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
+        # As an installed package is; some environments have Python compile its modules again at each start.
+        compileall.compile_dir(Path(kraft.__file__).parent, quiet=1)
+        self._environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
     def start(self) -> float:
         command = [sys.executable, "-m", "kraft", "server", "start", "--data", str(self.data), "--listen",
@@ -55,7 +61,7 @@ class KraftServer:
                    "--set", f"log.cleaner.backoff.ms={CLEANER_BACKOFF_MS}"]
         begin = time.monotonic()
         with open(self.home / "output.log", "ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output)
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, env=self._environment)
         self.pid = self._process.pid
         return _first_reply(self.bootstrap, self._process, begin)
 
@@ -77,7 +83,8 @@ class KafkaServer:
     name = "kafka"
 
     def __init__(self, home: Path) -> None:
-        self._node = KafkaNode(home, log_cleaner_backoff_ms=str(CLEANER_BACKOFF_MS))
+        self._node = KafkaNode(home, log_cleaner_backoff_ms=str(CLEANER_BACKOFF_MS),
+                               log_initial_task_delay_ms=str(INITIAL_DELAY_MS))
         self.data = self._node.data
         self._node.heap = HEAP
         self._node.format()
