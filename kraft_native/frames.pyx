@@ -1,8 +1,8 @@
 """Frames out of a byte stream in bounded memory, and the memory of all streams together.
 
 A frame is an int32 length and that many bytes. What a peer announces costs nothing: memory follows what has arrived,
-at most three times of it. Only a connection that completed a frame of that size before gets the room for the next one
-at once.
+at most three times of it. Only a connection that completed a frame of about that size before gets the room for the next
+one at once.
 
 Reads land in one window that all connections share, because a read is worked off before the next one starts. What
 remains, the head of a frame, is copied out and, for frames up to half a window, copied back before the next read, which
@@ -244,17 +244,20 @@ cdef class FrameReader:
         """Room for more of a large frame: as much again as has arrived, or all of it when such frames were seen."""
         cdef Scratch kept = self.kept
         cdef Py_ssize_t want
+        cdef bint proven
         if kept is None or self.frame_total < FRAME_BYTES_LARGE:
             return True
         if self.kept_from > 0:
             kept.size -= self.kept_from
             memmove(kept.data, kept.data + self.kept_from, <size_t>kept.size)
             self.kept_from = 0
-        if kept.capacity >= self.frame_total or (kept.size < DIRECT_BYTES_MIN and self.frame_total > self.proven_bytes):
+        # Batches of one producer differ a little.
+        proven = self.frame_total <= self.proven_bytes + (self.proven_bytes >> 3)
+        if kept.capacity >= self.frame_total or (kept.size < DIRECT_BYTES_MIN and not proven):
             return True
-        if kept.size < kept.capacity and self.frame_total > self.proven_bytes:
+        if kept.size < kept.capacity and not proven:
             return True
-        want = self.frame_total if self.frame_total <= self.proven_bytes else min(self.frame_total, 2 * kept.size)
+        want = self.frame_total if proven else min(self.frame_total, 2 * kept.size)
         if not self.memory.take(self.user, want - self.counted_bytes):
             return False
         self.counted_bytes = want

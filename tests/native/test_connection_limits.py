@@ -227,6 +227,19 @@ def test_memory_follows_what_has_arrived() -> None:
     bench.end()
 
 
+@pytest.mark.parametrize(("size", "at_once"), [(MIB - 9, True), (MIB + MIB // 8 - 9, True), (MIB + MIB // 7, False)])
+def test_room_for_a_frame_like_the_last_one_is_made_at_once(size: int, at_once: bool) -> None:
+    """Batches of one producer differ a little."""
+    bench = Bench()
+    wire = bench.connect()
+    wire.feed(request(METADATA, 1, 1, bytes(MIB)))
+    bench.requests.pop()[0].answer(b"", 0)
+    bench.settle()
+    wire.feed(struct.pack(">i", size) + bytes(10_000))
+    assert (bench.memory.used_bytes >= size) == at_once
+    bench.end()
+
+
 def test_the_limit_holds_and_everybody_gets_through() -> None:
     """Ten times what fits is on its way at once: connections wait, and every request is served in the end."""
     bench = Bench(memory_bytes=4 * MIB)
