@@ -36,6 +36,7 @@ from kraft_native.errors import ProtocolError
 
 cdef enum:
     READY_BYTES_MAX = 256 * 1024   # replies of one read are sent when they reach this, so that a stall comes in time
+    REPLY_AT_ONCE_BYTES_MAX = 16 * 1024    # larger ones are worth an object of their own
 
 cdef enum:
     STALL_ROW = 1
@@ -278,6 +279,15 @@ cdef class Connection(Endpoint):
         if not self.dispatching:
             self.channel.wake(self)
         return 0
+
+    cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1:
+        """While requests are dispatched nothing else fills the buffer of the next write."""
+        if not self.dispatching or reply is not self.head or size > REPLY_AT_ONCE_BYTES_MAX:
+            return False
+        self.channel.outgoing.put_copy(data, size)
+        self.ready_bytes += size
+        self.take_head()
+        return True
 
     cdef int flush(self) except -1:
         """Sends what is finished at the head of the row."""

@@ -28,6 +28,8 @@ cdef class Outgoing:
     cdef int put_reply(self, Reply reply) except -1
     # Appends a whole reply: length, correlation id, `body`. For response header version 0.
     cdef int put_body(self, int32_t correlation_id, bytes body) except -1
+    # Appends a whole reply of `size` bytes, header included.
+    cdef int put_copy(self, const uint8_t* data, Py_ssize_t size) except -1
     cdef bint is_full(self) noexcept
     # Sends to a non-blocking socket. Returns how many bytes went, or -errno.
     cdef Py_ssize_t send(self, int fd) noexcept

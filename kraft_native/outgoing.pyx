@@ -76,6 +76,12 @@ cdef class Outgoing:
         self.join(head, 8)
         return self.join(<const uint8_t*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
 
+    cdef int put_copy(self, const uint8_t* data, Py_ssize_t size) except -1:
+        cdef uint8_t[4] length
+        store_i32(length, <int32_t>size)
+        self.join(length, 4)
+        return self.join(data, size)
+
     cdef int put_part(self, object part) except -1:
         cdef Py_buffer view
         if PyBytes_CheckExact(part):

@@ -55,7 +55,7 @@ cdef class ProduceHandler(RequestHandler):
     cdef int end_unacknowledged(self, Reply reply) except -1
     cdef ParkedProduce make_parked(self, Reply reply, int16_t acks)
     cdef int give_back(self) except -1
-    cdef bytes encode(self, Reply reply)
+    cdef int encode(self, Reply reply) except -1
     cdef int encode_topic(self, TopicData* topic, int version, set leaders) except -1
     cdef int encode_refusal(self, Py_ssize_t place, bint flexible) except -1
     cdef int encode_endpoints(self, set leaders) except -1

@@ -111,8 +111,10 @@ cdef class ProduceHandler(RequestHandler):
         cdef int16_t error = ERROR_NONE
         cdef ParkedProduce parked
         # Empty, unless a failure of ours came in between.
-        self.waiting.clear()
-        self.refusals.clear()
+        if self.waiting:
+            self.waiting.clear()
+        if self.refusals:
+            self.refusals.clear()
         if not VERSION_MIN <= reply.api_version <= VERSION_MAX or not self.decode(
             &span, reply.api_version, &acks, &timeout_ms, &transactional
         ):
@@ -134,7 +136,8 @@ cdef class ProduceHandler(RequestHandler):
                 parked.expire()        # too many wait: as if its time were over
             self.waiting = []
         else:
-            reply.finish([self.encode(reply)])
+            self.encode(reply)
+            reply.finish_copy(self.out.data, self.out.size)
         if self.part_capacity > PARTITIONS_KEPT:
             self.give_back()
         return 0
@@ -287,7 +290,8 @@ cdef class ProduceHandler(RequestHandler):
 
     # --- the reply --------------------------------------------------------------------------------------------------
 
-    cdef bytes encode(self, Reply reply):
+    cdef int encode(self, Reply reply) except -1:
+        """The whole reply, header included, into `out`."""
         cdef int version = reply.api_version
         cdef bint flexible = version >= FLEXIBLE_FROM
         cdef set leaders = None
@@ -313,7 +317,7 @@ cdef class ProduceHandler(RequestHandler):
         self.out.size = p - self.out.data
         if leaders is not None:
             self.encode_endpoints(leaders)
-        return PyBytes_FromStringAndSize(<const char*>self.out.data, self.out.size)
+        return 0
 
     cdef int encode_topic(self, TopicData* topic, int version, set leaders) except -1:
         cdef bint flexible = version >= FLEXIBLE_FROM
@@ -400,7 +404,8 @@ cdef class ProduceHandler(RequestHandler):
         cdef ParkedProduce parked = ParkedProduce.__new__(ParkedProduce)
         cdef Py_ssize_t place
         parked.reply = reply
-        parked.encoded = self.encode(reply)
+        self.encode(reply)
+        parked.encoded = PyBytes_FromStringAndSize(<const char*>self.out.data, self.out.size)
         parked.partitions = list(self.waiting)
         parked.all_replicas = acks == -1
         parked.with_log_start = reply.api_version >= 5

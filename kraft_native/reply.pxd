@@ -19,11 +19,15 @@ cdef class ReplySink:
     back into the one who answered. It returns 0.
     """
     cpdef int reply_finished(self, Reply reply) except -1
+    # Takes `size` bytes, header included, as the whole answer when they can go out at once; else False, and nothing
+    # has changed.
+    cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1
 
 
 cdef class Reply:
     """One request's place in its connection's row. Replies may be finished in any order; they leave in the order of
-    the requests. Loop thread only. Exactly one of `finish`, `answer`, `skip` and `refuse`, exactly once."""
+    the requests. Loop thread only. Exactly one of `finish`, `finish_copy`, `answer`, `skip` and `refuse`, exactly
+    once."""
     cdef readonly ReplySink sink   # None once the connection is gone; then finishing drops the parts
     cdef Reply after               # the connection's row: the request that came next
     cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
@@ -39,6 +43,8 @@ cdef class Reply:
     # `parts`: buffers (bytes, Slice, memoryview) that follow the 4-byte length, response header included. They must not
     # change until they are gone: bytes and slices cannot, and both stay pinned until the socket has taken them.
     cpdef int finish(self, list parts) except -1
+    # The same for one part that is copied now: without an object when nothing stands before it in the row.
+    cdef int finish_copy(self, const uint8_t* data, Py_ssize_t size) except -1
     # The same for one body; the response header (version 0 or 1) is put before it.
     cpdef int answer(self, object body, int header_version) except -1
     # No reply, and the connection goes on: a Produce with acks=0 that succeeded.

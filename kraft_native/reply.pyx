@@ -18,6 +18,9 @@ cdef class ReplySink:
     cpdef int reply_finished(self, Reply reply) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what happens to replies")
 
+    cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1:
+        return False
+
 
 @cython.final
 @cython.freelist(1024)
@@ -56,6 +59,12 @@ cdef class Reply:
         if parts is None:
             raise TypeError("parts must be a list of buffers, not None")
         return settle(self, REPLY_ANSWERED, parts, None)
+
+    cdef int finish_copy(self, const uint8_t* data, Py_ssize_t size) except -1:
+        if self.state == REPLY_OPEN and self.sink is not None and self.sink.take_at_once(self, data, size):
+            self.state = REPLY_ANSWERED
+            return 0
+        return settle(self, REPLY_ANSWERED, [PyBytes_FromStringAndSize(<const char*>data, size)], None)
 
     cpdef int answer(self, object body, int header_version) except -1:
         check_header_version(header_version)

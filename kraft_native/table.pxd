@@ -21,6 +21,8 @@ cdef class PartitionTable:
     cdef readonly Purgatory purgatory
     cdef dict by_name                      # bytes -> Topic
     cdef dict by_id                        # bytes of 16 -> Topic
+    cdef Topic latest_by_name              # what the last look-up found: most requests name the same topic
+    cdef Topic latest_by_id
     cdef dict endpoints                    # node id -> (host in UTF-8, port, rack in UTF-8 or None)
     cdef readonly Py_ssize_t partition_count
     cdef object bring                      # see `expect`; None when all partitions are here

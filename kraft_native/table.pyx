@@ -5,6 +5,7 @@ their way (`expect`), each look-up of a topic has those of that topic made first
 """
 
 from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport memcmp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 cimport cython
@@ -51,7 +52,18 @@ cdef class PartitionTable:
                     yield partition
 
     cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id):
-        return self.lookup(PyBytes_FromStringAndSize(<const char*>key, size), by_id)
+        cdef Topic topic = self.latest_by_id if by_id else self.latest_by_name
+        cdef bytes wanted
+        if topic is not None and self.bring is None:
+            wanted = topic.topic_id if by_id else topic.name
+            if PyBytes_GET_SIZE(wanted) == size and memcmp(PyBytes_AS_STRING(wanted), key, <size_t>size) == 0:
+                return topic
+        topic = self.lookup(PyBytes_FromStringAndSize(<const char*>key, size), by_id)
+        if by_id:
+            self.latest_by_id = topic
+        else:
+            self.latest_by_name = topic
+        return topic
 
     cdef Topic lookup(self, bytes key, bint by_id):
         if self.bring is not None:
@@ -109,6 +121,7 @@ cdef class PartitionTable:
         if topic.hosted == 0:
             del self.by_name[topic.name]
             self.by_id.pop(topic.topic_id, None)
+            self.latest_by_name = self.latest_by_id = None
         partition.removed = True
         partition.is_leader = False
         partition.tell_all()

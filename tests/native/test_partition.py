@@ -1,5 +1,6 @@
 """Partitions: roles and epochs, what look-ups answer, settings that change, and the table they stand in."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,19 @@ def test_the_table(node: Node, tmp_path: Path) -> None:
         table.remove("a", 0)
     with pytest.raises(InvalidArgumentError, match="removed"):
         table.add(first)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_topic_that_was_removed_is_not_found_any_more(node: Node, version: int) -> None:
+    """Neither by what the last request found, nor is the one that takes its name."""
+    old = node.partition("a")
+    assert produced(node.produce(batch(2), topic="a", version=version)).base_offset == 0
+    node.table.remove("a", 0)
+    assert produced(node.produce(batch(), topic="a", version=version)).error_code in (3, 100)
+    old.log.close()
+    shutil.rmtree(node.directory / "a-0")
+    node.partition("a")
+    assert produced(node.produce(batch(), topic="a", version=version)).base_offset == 0
 
 
 def test_the_timer_is_armed_only_when_it_must_fire_earlier(tmp_path: Path) -> None:
