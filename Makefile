@@ -7,6 +7,8 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS    ?= 2
 FUZZ_SECONDS ?= 180
 FUZZ_SEED    ?= 1
+SIMULATE_SEEDS  ?= 0..9999
+MUTANT_SEEDS    ?= 0..399
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
 UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
@@ -14,7 +16,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash fuzz fuzz-wire sanitize bench bench-peer demo demo-engine check lock clean
+.PHONY: help build test peer crash simulate fuzz fuzz-wire sanitize bench bench-peer demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -42,6 +44,12 @@ peer: build ## the tests against Apache Kafka's own classes (needs Java)
 
 crash: build ## the crash kit: crash states, failing calls, damaged bytes; about ten minutes on one core
 	@$(BIN)/python -m tests.crash
+
+# A shorter look: make simulate SIMULATE_SEEDS=0..199. A nightly one goes on from where the last ended.
+simulate: build ## ten thousand simulated runs of a quorum with faults, then every known bug found again; hours
+	@mkdir -p build
+	@$(BIN)/kraft simulate --seeds $(SIMULATE_SEEDS) --jobs $(JOBS) --json build/simulate.json
+	@$(BIN)/kraft simulate --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --json build/mutants.json
 
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

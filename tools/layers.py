@@ -63,11 +63,12 @@ PACKAGES: dict[str, Rule] = {
                      "native"),
                     ("asyncio", "concurrent", "logging", "os", "random", "signal", "socket", "threading", "time",
                       "uvloop")),
-    "testing": Rule(("protocol", "raft", "native"), ("random",)),
+    "testing": Rule(("protocol", "raft", "native"), ("multiprocessing", "random", "time"), ordered=True),
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
     "cli": Rule(("", "_version", "client", "config", "load", "log", "log_dir", "metadata", "protocol", "raft",
-                 "reading", "runtime", "native"), ("asyncio", "logging", "os", "signal", "time", "uvloop")),
+                 "reading", "runtime", "testing", "native"),
+                ("asyncio", "logging", "os", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }
 

@@ -1,75 +1,105 @@
-"""The simulator: a few seeds, the same trace for the same seed, and checkers that find what they are for."""
+"""Whole runs: they hold, they are the same wherever they run, and they bite."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from kraft.raft import following, leading
-from kraft.raft.replica import Replica
-from kraft.testing.sim.options import SimOptions
-from kraft.testing.sim.run import simulate
+from kraft.testing.mutants.find import hunt
+from kraft.testing.mutants.patches import planted
+from kraft.testing.mutants.registry import MUTANTS
+from kraft.testing.sim.campaign import campaign, finding_of, shrink, table
+from kraft.testing.sim.options import Options, parse
+from kraft.testing.sim.run import Outcome, options_of, simulate
 
-CALM = SimOptions(safety_ms=15_000, healing_ms=12_000)
-ROUGH = SimOptions(
-    safety_ms=30_000, latency_ms=30, loss=0.05, duplicates=0.05, flush_ms=20, crash_interval_ms=3_000,
-    cut_interval_ms=4_000, pause_interval_ms=10_000, clock_skew=0.05, snapshot_interval_ms=2_000,
-    voter_change_interval_ms=3_000, lost_writes=1.0)
+SHORT = {"fault_seconds": 1}
 
+# Bugs of each kind with a seed that shows them soon.
+SHOWN = {
+    "restarted-leader-goes-on": 4, "no-check-quorum": 3, "observers-stand": 4, "timer-is-not-reset": 4,
+    "resigning-is-ignored": 3, "no-pre-vote": 0, "any-log-wins": 0, "votes-twice": 0,
+}
 
-def test_nothing_goes_wrong_where_nothing_can() -> None:
-    result = simulate(1, CALM)
-    assert result.violation is None
-    assert result.counts["elections won"] == 1
-    assert result.counts["acknowledged"] == result.counts["proposed"] > 100
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_all_invariants_hold(seed: int) -> None:
-    result = simulate(seed, ROUGH)
-    assert result.violation is None
-    assert result.counts["crashes,"] > 3
-    assert result.counts["elections won"] > 1
+DIGESTS = """
+from kraft.testing.sim.run import options_of, simulate
+print(*(simulate(seed, options_of(seed).where(fault_seconds=1)).digest for seed in range(200)))
+"""
 
 
-def test_the_same_seed_is_the_same_run_in_another_process() -> None:
-    code = "from tests.testing.test_sim import *; print(simulate(7, ROUGH).trace)"
-    out = [subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-                          capture_output=True, text=True, check=True).stdout for seed in ("1", "2")]
-    assert out[0] == out[1] == simulate(7, ROUGH).trace + "\n"
+def short(seed: int) -> Outcome:
+    return simulate(seed, options_of(seed).where(**SHORT))
 
 
-# --- what is broken is found ------------------------------------------------------------------------------------------
+def test_a_quorum_without_faults_commits_everything() -> None:
+    outcome = simulate(1, Options(fault_seconds=10))
+    assert outcome.violation is None
+    assert outcome.counts["elections"] == 1
+    assert outcome.counts["proposals"] == outcome.counts["values acknowledged"] > 50
 
 
-def found(seeds: range) -> str:
-    """The first violation over some seeds."""
-    results = (simulate(seed, ROUGH) for seed in seeds)
-    return next((result.violation for result in results if result.violation), "")
+def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
+    report = campaign(range(12))
+    assert report.findings == []
+    assert report.runs == 12
+    assert report.counts["values acknowledged"] > 300
+    assert sum(report.faults.values()) > 1000
+    assert len(report.transitions) > len(table()) // 2
 
 
-def test_a_leader_that_counts_what_it_has_not_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = leading._update_high_watermark
-
-    def mutant(replica: Replica, leader: object) -> None:
-        flushed, replica.flushed = replica.flushed, replica.log.end.offset
-        real(replica, leader)
-        replica.flushed = flushed
-
-    monkeypatch.setattr(leading, "_update_high_watermark", mutant)
-    assert "MajorityReachedHighWatermark" in found(range(3))
-
-
-def test_a_follower_that_acknowledges_what_it_has_not_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Replica, "is_durable", property(lambda replica: True))
-    assert "MajorityReachedHighWatermark" in found(range(3))
+def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", DIGESTS], env={**os.environ, "PYTHONHASHSEED": seed},
+                         stdout=subprocess.PIPE, text=True)
+        for seed in ("1", "2")]
+    first, second = (process.communicate()[0].split() for process in processes)
+    assert len(dict.fromkeys(first)) == 200
+    assert first == second
+    assert first[:10] == [short(seed).digest for seed in range(10)]
 
 
-def test_a_majority_that_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leading, "majority_value", lambda values: max(values))
-    assert found(range(3))
+def test_jobs_change_nothing() -> None:
+    assert campaign(range(3), jobs=2).digest == campaign(range(3)).digest
 
 
-def test_a_follower_that_does_not_truncate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_cut", lambda replica, diverging: None)
-    assert found(range(6))
+@pytest.mark.parametrize(("name", "seed"), SHOWN.items())
+def test_a_bug_is_found(name: str, seed: int) -> None:
+    """Without the bug the same run holds."""
+    found = hunt([MUTANTS[name]], range(seed, seed + 1), finds=1)[0]
+    assert found.seed == seed
+    assert found.violations
+
+
+def test_a_mutant_leaves_nothing_behind() -> None:
+    before = short(1).digest
+    for mutant in MUTANTS.values():
+        with planted(mutant):
+            pass
+    assert short(1).digest == before
+
+
+def test_every_bug_of_the_list_has_a_mutant() -> None:
+    from kraft.testing.mutants.registry import NOT_HERE
+
+    numbers = [mutant.number for mutant in MUTANTS.values()] + list(NOT_HERE)
+    assert sorted(dict.fromkeys(number for number in numbers if number)) == list(range(1, 28))
+
+
+def test_shrinking_keeps_the_violation_and_leaves_faults_out() -> None:
+    options = Options(fault_seconds=4, kill_every_ms=900, drop_per_mille=3, clients=4)
+    with planted(MUTANTS["no-pre-vote"]):
+        finding = finding_of(simulate(1, options))
+        smallest = shrink(finding)
+        assert smallest.name == finding.name
+        assert smallest.options == Options(fault_seconds=1, voters=2)
+        again = simulate(smallest.seed, smallest.options).violation
+    assert again is not None
+    assert again.name == finding.name
+
+
+def test_options_are_read_back() -> None:
+    for seed in range(50):
+        options = options_of(seed)
+        assert parse(str(options)) == options
+    with pytest.raises(ValueError, match="'drop' is no option"):
+        parse("drop=3")

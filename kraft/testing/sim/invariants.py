@@ -1,164 +1,345 @@
-"""What must hold after every event, by the names that the specifications use, and what a client was promised.
+"""What must hold, by name: the invariants of Kafka's own simulation, of the TLA+ models of KIP-853 and KIP-996, and
+those that the specifications' sentences add. A function here is one invariant; its name in the report is that of the
+function in capitals and small letters.
 
-The checker sees all nodes at once. It does not trust them: what is durable it reads from their disks, votes and leaders
-it remembers from what they said.
+`AFTER_EVERY_EVENT` costs a look at one node's state. `NOW_AND_THEN` walks logs, every `EXPENSIVE_EVERY` events. The
+rest is called where the thing happens that it judges: `Ledger` has LogMatching, ElectionSafety, OneVotePerEpoch and
+ConsistentCommittedData, `Node` has LeaderNeverLoadSnapshot and NoBusyLoop, `liveness` what must come true in the end.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
-from kraft.raft.roles import Leader
-from kraft.raft.types import OffsetAndEpoch, ReplicaKey
-from kraft.raft.voters import Assignment
-from kraft.testing.memory_log import Record
+from kraft.raft.messages import FetchRequest, FetchSnapshotRequest, Loss, Lost, Message, VoteRequest, VoteResponse
+from kraft.raft.progress import majority_value
+from kraft.raft.ready import HardState
+from kraft.raft.records import KRaftVersion, Voters
+from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraft.raft.types import NOBODY, ReplicaKey
+from kraft.raft.voters import VoterHistory
+from kraft.testing.sim.batches import Batch, Value
+from kraft.testing.sim.ledger import Ledger
+from kraft.testing.sim.log import SimLog
+from kraft.testing.sim.node import Node
+from kraft.testing.sim.violation import ViolationError
 
-if TYPE_CHECKING:
-    from kraft.testing.sim.node import SimNode
-
-EMPTY_DIGEST = b""
-
-
-class ViolationError(AssertionError):
-    """An invariant does not hold; `name` says which."""
-
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"{name}: {text}")
-        self.name = name
+EXPENSIVE_EVERY: Final = 500
+CHECK_QUORUM_SLACK_MS: Final = 1000
+PRE_VOTE_UNKNOWN: Final = -1
+CONSENTS_MAX: Final = 16
 
 
-@dataclass(slots=True)
-class Checker:
-    """`committed[i]` is the record at offset i that some node has called committed; `digests[i]` stands for all below
-    i, and is what snapshots carry as their state. `checks` counts by name."""
+class Memory:
+    """What the last look at a node saw; a look at a later life of it starts anew, what is durable apart: that lasts as
+    long as the disk."""
 
-    nodes: Mapping[int, "SimNode"]
-    committed: list[Record] = field(default_factory=list)
-    digests: list[bytes] = field(default_factory=lambda: [EMPTY_DIGEST])
-    leaders: dict[int, int] = field(default_factory=dict)
-    votes: dict[tuple[ReplicaKey, int], ReplicaKey] = field(default_factory=dict)
-    epochs: dict[ReplicaKey, int] = field(default_factory=dict)
-    acknowledged: dict[str, int] = field(default_factory=dict)
-    checks: dict[str, int] = field(default_factory=dict)
-    _looked_at: dict[int, Assignment] = field(default_factory=dict)
+    def __init__(self, node: Node, earlier: "Memory | None") -> None:
+        self.life = node.life
+        self.key = node.key
+        self.high_watermark = 0
+        self.epoch = 0
+        self.saved_epoch: int = earlier.saved_epoch if earlier is not None and earlier.key == node.key else 0
+        self.leader_since_ms = 0
+        self.led_epoch = NOBODY
+        self.heard_ms: dict[int, int] = {}
+        self.consents: dict[int, dict[int, bool]] = {}
 
-    def _require(self, name: str, holds: bool, *what: object) -> None:
-        """`what` is made text only when it is needed."""
-        self.checks[name] = self.checks.get(name, 0) + 1
-        if not holds:
-            raise ViolationError(name, " ".join(map(str, what)))
 
-    # --- events
+def broken(name: str, text: str) -> ViolationError:
+    return ViolationError(name, text)
 
-    def voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
-        """A standard vote has left its voter."""
-        before = self.votes.setdefault((voter, epoch), candidate)
-        self._require("OneVotePerEpoch", before == candidate,
-                      voter, "voted for", before, "and for", candidate, "in epoch", epoch)
 
-    def led(self, node: "SimNode") -> None:
-        """A node has become leader."""
-        replica = node.up.replica
-        before = self.leaders.setdefault(replica.epoch, node.node_id)
-        self._require("ElectionSafety", before == node.node_id,
-                      "epoch", replica.epoch, "has the leaders", before, node.node_id)
-        if before != node.node_id or replica.epoch < max(self.leaders):
-            return  # a late winner of an old election need not have what a later leader committed
-        end_offset = len(self.committed)
-        has_all = node.log.end.offset >= end_offset and (
-            node.log.start_offset >= end_offset or end_offset == 0
-            or node.log.record_at(end_offset - 1) == self.committed[-1])
-        self._require("LeaderCompleteness", has_all,
-                      node.node_id, "leads epoch", replica.epoch, "to", node.log.end, "; committed", end_offset)
+# --- after every event: one node --------------------------------------------------------------------------------------
 
-    def high_watermark_moved(self, node: "SimNode", before: int, after: int) -> None:
-        """A node calls everything below `after` committed."""
-        self._require("MonotonicHighWatermark", after > before, node.node_id, "went from", before, "to", after)
-        for offset in range(max(before, node.log.start_offset), after):
-            record = node.log.record_at(offset)
-            if offset < len(self.committed):
-                self._require("ConsistentCommittedData", record == self.committed[offset],
-                              "offset", offset, "is", self.committed[offset], "and at", node.node_id, record)
-            else:
-                self._require("NoGapInCommitted", offset == len(self.committed), offset, "at", node.node_id)
-                self.committed.append(record)
-                chain = blake2b(self.digests[-1], digest_size=8)
-                chain.update(repr(record).encode())
-                self.digests.append(chain.digest())
-        if isinstance(node.up.replica.role, Leader):
-            self._check_majority(node, after)
 
-    def _check_majority(self, leader: "SimNode", end_offset: int) -> None:
-        """With the voters of now or those before them: the core may have changed them right after it committed."""
-        last = self.committed[end_offset - 1]
-        having = [node.key for node in self.nodes.values() if node.log.has_durably(end_offset, last)]
-        sets = [entry.voters for entry in leader.up.replica.history.entries[-2:]]
-        holds = any(len([key for key in having if voters.has(key)]) >= voters.majority for voters in sets)
-        self._require("MajorityReachedHighWatermark", holds,
-                      leader.node_id, "committed", end_offset, "; durable at", *having, "of", sets[-1])
+def monotonic_high_watermark(node: Node, memory: Memory) -> None:
+    """The high watermark of a process never falls."""
+    high_watermark = node.raft.replica.high_watermark
+    if high_watermark < memory.high_watermark:
+        raise broken("MonotonicHighWatermark", f"{node}: {high_watermark} after {memory.high_watermark}")
+    memory.high_watermark = high_watermark
 
-    def installed(self, node: "SimNode", snapshot: OffsetAndEpoch) -> None:
-        """A snapshot has replaced a node's log."""
-        self._require("LeaderNeverLoadsSnapshot", not isinstance(node.up.replica.role, Leader), node.node_id)
-        self._require("SnapshotIsCommitted", snapshot.offset < len(self.digests), snapshot, "at", node.node_id)
-        if snapshot in node.snapshots.ids():
-            self._require("ConsistentSnapshots", node.snapshots.state(snapshot) == self.digests[snapshot.offset],
-                          snapshot, "at", node.node_id)
 
-    def saved(self, node: "SimNode", epoch: int) -> None:
-        """quorum-state has become durable."""
-        before = self.epochs.get(node.key, 0)
-        self._require("MonotonicEpoch", epoch >= before, node.node_id, "went from epoch", before, "to", epoch)
-        self.epochs[node.key] = epoch
+def monotonic_epoch(node: Node, memory: Memory) -> None:
+    """Neither the epoch of a process nor the one on its disk ever falls, and the disk is not ahead."""
+    epoch = node.raft.replica.epoch
+    if epoch < memory.epoch or node.saved.epoch < memory.saved_epoch or node.saved.epoch > epoch:
+        raise broken("MonotonicEpoch", f"{node}: epoch {epoch} after {memory.epoch}, on disk {node.saved.epoch} "
+                                       f"after {memory.saved_epoch}")
+    memory.epoch, memory.saved_epoch = epoch, node.saved.epoch
 
-    # --- states
 
-    def check_node(self, node: "SimNode") -> None:
-        """After an event at a node that is up."""
-        replica = node.up.replica
-        start = node.log.start_offset
-        self._require("SnapshotAtLogStart",
-                      start == 0 or any(each.offset == start for each in node.snapshots.ids()),
-                      node.node_id, "starts at", start)
-        self._require("HighWatermarkInLog", start <= replica.high_watermark <= node.log.end.offset,
-                      node.node_id, replica.high_watermark, "in", start, node.log.end)
-        latest = replica.history.latest
-        if self._looked_at.get(node.node_id) is not latest:
-            self._looked_at[node.node_id] = latest
-            self._check_voters(node)
+def no_truncation_below_high_watermark(node: Node, _memory: Memory) -> None:
+    """What is committed is in the log, or in the snapshot before it."""
+    end_offset = node.log.end.offset
+    if end_offset < node.raft.replica.high_watermark or end_offset < node.applied:
+        raise broken("NoTruncationBelowHighWatermark", f"{node}: log ends at {end_offset}, applied is {node.applied}")
 
-    def _check_voters(self, node: "SimNode") -> None:
-        for older, newer in pairwise(node.up.replica.history.entries[-3:]):
-            now, before = newer.voters.keys, older.voters.keys
-            changed = [key for key in now if key not in before] + [key for key in before if key not in now]
-            self._require("OneVoterAtATime", len(changed) <= 1 or not before, older, "->", newer, "at", node.node_id)
 
-    def check_logs(self) -> None:
-        """LogMatching over all pairs: the same epoch at the same offset means the same records up to there."""
-        nodes = [node for node in self.nodes.values() if node.raft is not None]
-        for one in nodes:
-            for other in nodes:
-                if one.node_id < other.node_id:
-                    self._check_pair(one, other)
+def valid_roles_and_states(node: Node, _memory: Memory) -> None:
+    """NoIllegalState, ValidRolesAndStates: role, leader, vote and voters fit together."""
+    replica = node.raft.replica
+    leader_id, mine, voted = replica.leader_id, replica.config.key, replica.voted
+    match replica.role:
+        case Leader():
+            fits = leader_id == node.id
+        case Resigned():
+            fits = leader_id == node.id
+        case Follower():
+            fits = leader_id not in (NOBODY, node.id)
+        case Candidate():
+            fits = leader_id == NOBODY and voted == mine and _may_stand(node)
+        case Prospective():
+            fits = leader_id != node.id and _may_stand(node)
+        case Unattached():
+            fits = leader_id != node.id     # one that was found on disk, and nobody knows where it listens
+    if not fits:
+        raise broken("ValidRolesAndStates", f"{node} is {replica.role.role} in epoch {replica.epoch}: leader "
+                                            f"{leader_id}, vote {voted}, voters {replica.voters}")
 
-    def _check_pair(self, one: "SimNode", other: "SimNode") -> None:
-        start = max(one.log.start_offset, other.log.start_offset)
-        end = min(one.log.end.offset, other.log.end.offset)
-        while end > start and one.log.record_at(end - 1).epoch != other.log.record_at(end - 1).epoch:
-            end -= 1
-        for offset in range(start, end):
-            self._require("LogMatching", one.log.record_at(offset) == other.log.record_at(offset),
-                          "offset", offset, "at", one.node_id, "and", other.node_id)
 
-    def check_acknowledged(self) -> None:
-        """Durability: what a client was told is committed is there, once, where it was told."""
-        places: dict[object, int] = {}
-        for offset, record in enumerate(self.committed):
-            if isinstance(record.value, str):
-                self._require("NoDuplicates", record.value not in places, record.value, "at", offset)
-                places[record.value] = offset
-        for value, offset in self.acknowledged.items():
-            self._require("Durability", places.get(value) == offset,
-                          value, "was acknowledged at", offset, ", found at", places.get(value))
+def _may_stand(node: Node) -> bool:
+    """Whether it votes, or was removed by a record that is not committed yet: as long as that is so, it may be needed
+    to commit it."""
+    replica = node.raft.replica
+    entries = replica.history.entries
+    return any(entry.voters.has(replica.config.key) for entry in entries
+               if entry is entries[-1] or entry is replica.history.before(replica.high_watermark))
+
+
+def single_leader(node: Node, memory: Memory) -> None:
+    """Remembers since when a node leads, for what follows from it."""
+    replica = node.raft.replica
+    if not isinstance(replica.role, Leader):
+        memory.led_epoch = NOBODY
+    elif memory.led_epoch != replica.epoch:
+        memory.led_epoch, memory.leader_since_ms = replica.epoch, node.clock.now_ms
+        memory.heard_ms.clear()
+
+
+def check_quorum(node: Node, memory: Memory) -> None:
+    """A leader that a majority has not fetched from for 1.5 fetch time-outs leads no more (KIP-996). Removed from the
+    voters, it does not count itself. The time is that of the last event which the core was told."""
+    replica = node.raft.replica
+    if not isinstance(replica.role, Leader):
+        return
+    now_ms = replica.now_ms
+    heard = [now_ms if replica.config.key.is_same(key) else memory.heard_ms.get(key.node_id, memory.leader_since_ms)
+             for key in replica.voters.keys]
+    silent_ms = now_ms - majority_value(heard)
+    if silent_ms > replica.config.check_quorum_timeout_ms + CHECK_QUORUM_SLACK_MS:
+        raise broken("CheckQuorum", f"{node} leads epoch {replica.epoch} and heard no majority for {silent_ms} ms")
+
+
+AFTER_EVERY_EVENT: Final[tuple[Callable[[Node, Memory], None], ...]] = (
+    monotonic_high_watermark, monotonic_epoch, no_truncation_below_high_watermark, valid_roles_and_states,
+    single_leader, check_quorum,
+)
+
+
+# --- now and then: one node against the truth -------------------------------------------------------------------------
+
+
+def snapshot_at_log_start(node: Node, ledger: Ledger) -> None:
+    """A log starts at 0 or at the end of a snapshot that is there, and a snapshot is of committed records."""
+    start = node.log.start_offset
+    if start > 0 and start not in [each.offset for each in node.disk.snapshots]:
+        raise broken("SnapshotAtLogStart", f"{node}: log starts at {start}, snapshots are {list(node.disk.snapshots)}")
+    for each in node.disk.snapshots.values():
+        if ledger.chain_at(each.id.offset) != each.chain:
+            raise broken("SnapshotAtLogStart", f"{node}: snapshot {each.id} is not of what is committed")
+        at = node.log.id_at(each.id.offset)
+        if at is not None and (at[0].epoch != each.id.epoch or at[1] != each.chain):
+            raise broken("SnapshotAtLogStart", f"{node}: snapshot {each.id}, the log has {at[0]} there")
+
+
+def epoch_cache_matches_log(node: Node, _ledger: Ledger) -> None:
+    """Epochs of records do not fall, and none is above the node's."""
+    epochs = [batch.epoch for batch in node.log.batches]
+    if sorted(epochs) != epochs or (epochs and epochs[-1] > node.raft.replica.epoch):
+        raise broken("EpochsInOrder", f"{node} in epoch {node.raft.replica.epoch} has records of {epochs[-5:]}")
+
+
+def voters_follow_log(node: Node, _ledger: Ledger) -> None:
+    """The voters are those of the last Voters record in the node's own log, committed or not."""
+    replica = node.raft.replica
+    expected = VoterHistory(replica.config.static_voters)
+    snapshot = replica.snapshots.latest()
+    if snapshot is not None:
+        controls = replica.snapshots.controls(snapshot)
+        expected.restart(
+            snapshot.offset, next((each.level for each in controls if isinstance(each, KRaftVersion)), 0),
+            next((each.voters for each in controls if isinstance(each, Voters)), replica.config.static_voters))
+    for offset, record in node.log.controls():
+        if snapshot is None or offset >= snapshot.offset:
+            if isinstance(record, Voters):
+                expected.set_voters(offset, record.voters)
+            elif isinstance(record, KRaftVersion):
+                expected.set_version(offset, record.level)
+    if expected.latest.voters != replica.voters:
+        raise broken("VotersFollowLog", f"{node} has voters {replica.voters}, its log says {expected.latest.voters}")
+
+
+def state_follows_log(node: Node, ledger: Ledger) -> None:
+    """What a state machine has become is what the committed records make of it (KAFKA-14275)."""
+    expected = ledger.chain_at(node.applied)
+    if expected is not None and node.state != expected:
+        raise broken("StateFollowsLog", f"{node} applied everything below {node.applied}, and has another state")
+
+
+def snapshots_are_made(node: Node, _ledger: Ledger) -> None:
+    """A snapshot that is due is on its way (KAFKA-14300)."""
+    if node.owes_snapshot:
+        raise broken("SnapshotsAreMade", f"{node} applied {node.applied} and makes no snapshot")
+
+
+NOW_AND_THEN: Final[tuple[Callable[[Node, Ledger], None], ...]] = (
+    snapshot_at_log_start, epoch_cache_matches_log, voters_follow_log, state_follows_log, snapshots_are_made,
+)
+
+
+def durability(ledger: Ledger, logs: Iterable[SimLog]) -> None:
+    """What is committed is durable somewhere: in a log that ends no earlier, or in a snapshot."""
+    end_offset = ledger.end_offset
+    chain = ledger.chain_at(end_offset)
+    for log in logs:
+        at = log.id_at(end_offset)
+        if at is not None and at[1] == chain and log.durable_offset >= end_offset:
+            return
+    if end_offset:
+        raise broken("Durability", f"nobody has what is committed up to {end_offset}")
+
+
+# --- when a record comes into a log -----------------------------------------------------------------------------------
+
+
+def appended(node: Node, batch: Batch, ledger: Ledger) -> None:
+    """LogMatching; and of a leader's own records: LeaderChange first, voters one at a time."""
+    replica = node.raft.replica
+    # A single voter writes in an epoch that is not on its disk yet. Nobody has seen that, and if it dies nobody will.
+    if batch.epoch <= node.saved.epoch:
+        ledger.appended(batch, node)
+    if not isinstance(replica.role, Leader) or isinstance(batch.content, Value):
+        return
+    if replica.role.epoch_start == batch.base_offset:
+        return
+    for record in batch.content:
+        if isinstance(record, Voters):
+            _voters_change_one_at_a_time(node, record)
+
+
+def _voters_change_one_at_a_time(node: Node, record: Voters) -> None:
+    """One change that is not committed at a time, by one member, and none before the leader has committed a record of
+    its own epoch."""
+    replica = node.raft.replica
+    assert isinstance(replica.role, Leader)
+    before = replica.history.latest
+    gone = [key for key in before.voters.keys if key not in record.voters.keys]
+    come = [key for key in record.voters.keys if key not in before.voters.keys]
+    if (replica.high_watermark <= replica.role.epoch_start or before.offset >= replica.high_watermark
+            or len(gone) + len(come) > 1):
+        raise broken("VotersChangeOneAtATime",
+                     f"leader {node} of {replica.epoch}, first record {replica.role.epoch_start}, committed "
+                     f"{replica.high_watermark}, writes {record.voters} over {before.voters} of {before.offset}")
+
+
+# --- when something is committed, or led ------------------------------------------------------------------------------
+
+
+def applied(node: Node, high_watermark: int, ledger: Ledger) -> None:
+    """ConsistentCommittedData, ConsistentRead: everybody applies the same, without gaps, batch by batch."""
+    if high_watermark < node.applied or node.applied < node.log.start_offset:
+        raise broken("AppliedInOrder", f"{node} applies up to {high_watermark}, has {node.applied}, log starts at "
+                                       f"{node.log.start_offset}")
+    if node.log.id_at(high_watermark) is None:
+        raise broken("AppliedInOrder", f"{node}: the high watermark {high_watermark} is no end of a batch in its log")
+    ledger.commits(node.log.between(node.applied, high_watermark), node)
+
+
+def committed(node: Node, end_offset: int, held: Mapping[ReplicaKey, SimLog]) -> None:
+    """OwnEpochCommits: a leader takes nothing for committed before a record of its own epoch is (Raft 5.4.2).
+    MajorityReachedHighWatermark: what a leader takes for committed is durable on the disks of a majority of the voters
+    of its log, those that are off included."""
+    voters = node.raft.replica.voters
+    found = node.log.id_at(end_offset)
+    chain = None if found is None else found[1]
+    if found is not None and found[0].epoch != node.raft.replica.epoch:
+        raise broken("OwnEpochCommits", f"leader {node} of {node.raft.replica.epoch} commits {found[0]} only")
+    count = 0
+    for key in voters.keys:
+        for holder in held:
+            if holder.is_same(key):
+                log = held[holder]
+                at = log.id_at(end_offset)
+                has_it = log.start_offset > end_offset or (at is not None and at[1] == chain)
+                if has_it and log.durable_offset >= end_offset:
+                    count += 1
+                    break
+    if count < voters.majority:
+        raise broken("MajorityReachedHighWatermark",
+                     f"{node} takes {end_offset} for committed, {count} of {voters} have it durably")
+
+
+def elected(node: Node, ledger: Ledger) -> None:
+    """ElectionSafety; LeaderCompleteness: a leader has everything that was committed in earlier epochs."""
+    replica = node.raft.replica
+    ledger.elected(replica.epoch, node.key)
+    needed = ledger.end_before_epoch(replica.epoch)
+    at = node.log.id_at(needed)
+    has_it = node.log.start_offset > needed or (at is not None and at[1] == ledger.chain_at(needed))
+    if not has_it:
+        raise broken("LeaderCompleteness",
+                     f"{node} leads epoch {replica.epoch} with a log up to {node.log.end}, committed is {needed}")
+
+
+def led(node: Node, ledger: Ledger) -> None:
+    """A state machine leads when it has applied everything that was committed in earlier epochs (KAFKA-17333)."""
+    told = node.told
+    assert told is not None
+    needed = ledger.end_before_epoch(told.epoch)
+    if node.applied < needed:
+        raise broken("LeadsWithEverything", f"{node} leads {told.epoch}, has applied {node.applied} of {needed}")
+
+
+# --- when a message leaves or comes -----------------------------------------------------------------------------------
+
+
+def answered(node: Node, question: Message, response: Message, saved: HardState, ledger: Ledger) -> None:
+    """OneVotePerEpoch, and the vote is durable before the answer leaves."""
+    if (isinstance(question, VoteRequest) and isinstance(response, VoteResponse) and response.granted
+            and not question.pre_vote):
+        if (saved.epoch, saved.voted) != (question.epoch, question.candidate):
+            raise broken("VoteDurableBeforeAnswer",
+                         f"{node} grants {question.candidate} epoch {question.epoch}, on its disk is {saved}")
+        ledger.voted(node.key, question.epoch, question.candidate)
+
+
+def asks(node: Node, request: Message, memory: Memory, ledger: Ledger) -> None:
+    """What a request claims is durable: a candidate's own vote, a follower's log; and no epoch is raised without the
+    consent of a majority, where everybody can be asked for it (KIP-996)."""
+    saved, replica = node.saved, node.raft.replica
+    if isinstance(request, VoteRequest) and not request.pre_vote:
+        if (saved.epoch, saved.voted) != (request.epoch, node.key):
+            raise broken("VoteDurableBeforeAnswer", f"{node} stands in {request.epoch}, on its disk is {saved}")
+        ledger.voted(node.key, request.epoch, node.key)
+        consents = memory.consents.get(request.epoch - 1, {})
+        count = 1 + sum(consents.values())
+        if count < replica.voters.majority and PRE_VOTE_UNKNOWN not in consents:
+            raise broken("NoEpochWithoutConsent", f"{node} raised its epoch to {request.epoch} with {count} pre-votes")
+    elif isinstance(request, FetchRequest) and request.fetch_offset > node.log.durable_offset:
+        raise broken("FetchIsDurable",
+                     f"{node} acknowledges {request.fetch_offset}, durable is {node.log.durable_offset}")
+
+
+def receives(node: Node, question: Message | None, message: Message, source: int, memory: Memory) -> None:
+    """Notes what `check_quorum` and `asks` need: who fetched, who granted a pre-vote."""
+    if isinstance(message, FetchRequest | FetchSnapshotRequest):
+        memory.heard_ms[source] = node.clock.now_ms
+    if isinstance(question, VoteRequest) and question.pre_vote:
+        consents = memory.consents.setdefault(question.epoch, {})
+        if isinstance(message, VoteResponse):
+            consents[source] = message.granted or consents.get(source, False)
+        if message == Lost(Loss.UNSUPPORTED) or (isinstance(message, VoteResponse) and message.pre_vote is False):
+            consents[PRE_VOTE_UNKNOWN] = False
+        while len(memory.consents) > CONSENTS_MAX:
+            del memory.consents[next(iter(memory.consents))]

@@ -1,75 +1,201 @@
-"""What one run is like. Every knob is drawn from the seed (swarm testing): a run with few faults of one kind finds what
-a run with all of them hides."""
+"""What a run is like, drawn from its seed: swarm testing. A run that has every fault all the time never gets far; so
+each run has some of them, each at a rate of its own, and in many runs some are off.
 
-from dataclasses import dataclass, fields
+An `Options` is data that can be printed and reduced: `shrink` looks for the fewest faults that still break an
+invariant.
+"""
+
+from dataclasses import asdict, dataclass, fields, replace
 from random import Random
-from typing import Self
+from typing import Any, Final, Self
+
+MILLISECOND: Final = 1000
+SECOND: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimOptions:
-    """Times are milliseconds of virtual time; probabilities are of one message or one moment; an interval of 0 means
-    never."""
+class Options:
+    """Names in `_every_ms` are mean times between two faults of a kind, 0: never. Names in `_per_mille` are the odds of
+    one message, write or flush. `_ppm` is a clock's error.
+
+    `fault_seconds`: length of the phase with faults; then everything is healed, and within `heal_seconds` the quorum
+    must have converged.
+    """
 
     voters: int = 3
-    observers: int = 1
-    safety_ms: int = 60_000                 # with faults
-    healing_ms: int = 45_000                # without: everything must come together
-    latency_ms: int = 5                     # of a message, at most
-    loss: float = 0.0
-    duplicates: float = 0.0
-    told_losses: float = 0.5                # of the losses that the asking side hears of
-    flush_ms: int = 2                       # of a flush or of quorum-state, at most
-    slow_flushes: float = 0.0               # that take up to 15 seconds
-    crash_interval_ms: int = 0              # between crashes, on average
-    down_ms: int = 2_000                    # for which a node is down, at most
-    lost_writes: float = 0.5                # crashes that lose all that is not durable; others lose a part
-    cut_interval_ms: int = 0                # between partitions
-    cut_ms: int = 4_000                     # for which one lasts, at most
-    one_way_cuts: float = 0.3
-    pause_interval_ms: int = 0              # between pauses of one process
-    pause_ms: int = 3_000
-    clock_skew: float = 0.0                 # by which a clock runs faster or slower, at most
-    proposal_interval_ms: int = 50
-    snapshot_interval_ms: int = 0           # between snapshots of some node
-    voter_change_interval_ms: int = 0
-    resign_interval_ms: int = 0
-    fetch_bytes: int = 800                  # of records or of a snapshot in one answer
+    observers: int = 0
+    dynamic: bool = True                # kraft.version 1, where the voters are records of the log
+    old_peers: int = 0                  # nodes that do not know pre-votes
+    fault_seconds: int = 30
+    heal_seconds: int = 40
 
-    @classmethod
-    def draw(cls, random: Random) -> Self:
-        """A swarm member. Every fault is absent in some runs."""
+    election_timeout_ms: int = 1000
+    election_backoff_max_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    fetch_max_bytes: int = 8 << 20
 
-        def sometimes(*values: int) -> int:
-            return random.choice((0, *values))
+    delay_ms: int = 2                   # of a message, at least
+    jitter_ms: int = 2                  # and so much more at most
+    drop_per_mille: int = 0
+    duplicate_per_mille: int = 0
+    late_per_mille: int = 0             # overtaken by later ones
+    late_ms: int = 0
+    damage_per_mille: int = 0
+    refuse_per_mille: int = 1000        # who cannot be reached is known at once, not by a time-out
 
-        def rate(*values: float) -> float:
-            return random.choice((0.0, *values))
+    cut_every_ms: int = 0               # one way
+    part_every_ms: int = 0              # the nodes fall into two halves, both ways
+    isolate_every_ms: int = 0           # one node alone: the leader, if there is one, every other time
+    flap_every_ms: int = 0              # a link is cut and healed again and again
+    cut_ms: int = 3000                  # how long such things last, about
 
-        proposal_interval_ms = random.choice((5, 50, 500))
-        return cls(
-            voters=random.choice((1, 2, 3, 3, 3, 4, 5, 5)),
-            observers=random.choice((0, 1, 2, 3)),
-            latency_ms=random.choice((1, 5, 30, 200)),
-            loss=rate(0.01, 0.05, 0.2),
-            duplicates=rate(0.02, 0.2),
-            told_losses=random.choice((0.0, 0.5, 1.0)),
-            flush_ms=random.choice((1, 2, 20, 400)),
-            slow_flushes=rate(0.001, 0.02),
-            crash_interval_ms=sometimes(1_000, 4_000, 15_000),
-            down_ms=random.choice((50, 2_000, 10_000)),
-            lost_writes=random.choice((0.0, 0.5, 1.0)),
-            cut_interval_ms=sometimes(1_500, 6_000, 15_000),
-            cut_ms=random.choice((200, 4_000, 15_000)),
-            one_way_cuts=random.choice((0.0, 0.3, 1.0)),
-            pause_interval_ms=sometimes(3_000, 10_000),
-            clock_skew=rate(0.01, 0.3),
-            proposal_interval_ms=proposal_interval_ms,
-            snapshot_interval_ms=sometimes(500, 5_000),
-            voter_change_interval_ms=sometimes(500, 3_000, 10_000),
-            resign_interval_ms=sometimes(5_000),
-            fetch_bytes=random.choice((100, 800, 100_000)) if proposal_interval_ms > 5 else 100_000,
-        )
+    kill_every_ms: int = 0              # the process dies
+    power_every_ms: int = 0             # and the machine loses what was not flushed
+    blackout_every_ms: int = 0          # all machines at once
+    down_ms: int = 2000                 # until it is started again, about
+    pause_every_ms: int = 0
+    pause_ms: int = 2000
+    roll_every_ms: int = 0              # all nodes, one after the other, are stopped gracefully and started
+    skew_ppm: int = 0
+    jump_every_ms: int = 0
+    jump_ms: int = 500
+
+    flush_us: int = 500                 # about
+    slow_flush_per_mille: int = 0
+    slow_flush_ms: int = 1000
+    fail_flush_every_ms: int = 0
+    fail_write_every_ms: int = 0        # EIO or ENOSPC
+    fail_state_every_ms: int = 0        # of the quorum-state file
+    rot_every_ms: int = 0               # a flipped bit, found at the next start
+    wipe_every_ms: int = 0              # a new disk, with a new directory id
+
+    newer_every_ms: int = 0             # the node is started by a release that does not know its quorum-state
+
+    propose_every_ms: int = 100
+    value_bytes: int = 200
+    clients: int = 2
+    snapshot_every_offsets: int = 0
+    snapshot_bytes: int = 2000
+    change_every_ms: int = 0            # a voter is added or removed
+    reassign_every_ms: int = 0          # KIP-642's reassignment, or its end
+    resign_every_ms: int = 0            # the leader is asked to give up
+
+    def without(self, name: str) -> Self:
+        """The same with one option as it is by default."""
+        return self.where(**{name: DEFAULTS[name]})
+
+    def where(self, **values: Any) -> Self:
+        """The same with these options."""
+        return replace(self, **values)
+
+    @property
+    def changed(self) -> dict[str, int | bool]:
+        """What is not as it is by default."""
+        return {name: value for name, value in asdict(self).items() if value != DEFAULTS[name]}
 
     def __str__(self) -> str:
-        return " ".join(f"{each.name}={getattr(self, each.name)}" for each in fields(self))
+        return " ".join(f"{name}={int(value)}" for name, value in self.changed.items())
+
+
+DEFAULTS: Final[dict[str, int | bool]] = asdict(Options())
+NAMES: Final = tuple(field.name for field in fields(Options))
+
+
+def parse(text: str) -> Options:
+    """Options as `str` writes them. Raises a `ValueError` for a name that is none."""
+    values: dict[str, int | bool] = {}
+    for item in text.split():
+        name, _, value = item.partition("=")
+        if name not in DEFAULTS:
+            raise ValueError(f"{name!r} is no option")
+        values[name] = bool(int(value)) if isinstance(DEFAULTS[name], bool) else int(value)
+    return Options().where(**values)
+
+
+def draw(random: Random) -> Options:
+    """The options of one run."""
+    return Options().where(
+        **_cluster(random), **_network(random), **_deaths(random), **_disks(random), **_load(random))
+
+
+def _some(random: Random, odds: float, low: int, high: int) -> int:
+    """0 as a rule; otherwise something between, small values as likely as large ones by their magnitude."""
+    if random.random() >= odds:
+        return 0
+    return int(low * (high / low) ** random.random())
+
+
+def _cluster(random: Random) -> dict[str, int | bool]:
+    voters = random.choice((1, 2, 3, 3, 3, 3, 4, 5, 5))
+    dynamic = random.random() < 0.8
+    return {
+        "voters": voters,
+        "observers": random.choice((0, 0, 1, 2)),
+        "dynamic": dynamic,
+        "old_peers": random.randrange(voters + 1) if random.random() < 0.15 else 0,
+        "fault_seconds": random.choice((10, 20, 40, 80)),
+        "election_timeout_ms": random.choice((100, 300, 1000, 1000)),
+        "election_backoff_max_ms": random.choice((3, 50, 300, 1000, 1000)),
+        "fetch_timeout_ms": random.choice((600, 1000, 2000, 2000)),
+        "fetch_max_bytes": random.choice((1, 500, 4000, 8 << 20, 8 << 20)),
+    }
+
+
+def _network(random: Random) -> dict[str, int | bool]:
+    return {
+        "delay_ms": random.choice((0, 1, 2, 10, 50)),
+        "jitter_ms": random.choice((1, 3, 20, 100)),
+        "drop_per_mille": _some(random, 0.5, 2, 200),
+        "duplicate_per_mille": _some(random, 0.4, 2, 300),
+        "late_per_mille": _some(random, 0.4, 2, 200),
+        "late_ms": random.choice((50, 500, 3000)),
+        "damage_per_mille": _some(random, 0.2, 2, 50),
+        "refuse_per_mille": random.choice((0, 500, 1000)),
+        "cut_every_ms": _some(random, 0.35, 500, 10_000),
+        "part_every_ms": _some(random, 0.35, 1000, 15_000),
+        "isolate_every_ms": _some(random, 0.35, 1000, 15_000),
+        "flap_every_ms": _some(random, 0.25, 1000, 15_000),
+        "cut_ms": random.choice((300, 1000, 3000, 8000)),
+    }
+
+
+def _deaths(random: Random) -> dict[str, int | bool]:
+    return {
+        "kill_every_ms": _some(random, 0.4, 500, 15_000),
+        "power_every_ms": _some(random, 0.5, 500, 15_000),
+        "blackout_every_ms": _some(random, 0.2, 3000, 20_000),
+        "down_ms": random.choice((50, 500, 2000, 6000)),
+        "pause_every_ms": _some(random, 0.3, 1000, 15_000),
+        "pause_ms": random.choice((100, 1000, 4000)),
+        "roll_every_ms": _some(random, 0.15, 5000, 30_000),
+        "skew_ppm": _some(random, 0.4, 100, 100_000),
+        "jump_every_ms": _some(random, 0.2, 1000, 10_000),
+        "jump_ms": random.choice((100, 1000, 5000)),
+    }
+
+
+def _disks(random: Random) -> dict[str, int | bool]:
+    return {
+        "flush_us": random.choice((50, 500, 5000, 50_000)),
+        "slow_flush_per_mille": _some(random, 0.3, 1, 100),
+        "slow_flush_ms": random.choice((100, 1000, 10_000)),
+        "fail_flush_every_ms": _some(random, 0.2, 2000, 30_000),
+        "fail_write_every_ms": _some(random, 0.2, 2000, 30_000),
+        "fail_state_every_ms": _some(random, 0.15, 2000, 30_000),
+        "rot_every_ms": _some(random, 0.15, 3000, 30_000),
+        "wipe_every_ms": _some(random, 0.2, 3000, 30_000),
+        "newer_every_ms": _some(random, 0.1, 3000, 30_000),
+    }
+
+
+def _load(random: Random) -> dict[str, int | bool]:
+    return {
+        "propose_every_ms": random.choice((30, 100, 300, 1000)),
+        "value_bytes": random.choice((60, 200, 1500)),
+        "clients": random.choice((1, 2, 4)),
+        "snapshot_every_offsets": random.choice((0, 10, 50, 300)),
+        "snapshot_bytes": random.choice((100, 2000, 20_000)),
+        "change_every_ms": _some(random, 0.4, 300, 10_000),
+        "reassign_every_ms": _some(random, 0.25, 1000, 20_000),
+        "resign_every_ms": _some(random, 0.2, 1000, 20_000),
+    }

@@ -1,335 +1,206 @@
-"""The world of one simulation: a heap of events in virtual time, the network between nodes, and what goes wrong."""
+"""A run: the cluster, what breaks it, what watches it; first with faults, then healed."""
 
-import heapq
 from collections import Counter
-from collections.abc import Callable
 from hashlib import blake2b
-from random import Random
-from typing import Final, NamedTuple
-from uuid import UUID
+from struct import Struct
+from typing import Final, TextIO
 
-from kraft.raft.config import RaftConfig
-from kraft.raft.messages import (
-    AddVoterRequest,
-    Loss,
-    Lost,
-    Message,
-    ReassignVotersRequest,
-    RemoveVoterRequest,
-    Request,
-    Response,
-)
-from kraft.raft.ready import Answer, Ask
+from kraft.raft.messages import Message, Request, Response
+from kraft.raft.ports import Event
 from kraft.raft.roles import Leader
-from kraft.raft.types import NEVER_MS, Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
-from kraft.raft.voters import NO_VOTERS, Voter, VoterSet
-from kraft.testing.sim.invariants import Checker
-from kraft.testing.sim.node import SimNode
-from kraft.testing.sim.options import SimOptions
+from kraft.raft.transitions import Cause
+from kraft.raft.types import NOBODY
+from kraft.testing.sim import invariants, liveness
+from kraft.testing.sim.batches import Batch
+from kraft.testing.sim.clients import Clients
+from kraft.testing.sim.cluster import Cluster
+from kraft.testing.sim.faults import Faults
+from kraft.testing.sim.history import History, check
+from kraft.testing.sim.ledger import Ledger
+from kraft.testing.sim.loop import Loop
+from kraft.testing.sim.network import Envelope
+from kraft.testing.sim.node import Node
+from kraft.testing.sim.operator import Operator
+from kraft.testing.sim.options import DEFAULTS, MILLISECOND, SECOND, Options
+from kraft.testing.sim.violation import ViolationError
 
-CLIENT: Final = 1_000
-"""Sources from here on are no nodes."""
-
-
-class Awaited(NamedTuple):
-    """A client's record that is not yet known to be committed."""
-
-    value: str
-    end: OffsetAndEpoch
-    life: int
-
-
-def endpoints_of(node_id: int) -> Endpoints:
-    return (Endpoint("CONTROLLER", f"node{node_id}", 9093),)
+STEP: Final = Struct("<QQ")
+LOOK_EVERY_US: Final = SECOND // 2
+TELL_US: Final = 200 * MILLISECOND
+HEALED: Final = (
+    "delay_ms", "jitter_ms", "drop_per_mille", "duplicate_per_mille", "late_per_mille", "damage_per_mille",
+    "refuse_per_mille", "flush_us", "slow_flush_per_mille", "snapshot_bytes",
+)
+"""Options that go back to what they are by default when everything is healed."""
 
 
 class World:
-    """One simulation. `trace_lines` are kept only when asked for; their hash always is."""
+    """`transitions` counts the changes of role by (role, cause, role)."""
 
-    def __init__(self, seed: int, options: SimOptions, *, keeps_trace: bool = False) -> None:
-        self.random = Random(seed)
-        self.options = options
-        self.now_ms = 0
-        self.nodes: dict[int, SimNode] = {}
-        self.checker = Checker(self.nodes)
+    def __init__(self, seed: int, options: Options, trace: TextIO | None = None) -> None:
         self.counts: Counter[str] = Counter()
-        self.trace_lines: list[str] | None = [] if keeps_trace else None
-        self.hash = blake2b(digest_size=16)
-        self.is_healing = False
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._sequence = 0
-        self._cuts: dict[tuple[int, int], int] = {}
-        self._alarms: dict[int, int] = {}
-        self._awaited: dict[int, list[Awaited]] = {}
-        self._leading: dict[int, tuple[int, int]] = {}
-        self._values = 0
-        first = range(1, options.voters + 1)
-        voters = VoterSet.of(*(Voter(self._key(node_id), endpoints_of(node_id)) for node_id in first))
-        bootstrap = tuple(endpoint for node_id in first for endpoint in endpoints_of(node_id))
-        for node_id in range(1, options.voters + options.observers + 1):
-            config = RaftConfig(
-                key=self._key(node_id), cluster_id="sim", endpoints=endpoints_of(node_id), bootstrap=bootstrap,
-                fetch_max_bytes=options.fetch_bytes)
-            node = SimNode(config, voters if node_id in first else NO_VOTERS, self)
-            node.rate = 1 + self.random.uniform(-1, 1) * options.clock_skew
-            self.nodes[node_id] = node
-        for node in self.nodes.values():
-            node.start()
-            self._drive(node)
+        self.transitions: Counter[tuple[str, str, str]] = Counter()
+        self.loop = Loop()
+        self.ledger = Ledger()
+        self.history = History()
+        self._trace = trace
+        self._digest = blake2b(digest_size=16)
+        self._memories: dict[int, invariants.Memory] = {}
+        self._roles: dict[int, str] = {}
+        self.cluster = Cluster(seed, options, self.loop, self.counts, self)
+        self.operator = Operator(self.cluster, self.cluster.random("operator"))
+        self.faults = Faults(self.cluster, self.operator, self.cluster.random("faults"))
+        self.clients = Clients(self.cluster, self.history, self.cluster.random("clients"))
 
-    @staticmethod
-    def _key(node_id: int) -> ReplicaKey:
-        return ReplicaKey(node_id, UUID(int=0xD000 + node_id))
+    @property
+    def digest(self) -> str:
+        """Of everything that happened so far."""
+        return self._digest.hexdigest()
 
-    # --- time
+    # --- running -----------------------------------------------------------------------------------------------------
 
-    def at(self, delay_ms: int, action: Callable[[], None]) -> None:
-        self._sequence += 1
-        heapq.heappush(self._events, (self.now_ms + delay_ms, self._sequence, action))
+    def run(self) -> None:
+        """Raises a `ViolationError`."""
+        for node in self.cluster.nodes:
+            self.loop.after(1, node.start)
+        self.clients.start()
+        self.faults.start()
+        self._run_until(self.cluster.options.fault_seconds * SECOND)
+        self._heal()
+        self._converge()
+        check(self.history, self.ledger)
 
-    def later(self, node: SimNode, delay_ms: int, action: Callable[[], None]) -> None:
-        life = node.life
-
-        def happen() -> None:
-            if node.life != life or node.raft is None:
+    def _run_until(self, end_us: int) -> None:
+        loop, update = self.loop, self._digest.update
+        while True:
+            try:
+                number = loop.step(end_us)
+            except AssertionError as error:
+                raise ViolationError("CoreAsserts", str(error)) from error
+            if number < 0:
                 return
-            if node.paused_until_ms > self.now_ms:
-                self.at(node.paused_until_ms - self.now_ms, happen)
+            update(STEP.pack(loop.now_us, number))
+            if loop.events % invariants.EXPENSIVE_EVERY == 0:
+                self._look_closely()
+
+    def _heal(self) -> None:
+        cluster = self.cluster
+        self.faults.stop()
+        self.operator.is_rolling = False
+        self._tell("everything is healed")
+        cluster.options = cluster.options.where(**{name: DEFAULTS[name] for name in HEALED})
+        cluster.network.heal_all()
+        self.clients.is_on = False
+        for node in cluster.nodes:
+            if node.is_up and node.is_paused:
+                node.resume()
+            node.disk.mend()
+            node.disk.quorum_state.is_newer = False
+            if not node.is_up:
+                self.operator.start(node)
+
+    def _converge(self) -> None:
+        """Liveness: within a bound in virtual time, everything that was begun has come to its end."""
+        cluster, deadline_us = self.cluster, self.loop.now_us + self.cluster.options.heal_seconds * SECOND
+        probe, looks = None, 0
+        while True:
+            self._run_until(self.loop.now_us + LOOK_EVERY_US)
+            for node in cluster.nodes:
+                self.operator.start(node)
+            looks += 1
+            if looks % 10 == 0:
+                self.operator.restore()
+            missing = liveness.unmet(cluster, self.ledger, probe)
+            if missing is None:
+                self._look_closely()
+                self._tell_idle(cluster.leader())
                 return
-            action()
-            self._drive(node)
+            if self.loop.now_us >= deadline_us:
+                raise missing
+            leader = cluster.leader()
+            if leader is not None and leader.leads_epoch != NOBODY and (probe is None or probe.acknowledged_us < 0):
+                self.clients.propose(0)
+                probe = self.history.operations[-1]
 
-        self.at(delay_ms, happen)
+    def _tell_idle(self, leader: Node | None) -> None:
+        """HighWatermarkIsTold: what is committed while nothing else happens is told at once, not with the next record
+        or when a Fetch has waited its time (KAFKA-13959)."""
+        assert leader is not None
+        self.clients.propose(0)
+        self._run_until(self.loop.now_us + TELL_US)
+        for node in self.cluster.nodes:
+            if node.applied != leader.log.end.offset:
+                raise ViolationError("HighWatermarkIsTold",
+                                     f"{node} has applied {node.applied} of {leader.log.end}, {TELL_US} us later")
 
-    def run_until(self, end_ms: int) -> None:
-        while self._events and self._events[0][0] <= end_ms:
-            self.now_ms, _, action = heapq.heappop(self._events)
-            self.counts["events"] += 1
-            action()
-        self.now_ms = end_ms
+    def _look_closely(self) -> None:
+        for node in self.cluster.up():
+            for invariant in invariants.NOW_AND_THEN:
+                invariant(node, self.ledger)
+        invariants.durability(self.ledger, self.cluster.held.values())
+        self.counts["checks"] += 1 + len(invariants.NOW_AND_THEN) * len(self.cluster.nodes)
 
-    def _drive(self, node: SimNode) -> None:
-        node.drive()
-        self._acknowledge(node)
-        replica = node.up.replica
-        if isinstance(replica.role, Leader) and self._leading.get(node.node_id) != (node.life, replica.epoch):
-            self._leading[node.node_id] = node.life, replica.epoch
-            self.counts["elections won"] += 1
-            self.checker.led(node)
-            self.checker.check_logs()
-        self._set_alarm(node)
+    def _tell(self, text: str) -> None:
+        self._digest.update(text.encode())
+        if self._trace is not None:
+            self._trace.write(f"{self.loop.now_us / SECOND:12.6f} {text}\n")
 
-    def _set_alarm(self, node: SimNode) -> None:
-        """Has the node called when it wants to be. A call that came too early does no harm; one is always set."""
-        deadline_ms = node.up.deadline_ms
-        if deadline_ms >= NEVER_MS:
-            return
-        due_ms = max(self.now_ms + 1, int(deadline_ms / node.rate) + 1)
-        if self.now_ms < self._alarms.get(node.node_id, 0) <= due_ms:
-            return
-        self._alarms[node.node_id] = due_ms
-        self.later(node, due_ms - self.now_ms, lambda: node.up.tick(node.clock_ms))
+    # --- what nodes do -----------------------------------------------------------------------------------------------
 
-    def trace(self, node: SimNode, text: str) -> None:
-        line = f"{self.now_ms} {node.node_id} {text}"
-        self.hash.update(line.encode())
-        self.counts[text.split(maxsplit=1)[0]] += 1
-        if self.trace_lines is not None:
-            self.trace_lines.append(line)
+    def memory(self, node: Node) -> invariants.Memory:
+        memory = self._memories.get(node.id)
+        if memory is None or memory.life != node.life:
+            memory = self._memories[node.id] = invariants.Memory(node, memory)
+        return memory
 
-    # --- the network
+    def started(self, node: Node) -> None:
+        self.cluster.held[node.key] = node.log
 
-    def send(self, node: SimNode, message: Ask | Answer) -> None:
-        if isinstance(message, Ask):
-            receiver = message.node_id if message.node_id >= 0 else -1 - message.node_id
-            self._carry(node, receiver, message.node_id, message.correlation, message.request)
-        elif message.source < CLIENT:
-            self._carry(node, message.source, node.node_id, message.correlation, message.response)
+    def stopped(self, node: Node, why: str) -> None:
+        self._tell(f"{node} stops: {why}")
 
-    def _carry(self, sender: SimNode, receiver_id: int, known_as: int, correlation: int, body: Request | Response,
-               ) -> None:
-        """One message on its way. A response reaches only the life that asked."""
-        receiver = self.nodes[receiver_id]
-        options, random = self.options, self.random
-        self.counts["messages"] += 1
-        asked_in = receiver.life if isinstance(body, Response) else None
-        lost = random.random() < options.loss or self._is_cut(sender.node_id, receiver_id)
-        copies = 0 if lost else 1 + (random.random() < options.duplicates)
-        self.counts["lost"] += lost
-        self.counts["duplicated"] += copies == 2
-        for _ in range(copies):
-            self.at(random.randint(1, options.latency_ms),
-                    lambda: self._deliver(sender, receiver, known_as, correlation, body, asked_in))
-        if lost and isinstance(body, Request) and random.random() < options.told_losses:
-            self._tell_loss(sender, known_as, correlation)
+    def touched(self, node: Node) -> None:
+        memory = self.memory(node)
+        for invariant in invariants.AFTER_EVERY_EVENT:
+            invariant(node, memory)
 
-    def _tell_loss(self, sender: SimNode, known_as: int, correlation: int) -> None:
-        lost = Lost(self.random.choice((Loss.DISCONNECTED, Loss.TIMED_OUT)))
-        self.later(sender, self.random.randint(1, 50), lambda: self._step(sender, known_as, correlation, lost))
+    def appended(self, node: Node, batch: Batch) -> None:
+        invariants.appended(node, batch, self.ledger)
 
-    def _deliver(self, sender: SimNode, receiver: SimNode, known_as: int, correlation: int, body: Request | Response,
-                 asked_in: int | None) -> None:
-        if self._is_cut(sender.node_id, receiver.node_id):
-            return
-        if receiver.raft is None:
-            if isinstance(body, Request) and sender.raft is not None:
-                self._tell_loss(sender, known_as, correlation)
-            return
-        if asked_in not in (None, receiver.life):
-            return
-        source = sender.node_id if isinstance(body, Request) else self._asked_as(receiver, sender, correlation)
-        self.later(receiver, 0, lambda: self._step(receiver, source, correlation, body))
+    def applied(self, node: Node, high_watermark: int) -> None:
+        invariants.applied(node, high_watermark, self.ledger)
+        if node.leads_epoch != NOBODY:
+            self.counts["values acknowledged"] += self.history.committed(
+                node.id, node.life, node.leads_epoch, high_watermark, self.loop.now_us)
 
-    def _asked_as(self, asker: SimNode, answerer: SimNode, correlation: int) -> int:
-        """Bootstrap servers are asked under other ids than their own; correlations tell which it was."""
-        alias = -1 - answerer.node_id
-        return alias if asker.up.replica.requests.is_waiting(alias, correlation) else answerer.node_id
+    def led(self, node: Node) -> None:
+        invariants.led(node, self.ledger)
 
-    @staticmethod
-    def _step(node: SimNode, source: int, correlation: int, body: Message) -> None:
-        node.up.step(source, correlation, body, node.clock_ms)
+    def asks(self, node: Node, request: Request) -> None:
+        invariants.asks(node, request, self.memory(node), self.ledger)
 
-    def _is_cut(self, sender: int, receiver: int) -> bool:
-        return self._cuts.get((sender, receiver), 0) > self.now_ms
+    def answers(self, node: Node, question: Message, response: Response) -> None:
+        invariants.answered(node, question, response, node.saved, self.ledger)
 
-    # --- what goes wrong, and what clients do
+    def receives(self, node: Node, question: Message | None, envelope: Envelope) -> None:
+        source = envelope.target if envelope.is_answer else envelope.asker
+        invariants.receives(node, question, envelope.message, source, self.memory(node))
 
-    def begin(self) -> None:
-        """Starts everything that happens again and again."""
-        options = self.options
-        self._repeat(options.proposal_interval_ms, self._propose)
-        self._repeat(options.crash_interval_ms, self._crash)
-        self._repeat(options.cut_interval_ms, self._cut)
-        self._repeat(options.pause_interval_ms, self._pause)
-        self._repeat(options.snapshot_interval_ms, self._snapshot)
-        self._repeat(options.voter_change_interval_ms, self._change_voters)
-        self._repeat(options.resign_interval_ms, self._resign)
-
-    def _repeat(self, interval_ms: int, action: Callable[[], None]) -> None:
-        if interval_ms == 0:
-            return
-
-        def happen() -> None:
-            if self.is_healing:
-                return
-            action()
-            self.at(self.random.randint(1, 2 * interval_ms), happen)
-
-        self.at(self.random.randint(1, 2 * interval_ms), happen)
-
-    def heal(self) -> None:
-        """The end of all faults: everybody is up and hears everybody."""
-        self.is_healing = True
-        self._cuts.clear()
-        self.options = SimOptions(latency_ms=min(20, self.options.latency_ms), flush_ms=min(20, self.options.flush_ms),
-                                  fetch_bytes=self.options.fetch_bytes)
-        for node in self.nodes.values():
-            node.paused_until_ms = min(node.paused_until_ms, self.now_ms)
-            if node.raft is None:
-                self._start(node)
-
-    def leaders(self) -> list[SimNode]:
-        return [node for node in self.nodes.values()
-                if node.raft is not None and isinstance(node.raft.replica.role, Leader)]
-
-    def _pick_leader(self) -> SimNode | None:
-        leaders = [node for node in self.leaders() if node.paused_until_ms <= self.now_ms]
-        return self.random.choice(leaders) if leaders else None
-
-    def _propose(self) -> None:
-        leader = self._pick_leader()
-        if leader is not None:
-            self.propose(leader)
-
-    def propose(self, leader: SimNode) -> str:
-        """A client's record; it is acknowledged when this leader, still of the same epoch, has committed it."""
-        self._values += 1
-        value = f"v{self._values}"
-        end = leader.up.propose((value,), leader.clock_ms)
-        self.counts["proposed"] += 1
-        self._awaited.setdefault(leader.node_id, []).append(Awaited(value, end, leader.life))
-        self._drive(leader)
-        return value
-
-    def _acknowledge(self, node: SimNode) -> None:
-        """Tells clients what is committed, as long as the node leads the epoch in which they asked it."""
-        awaited = self._awaited.get(node.node_id)
-        if not awaited:
-            return
-        replica = node.up.replica
-        leads = isinstance(replica.role, Leader)
-        while awaited and not (leads and (awaited[0].life, awaited[0].end.epoch) == (node.life, replica.epoch)):
-            awaited.pop(0)
-        while awaited and awaited[0].end.offset <= node.high_watermark:
-            value, end, _ = awaited.pop(0)
-            self.checker.acknowledged[value] = end.offset - 1
-            self.counts["acknowledged"] += 1
-
-    def _crash(self) -> None:
-        node = self.random.choice(list(self.nodes.values()))
-        if node.raft is None:
-            return
-        node.crash(loses_all=self.random.random() < self.options.lost_writes)
-        self.at(self.random.randint(1, self.options.down_ms), lambda: self._start(node))
-
-    def _start(self, node: SimNode) -> None:
-        if node.raft is None:
-            self._alarms.pop(node.node_id, None)
-            node.start()
-            self._drive(node)
-
-    def _cut(self) -> None:
-        """Two groups that do not hear each other, or one link, in one direction or both."""
-        random, until_ms = self.random, self.now_ms + self.random.randint(1, self.options.cut_ms)
-        ids = list(self.nodes)
-        one_way = random.random() < self.options.one_way_cuts
-        group = random.sample(ids, random.randint(1, len(ids)))
-        for inside in group:
-            for outside in ids:
-                if outside not in group:
-                    self._cuts[inside, outside] = until_ms
-                    if not one_way:
-                        self._cuts[outside, inside] = until_ms
-        self.counts["cuts"] += 1
-
-    def _pause(self) -> None:
-        node = self.random.choice(list(self.nodes.values()))
-        node.paused_until_ms = self.now_ms + self.random.randint(1, self.options.pause_ms)
-        self.counts["pauses"] += 1
-
-    def _snapshot(self) -> None:
-        node = self.random.choice(list(self.nodes.values()))
-        if node.raft is None or node.high_watermark <= node.log.start_offset:
-            return
-        snapshot = node.up.snapshot_id(node.high_watermark)
-        node.snapshots.write(snapshot, node.up.assignment_at(snapshot.offset), self.checker.digests[snapshot.offset])
-        self.counts["snapshots"] += 1
-        if self.random.random() < 0.5:
-            node.up.trim_log(snapshot)
-
-    def _resign(self) -> None:
-        leader = self._pick_leader()
-        if leader is not None:
-            leader.up.resign(leader.up.replica.epoch, leader.clock_ms)
-            self._drive(leader)
-
-    def _change_voters(self) -> None:
-        leader = self._pick_leader()
-        if leader is None:
-            return
-        voters, random = leader.up.replica.voters, self.random
-        kind = random.choice(("add", "remove", "reassign", "cancel"))
-        if kind == "add":
-            node_id = random.choice(list(self.nodes))
-            request: Request = AddVoterRequest(
-                voter=Voter(self._key(node_id), endpoints_of(node_id)), timeout_ms=2_000)
-        elif kind == "remove":
-            request = RemoveVoterRequest(voter=random.choice(voters.keys))
-        elif kind == "reassign":
-            ids = random.sample(list(self.nodes), random.randint(1, len(self.nodes)))
-            request = ReassignVotersRequest(targets=tuple(ids))
-        else:
-            request = ReassignVotersRequest(targets=None)
-        self.counts[f"asked to {kind}"] += 1
-        leader.up.step(CLIENT, 0, request, leader.clock_ms)
-        self._drive(leader)
+    def traced(self, node: Node, event: Event) -> None:
+        self._tell(f"{node} {event}")
+        what = event.what
+        if what in ("becomes", "started"):
+            values = dict(event.values)
+            role = str(values["role"])
+            if what == "becomes":
+                self.transitions[self._roles[node.id], str(values["because"]), role] += 1
+                if isinstance(node.raft.replica.role, Leader):
+                    self.counts["elections"] += 1
+                    invariants.elected(node, self.ledger)
+            self._roles[node.id] = role
+        elif what == "votes":
+            role = self._roles[node.id]
+            self.transitions[role, Cause.VOTED.value, role] += 1
+        elif what == "commits" and isinstance(node.raft.replica.role, Leader):
+            invariants.committed(node, node.raft.replica.high_watermark, self.cluster.held)
+        self.counts[f"core {what}"] += 1

@@ -1,0 +1,141 @@
+"""`kraft simulate`: the consensus core under virtual time, network and disks, with faults, watched by invariants."""
+
+import json
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.testing.mutants.find import Hunt, hunt
+from kraft.testing.mutants.registry import MUTANTS
+from kraft.testing.sim.campaign import Finding, Report, campaign, finding_of, shrink
+from kraft.testing.sim.options import Options, parse
+from kraft.testing.sim.run import Outcome, options_of, simulate
+
+PROGRESS_EVERY: Final = 50
+
+
+class Seeds(click.ParamType[range]):
+    """A range `A..B`, both included."""
+
+    name = "A..B"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        first, dots, last = value.partition("..")
+        if not (dots and first.isdigit() and last.isdigit() and int(first) <= int(last)):
+            self.fail(f"{value!r}: a range of seeds is written A..B, A not above B", param, ctx)
+        return range(int(first), int(last) + 1)
+
+
+class FaultOptions(click.ParamType[Options]):
+    """Options of a run, as a report writes them."""
+
+    name = "NAME=VALUE ..."
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Options:
+        try:
+            return parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@kraft.command("simulate")
+@click.option("--seed", type=click.IntRange(0), help="One run.")
+@click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
+@click.option("--options", type=FaultOptions(), help="With --seed: not what the seed draws, but these.")
+@click.option("--shrink", "shrinks", is_flag=True, help="Look for fewer faults that break the same invariant.")
+@click.option("--seeds", type=Seeds(), help="All runs from seed A to seed B.")
+@click.option("--minutes", type=click.FloatRange(0.01), help="As many runs as fit, from seed 0 or those of --seeds.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--mutants", is_flag=True, help="Put each known bug into the core and look for a seed that finds it.")
+@click.option("--mutant", "mutant_names", multiple=True, help="With --mutants: only these.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+              help="Write the report as JSON; - is standard output.")
+def simulate_command(seed: int | None, trace: bool, options: Options | None, shrinks: bool, seeds: range | None,
+                     minutes: float | None, jobs: int, mutants: bool, mutant_names: tuple[str, ...],
+                     json_file: Path | None) -> None:
+    """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
+    --mutants: a bug was not found)."""
+    if mutants:
+        unknown = [name for name in mutant_names if name not in MUTANTS]
+        if unknown:
+            raise click.UsageError(f"no such mutant: {', '.join(unknown)}; there are {', '.join(MUTANTS)}")
+        chosen = [MUTANTS[name] for name in mutant_names or MUTANTS]
+        _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt), json_file)
+    elif seed is not None:
+        outcome = simulate(seed, options or options_of(seed), sys.stdout if trace else None)
+        _print_outcome(outcome)
+        _finish([finding_of(outcome)] if outcome.violation else [], shrinks)
+    else:
+        if seeds is None and minutes is None:
+            raise click.UsageError("one of --seed, --seeds, --minutes or --mutants is needed")
+        report = campaign(count() if seeds is None else seeds, jobs, None if minutes is None else minutes * 60,
+                          _print_progress)
+        _print_report(report)
+        _write(json_file, report.as_json())
+        _finish(report.findings, shrinks)
+
+
+def _finish(findings: list[Finding], shrinks: bool) -> None:
+    if not findings:
+        return
+    if shrinks:
+        smallest = shrink(findings[0], lambda finding: click.echo(f"still {finding.name}: {finding.options}", err=True))
+        click.echo(f"smallest: kraft simulate --seed {smallest.seed} --options '{smallest.options}' --trace")
+        click.echo(f"          {smallest.name}: {smallest.text}")
+    raise click.exceptions.Exit(1)
+
+
+def _finish_hunt(hunts: list[Hunt], json_file: Path | None) -> None:
+    found = [each for each in hunts if each.seed is not None]
+    click.echo(f"{len(found)} of {len(hunts)} mutants found")
+    _write(json_file, [each.as_json() for each in hunts])
+    if len(found) < len(hunts):
+        raise click.exceptions.Exit(1)
+
+
+def _write(json_file: Path | None, value: object) -> None:
+    if json_file is not None:
+        with click.open_file(str(json_file), "w") as file:
+            json.dump(value, file, indent=2)
+            file.write("\n")
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    click.echo(f"seed {outcome.seed}: {outcome.options}")
+    click.echo(f"{outcome.virtual_seconds:.1f} s, {outcome.events} events, digest {outcome.digest}")
+    click.echo(f"violation: {outcome.violation}" if outcome.violation else "all invariants held")
+
+
+def _print_progress(report: Report) -> None:
+    if report.findings and report.findings[-1].seed == max(report.digests):
+        finding = report.findings[-1]
+        click.echo(f"seed {finding.seed}: {finding.name}: {finding.text}", err=True)
+    if report.runs % PROGRESS_EVERY == 0:
+        click.echo(f"{report.runs} runs, {report.virtual_seconds / 3600:.1f} simulated hours, "
+                   f"{report.speed:.0f} x real time", err=True)
+
+
+def _print_report(report: Report) -> None:
+    counts, rows = report.counts, len(report.transitions)
+    click.echo(f"{report.runs} runs, {report.virtual_seconds / 3600:.2f} simulated hours, {report.events} events, "
+               f"{report.speed:.0f} x real time on one processor")
+    click.echo(f"{sum(report.faults.values())} faults: "
+               + ", ".join(f"{name} {number}" for name, number in report.faults.items() if number))
+    click.echo(f"{counts['elections']} elections, {counts['core truncates']} truncations, {counts['snapshot made']} "
+               f"snapshots made and {counts['snapshot installed']} installed, {counts['core voters']} voter records, "
+               f"{counts['values acknowledged']} of {counts['proposals']} values acknowledged")
+    missing = report.missing_transitions
+    click.echo(f"{rows} changes of role of {rows + len(missing)} in the table"
+               + "".join(f"\n  not seen: {' | '.join(each)}" for each in missing))
+    click.echo(f"digest {report.digest}")
+    click.echo(f"{len(report.findings)} violations")
+    for finding in report.findings:
+        click.echo(f"  seed {finding.seed}: {finding.name}: {finding.text}")
+
+
+def _print_hunt(found: Hunt) -> None:
+    click.echo(found.line())

@@ -1,0 +1,105 @@
+"""Bugs in the order of writes, flushes and messages, and in the files that outlive a process."""
+
+from random import Random
+from typing import Any
+
+from kraft.raft.raft import Raft
+from kraft.raft.ready import HardState, Ready
+from kraft.raft.replica import Replica
+from kraft.testing.mutants.patches import Collection, Patches
+from kraft.testing.sim.disk import Disk, QuorumStateFile
+from kraft.testing.sim.node import Node
+
+DURABILITY = Collection()
+
+
+@DURABILITY.add(3, "KAFKA-10533")
+def nothing_is_flushed(patches: Patches) -> None:
+    """What was appended counts as durable, and is never flushed."""
+    patches.put(Replica, "flushed", property(lambda replica: replica.log.end.offset, lambda _replica, _offset: None))
+
+
+@DURABILITY.add(0, "raft-and-fsync: follower, before it answers")
+def follower_acknowledges_unflushed(patches: Patches) -> None:
+    """A follower's next Fetch leaves before its last append is flushed."""
+    def next_flush(raft: Any) -> int | None:
+        if raft.replica.flushed < raft.replica.log.end.offset and raft._flushing is None:
+            raft._flushing = raft.replica.log.end.offset
+            return int(raft._flushing)
+        return None
+
+    patches.put(Raft, "_next_flush", next_flush)
+    patches.put(Replica, "is_durable", property(lambda _replica: True))
+
+
+@DURABILITY.add(0, "raft-and-fsync: leader, before it counts itself")
+def leader_counts_unflushed(patches: Patches) -> None:
+    """A leader counts itself up to its log end, flushed or not."""
+    from kraft.raft import leading
+
+    def around(original: Any) -> Any:
+        def update(replica: Replica, leader: Any) -> None:
+            flushed, replica.flushed = replica.flushed, replica.log.end.offset
+            original(replica, leader)
+            replica.flushed = flushed
+
+        return update
+
+    patches.wrap(leading, "_update_high_watermark", around)
+
+
+@DURABILITY.add(0, "hard state, before messages")
+def vote_leaves_before_it_is_durable(patches: Patches) -> None:
+    """Messages do not wait for the quorum-state that they tell of."""
+    def carry_out(node: Any, process: Any, ready: Ready) -> None:
+        if ready.hard_state is not None:
+            node.disk.quorum_state.start(ready.hard_state)
+            node._around.loop.after(node._flush_us(), node._enter, node._saved, node.life, ready.hard_state)
+            ready = Ready(None, ready.messages, ready.flush, ready.installed, ready.high_watermark, ready.leadership)
+        original(node, process, ready)
+
+    original: Any = vars(Node)["_carry_out"]
+    patches.put(Node, "_carry_out", carry_out)
+
+
+@DURABILITY.add(20, "KAFKA-15412")
+def unknown_quorum_state_is_ignored(patches: Patches) -> None:
+    """A quorum-state of a later release is taken for none."""
+    def around(original: Any) -> Any:
+        return lambda file: HardState() if file.is_newer else original(file)
+
+    patches.wrap(QuorumStateFile, "read", around)
+
+
+@DURABILITY.add(21, "temporary file is not flushed before it is renamed")
+def empty_quorum_state(patches: Patches) -> None:
+    """After a loss of power quorum-state may be empty, and an empty one is taken for none."""
+    def lose_power(file: QuorumStateFile, random: Random) -> None:
+        if file.pending is not None and random.random() < 0.5:
+            file.durable = None
+        file.pending = None
+
+    patches.put(QuorumStateFile, "lose_power", lose_power)
+
+
+@DURABILITY.add(21, "directory is not flushed after the rename")
+def rename_may_vanish(patches: Patches) -> None:
+    """The new quorum-state counts before the directory that names it is flushed."""
+    patches.put(QuorumStateFile, "finish", lambda _file: None)
+
+
+@DURABILITY.add(0, "fsyncgate")
+def failed_flush_is_tried_again(patches: Patches) -> None:
+    """A flush that failed is tried again, and the second time there is nothing left to write."""
+    def around(original: Any) -> Any:
+        def flush(disk: Any, mark: int) -> None:
+            if disk.fail_flush:
+                disk.fail_flush = False
+                count = max(0, mark - disk._applied)
+                del disk._pending[:count]
+                disk._applied = max(mark, disk._applied)
+            original(disk, mark)
+
+        return flush
+
+    patches.wrap(Disk, "flush", around)

@@ -1,0 +1,68 @@
+"""Looks for seeds that show a mutant."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kraft.testing.mutants.patches import Mutant, planted
+from kraft.testing.sim.campaign import campaign
+from kraft.testing.sim.run import simulate
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """`needed`: how many runs each find took, one after the other in the seeds that were tried; the first find is by
+    `seed`. `violations`: the names of the invariants that told."""
+
+    mutant: Mutant
+    runs: int
+    seed: int | None
+    needed: tuple[int, ...]
+    violations: tuple[str, ...]
+
+    @property
+    def median_runs(self) -> float | None:
+        return median(self.needed) if self.needed else None
+
+    def line(self) -> str:
+        mutant = self.mutant
+        number = f"{mutant.number:2}" if mutant.number else " -"
+        if self.median_runs is None:
+            return f"{number} {mutant.name:40} NOT FOUND in {self.runs} runs ({mutant.origin})"
+        return (f"{number} {mutant.name:40} median {self.median_runs:g} of {self.runs} runs, first seed {self.seed}: "
+                f"{', '.join(self.violations)} ({mutant.origin})")
+
+    def as_json(self) -> dict[str, object]:
+        return {"mutant": self.mutant.name, "number": self.mutant.number, "origin": self.mutant.origin,
+                "text": self.mutant.text, "found": self.seed is not None, "runs": self.runs, "seed": self.seed,
+                "median_runs": self.median_runs, "violations": list(self.violations)}
+
+
+def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, told: Callable[[Hunt], None] = lambda _found: None,
+         finds: int = 3) -> list[Hunt]:
+    """Tries each mutant on the seeds in turn, until it was found `finds` times or there are no more."""
+    hunts = []
+    for mutant in mutants:
+        found = _hunt_one(mutant, seeds, jobs, finds)
+        told(found)
+        hunts.append(found)
+    return hunts
+
+
+def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int) -> Hunt:
+    needed: list[int] = []
+    names: list[str] = []
+    first = None
+    remaining, runs, since = seeds, 0, 0
+    while remaining and len(needed) < finds:
+        with planted(mutant):
+            report = campaign(remaining, jobs, until_found=True)
+        runs, since = runs + report.runs, since + report.runs
+        remaining = remaining[report.runs:]
+        # What is broken without the mutant, too, does not show the mutant.
+        if report.findings and simulate(report.findings[0].seed).violation is None:
+            first = report.findings[0].seed if first is None else first
+            needed.append(since)
+            names.append(report.findings[0].name)
+            since = 0
+    return Hunt(mutant, runs, first, tuple(needed), tuple(sorted(dict.fromkeys(names))))

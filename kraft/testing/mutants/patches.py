@@ -1,0 +1,73 @@
+"""How a bug is put into code that knows nothing of it: names of modules and classes are bound to other functions, and
+bound back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+
+class Patches:
+    """What was changed, so that it can be undone, last first."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def put(self, owner: object, name: str, value: object) -> None:
+        """Binds `owner.name`, owner being a module or a class, to something else."""
+        before = vars(owner).get(name)
+        setattr(owner, name, value)
+        self._undo.append(lambda: delattr(owner, name) if before is None else setattr(owner, name, before))
+
+    def wrap(self, owner: object, name: str, around: Callable[[Any], Any]) -> None:
+        """Binds it to what `around` makes of it."""
+        self.put(owner, name, around(vars(owner)[name]))
+
+    def entry(self, table: Any, key: object, value: object) -> None:
+        """Changes one entry of a table."""
+        before = table[key]
+        table[key] = value
+        self._undo.append(lambda: table.__setitem__(key, before))
+
+    def undo(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`number`: in the list of real bugs (hazards B5), 0 for an unsafe order of writes and flushes, or a rule of the
+    protocol that somebody left out. `origin`: who had it."""
+
+    name: str
+    number: int
+    origin: str
+    text: str
+    apply: Callable[[Patches], None]
+
+
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """The bug is there inside the `with`."""
+    patches = Patches()
+    try:
+        mutant.apply(patches)
+        yield
+    finally:
+        patches.undo()
+
+
+class Collection:
+    """Mutants of one module: its decorator takes the function that puts one in, whose name is the mutant's and whose
+    docstring says what is wrong."""
+
+    def __init__(self) -> None:
+        self.mutants: list[Mutant] = []
+
+    def add(self, number: int, origin: str) -> Callable[[Callable[[Patches], None]], Callable[[Patches], None]]:
+        def register(apply: Callable[[Patches], None]) -> Callable[[Patches], None]:
+            name = getattr(apply, "__name__", "").replace("_", "-")
+            self.mutants.append(Mutant(name, number, origin, (apply.__doc__ or "").strip(), apply))
+            return apply
+
+        return register

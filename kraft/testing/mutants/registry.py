@@ -1,0 +1,20 @@
+"""All mutants, by name."""
+
+from typing import Final
+
+from kraft.testing.mutants.durability import DURABILITY
+from kraft.testing.mutants.machine import MACHINE
+from kraft.testing.mutants.patches import Mutant
+from kraft.testing.mutants.replication import REPLICATION
+from kraft.testing.mutants.voters import VOTERS
+from kraft.testing.mutants.voting import VOTING
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant
+    for collection in (VOTING, REPLICATION, DURABILITY, VOTERS, MACHINE) for mutant in collection.mutants
+}
+
+NOT_HERE: Final[dict[int, str]] = {
+    23: "an overloaded controller fences live brokers: leases are the controller's, the core has none",
+}
+"""Bugs of the list that no quorum of cores can have."""

@@ -1,0 +1,166 @@
+"""Bugs in elections: who stands, who gets a vote, when a leader gives up."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kraft.raft import elections, leading, raft
+from kraft.raft.messages import VoteRequest
+from kraft.raft.replica import Replica
+from kraft.raft.requests import Requests
+from kraft.raft.roles import Candidate, Follower, Leader, Prospective, RoleState, Unattached
+from kraft.raft.transitions import Cause
+from kraft.raft.types import NEVER_MS, NOBODY, OffsetAndEpoch
+from kraft.testing.mutants.patches import Collection, Patches
+
+VOTING = Collection()
+Granted = Callable[[Replica, VoteRequest], bool]
+
+
+@VOTING.add(1, "KAFKA-10527")
+def restarted_leader_goes_on(patches: Patches) -> None:
+    """A leader that was restarted leads on in its epoch, without what it had not flushed."""
+    def around(original: Callable[[Replica], RoleState]) -> Callable[[Replica], RoleState]:
+        def first_role(replica: Replica) -> RoleState:
+            if replica.leader_id == replica.config.node_id:
+                return Leader(epoch_start=max(0, replica.log.end.offset - 1), since_ms=replica.now_ms)
+            return original(replica)
+
+        return first_role
+
+    patches.wrap(Replica, "_first_role", around)
+
+
+@VOTING.add(2, "KAFKA-10661")
+def restarted_leader_votes_again(patches: Patches) -> None:
+    """A leader that was restarted has forgotten that it led, and to whom its vote went."""
+    def around(original: Callable[[Replica], RoleState]) -> Callable[[Replica], RoleState]:
+        def first_role(replica: Replica) -> RoleState:
+            if replica.leader_id == replica.config.node_id:
+                replica.leader_id, replica.voted = NOBODY, None
+            return original(replica)
+
+        return first_role
+
+    patches.wrap(Replica, "_first_role", around)
+
+
+@VOTING.add(6, "KAFKA-15489")
+def no_check_quorum(patches: Patches) -> None:
+    """A leader that nobody fetches from leads on."""
+    patches.put(leading, "_check_quorum_ms", lambda _replica, _leader: NEVER_MS)
+
+
+@VOTING.add(7, "KAFKA-16531")
+def removed_leader_hears_itself(patches: Patches) -> None:
+    """Check quorum counts a leader that is no voter any more."""
+    def around(original: Callable[[Replica, Leader], int]) -> Callable[[Replica, Leader], int]:
+        def check_quorum_ms(replica: Replica, leader: Leader) -> int:
+            return original(replica, leader) if replica.voters.has(replica.config.key) else NEVER_MS
+
+        return check_quorum_ms
+
+    patches.wrap(leading, "_check_quorum_ms", around)
+
+
+@VOTING.add(10, "KAFKA-17067")
+def observers_stand(patches: Patches) -> None:
+    """A node that does not vote stands for election."""
+    patches.put(Replica, "is_voter", property(lambda replica: replica.config.can_vote and bool(replica.voters.voters)))
+
+
+@VOTING.add(11, "KAFKA-17751")
+def timer_is_not_reset(patches: Patches) -> None:
+    """A time-out that has expired and led to nothing is still the next thing to wait for."""
+    def around(original: Callable[[Replica], int]) -> Callable[[Replica], int]:
+        def deadline_ms(replica: Replica) -> int:
+            return replica.role.fetch_ms if isinstance(replica.role, Follower) else original(replica)
+
+        return deadline_ms
+
+    patches.wrap(raft, "_deadline_ms", around)
+
+
+@VOTING.add(13, "KAFKA-13104")
+def resigning_is_ignored(patches: Patches) -> None:
+    """The state machine gives up the leadership, the core leads on."""
+    patches.put(raft.Raft, "resign", lambda _raft, _epoch, _now_ms: None)
+
+
+@VOTING.add(25, "KAFKA-17642")
+def no_pre_vote(patches: Patches) -> None:
+    """Who would ask for pre-votes raises its epoch at once."""
+    patches.put(elections, "drive_prospective", lambda replica, _role: replica.become_candidate(Cause.WON))
+
+
+@VOTING.add(25, "KAFKA-20895")
+def followers_never_grant_pre_votes(patches: Patches) -> None:
+    """A follower refuses pre-votes although it cannot reach its leader, or the leader has resigned."""
+    def around(original: Granted) -> Granted:
+        def is_granted(replica: Replica, request: VoteRequest) -> bool:
+            if request.pre_vote and isinstance(replica.role, Follower):
+                return False
+            return original(replica, request)
+
+        return is_granted
+
+    patches.wrap(elections, "_is_granted", around)
+
+
+@VOTING.add(26, "Redpanda 30815")
+def pre_vote_needs_a_longer_log(patches: Patches) -> None:
+    """A pre-vote is refused to a log that is as long as one's own: for ever, where all are the same."""
+    def around(original: Granted) -> Granted:
+        def is_granted(replica: Replica, request: VoteRequest) -> bool:
+            return original(replica, request) and not (request.pre_vote and request.log_end == replica.log.end)
+
+        return is_granted
+
+    patches.wrap(elections, "_is_granted", around)
+
+
+@VOTING.add(0, "Raft 5.4.1")
+def any_log_wins(patches: Patches) -> None:
+    """A vote is given whatever the candidate's log has."""
+    patches.put(OffsetAndEpoch, "at_least", lambda _mine, _other: True)
+
+
+@VOTING.add(0, "Raft 5.4.1")
+def longer_log_wins(patches: Patches) -> None:
+    """Logs are compared by their length, and not by the epoch of their last record first."""
+    patches.put(OffsetAndEpoch, "at_least", lambda mine, other: mine.offset >= other.offset)
+
+
+@VOTING.add(0, "Raft 5.2")
+def votes_twice(patches: Patches) -> None:
+    """A vote does not keep from voting for another in the same epoch."""
+    def become_voted(replica: Replica, candidate: Any) -> None:
+        replica.voted = candidate
+        replica.note("votes", candidate=candidate, epoch=replica.epoch)
+
+    def around(original: Granted) -> Granted:
+        def is_granted(replica: Replica, request: VoteRequest) -> bool:
+            if not request.pre_vote and isinstance(replica.role, Unattached | Prospective | Candidate):
+                replica.voted = None
+                return request.log_end.at_least(replica.log.end) and replica.leader_id == NOBODY
+            return original(replica, request)
+
+        return is_granted
+
+    patches.put(Replica, "become_voted", become_voted)
+    patches.wrap(elections, "_is_granted", around)
+
+
+@VOTING.add(12, "KAFKA-15100")
+def late_answers_are_taken(patches: Patches) -> None:
+    """The answer to a Fetch changes the log although the replica has another leader, or another epoch, by now."""
+    from dataclasses import replace
+
+    from kraft.raft.messages import FetchRequest
+    handlers: Any = raft.ANSWER_HANDLERS
+    original = handlers[FetchRequest]
+
+    def handle(replica: Replica, _node_id: int, request: FetchRequest, answer: Any) -> None:
+        original(replica, replica.leader_id, replace(request, epoch=replica.epoch), answer)
+
+    patches.put(Requests, "reset", lambda _requests: None)
+    patches.entry(handlers, FetchRequest, handle)

@@ -1,0 +1,33 @@
+"""A node's own clock. Nodes use clocks that do not go back (`CLOCK_MONOTONIC`), so a clock here may run at a wrong rate
+and may jump forward, as that of a virtual machine that was stopped does, and never backward."""
+
+from kraft.testing.sim.loop import Loop
+
+PPM = 1_000_000
+
+
+class Clock:
+    """`rate_ppm`: how many of its own microseconds pass in a second."""
+
+    def __init__(self, loop: Loop, rate_ppm: int = PPM, start_ms: int = 0) -> None:
+        self._loop = loop
+        self._rate_ppm = rate_ppm
+        self._since_us = loop.now_us
+        self._start_us = start_ms * 1000
+
+    @property
+    def now_ms(self) -> int:
+        return self._now_us // 1000
+
+    @property
+    def _now_us(self) -> int:
+        return self._start_us + (self._loop.now_us - self._since_us) * self._rate_ppm // PPM
+
+    def jump(self, milliseconds: int) -> None:
+        """So much time has passed without being noticed."""
+        self._start_us += milliseconds * 1000
+
+    def at_us(self, deadline_ms: int) -> int:
+        """The first instant of the world at which this clock shows `deadline_ms` or more."""
+        ahead_us = deadline_ms * 1000 - self._start_us
+        return self._since_us + -(-ahead_us * PPM // self._rate_ppm)

@@ -1,0 +1,138 @@
+"""The nodes of a run and what they are made of: who is there, where they listen, what is on a new disk."""
+
+from collections import Counter
+from random import Random
+from uuid import UUID
+
+from kraft.protocol.message import ZERO_UUID
+from kraft.raft.config import RaftConfig
+from kraft.raft.records import KRaftVersion, Voters
+from kraft.raft.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import Voter, VoterSet
+from kraft.testing.sim.batches import Contents
+from kraft.testing.sim.clock import PPM, Clock
+from kraft.testing.sim.log import SimLog
+from kraft.testing.sim.loop import Loop
+from kraft.testing.sim.network import Network
+from kraft.testing.sim.node import Node, Surroundings, Watcher
+from kraft.testing.sim.options import Options
+from kraft.testing.sim.snapshots import SnapshotContents
+
+CLUSTER_ID = "simulated"
+
+
+def endpoint(node_id: int, address: int = 0) -> Endpoint:
+    """Where a node listens: its port is its id, so that messages find it at any of its addresses."""
+    return Endpoint("CONTROLLER", f"10.0.{node_id}.{address}", node_id)
+
+
+def directory_id(node_id: int, disk: int) -> UUID:
+    """Of the node's so many-th disk."""
+    return UUID(int=(node_id << 64) + disk + 1)
+
+
+class Cluster:
+    """`held`: the log of every disk that ever was, as its last process left it. `dead`: replicas whose disk is lost."""
+
+    def __init__(self, seed: int, options: Options, loop: Loop, counts: Counter[str], watcher: Watcher) -> None:
+        self.seed = seed
+        self.loop = loop
+        self.counts = counts
+        self.network = Network(loop, options, self.random("network"), counts)
+        self.around = Surroundings(
+            loop, options, self.network, Contents(), SnapshotContents(), counts, watcher)
+        self.held: dict[ReplicaKey, SimLog] = {}
+        self.dead: list[ReplicaKey] = []
+        self.nodes: list[Node] = []
+        self._disks: Counter[int] = Counter()
+        self._addresses: Counter[int] = Counter()
+        self._founders = VoterSet.of(*(self._voter(number) for number in range(1, options.voters + 1)))
+        self._make_nodes()
+
+    def random(self, purpose: str) -> Random:
+        """One stream of chance for each purpose: a change in one leaves the others as they are."""
+        return Random(f"{self.seed}/{purpose}")
+
+    @property
+    def options(self) -> Options:
+        return self.around.options
+
+    @options.setter
+    def options(self, options: Options) -> None:
+        self.around.options = options
+        self.network.options = options
+
+    def _voter(self, node_id: int) -> Voter:
+        disk = directory_id(node_id, 0) if self._is_dynamic else ZERO_UUID
+        return Voter(ReplicaKey(node_id, disk), (endpoint(node_id),))
+
+    @property
+    def _is_dynamic(self) -> bool:
+        return self.options.dynamic
+
+    def _make_nodes(self) -> None:
+        random = self.random("cluster")
+        for node_id in range(1, self.options.voters + self.options.observers + 1):
+            skew = random.randrange(-self.options.skew_ppm, self.options.skew_ppm + 1)
+            clock = Clock(self.loop, PPM + skew, random.randrange(1_000_000))
+            node = Node(self._config(node_id), self.around, self.random(f"node {node_id}"), clock)
+            node.knows_pre_vote = node_id > self.options.old_peers
+            self.nodes.append(node)
+            self.network.stations[node_id] = node
+            if self._is_dynamic and node_id <= self.options.voters:
+                self._format(node)
+
+    def _format(self, node: Node) -> None:
+        """What `kraft storage format --initial-controllers` writes: a snapshot of nothing that names the voters."""
+        snapshot = self.around.snapshot_contents.encode(
+            OffsetAndEpoch(0, 0), 0, (KRaftVersion(1), Voters(self._founders)), 0)
+        node.disk.snapshots[snapshot.id] = snapshot
+
+    def _config(self, node_id: int) -> RaftConfig:
+        options = self.options
+        return RaftConfig(
+            key=ReplicaKey(node_id, directory_id(node_id, self._disks[node_id])),
+            cluster_id=CLUSTER_ID,
+            endpoints=(endpoint(node_id, self._addresses[node_id]),),
+            bootstrap=tuple(endpoint(each) for each in self._founders.ids if each != node_id),
+            static_voters=VoterSet() if options.dynamic else self._founders,
+            election_timeout_ms=options.election_timeout_ms,
+            election_backoff_max_ms=options.election_backoff_max_ms,
+            fetch_timeout_ms=options.fetch_timeout_ms,
+            request_timeout_ms=options.fetch_timeout_ms,
+            fetch_max_wait_ms=min(500, options.fetch_timeout_ms // 2),
+            fetch_max_bytes=options.fetch_max_bytes)
+
+    # --- who is there ------------------------------------------------------------------------------------------------
+
+    def up(self) -> list[Node]:
+        return [node for node in self.nodes if node.is_up]
+
+    def node(self, node_id: int) -> Node:
+        return self.nodes[node_id - 1]
+
+    def leader(self) -> Node | None:
+        """The leader of the highest epoch."""
+        leaders = [node for node in self.up() if node.raft.replica.leader_id == node.id and node.raft.leadership.role
+                   == "Leader"]
+        return max(leaders, key=lambda node: node.raft.replica.epoch, default=None)
+
+    def is_alive(self, key: ReplicaKey) -> bool:
+        """Whether a voter of this key can ever vote again."""
+        node = self.node(key.node_id)
+        return key.is_same(node.key) and key not in self.dead
+
+    # --- disks -------------------------------------------------------------------------------------------------------
+
+    def move(self, node: Node) -> None:
+        """The node will listen at another address."""
+        self.counts["node moved"] += 1
+        self._addresses[node.id] += 1
+        node.move(self._config(node.id))
+
+    def replace_disk(self, node: Node) -> None:
+        """The node comes back as another replica: same id, other directory."""
+        if node.key not in self.dead:
+            self.dead.append(node.key)
+        self._disks[node.id] += 1
+        node.replace_disk(self._config(node.id))

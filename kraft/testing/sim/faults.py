@@ -1,0 +1,230 @@
+"""Who breaks things. Each kind of fault comes at random times, about as often as the options say, until `stop`."""
+
+from collections.abc import Callable
+from errno import EIO, ENOSPC
+from random import Random
+from typing import Final
+
+from kraft.testing.sim.cluster import Cluster
+from kraft.testing.sim.node import Node
+from kraft.testing.sim.operator import Operator
+from kraft.testing.sim.options import MILLISECOND
+
+FLAPS: Final = 8
+
+
+class Faults:
+    def __init__(self, cluster: Cluster, operator: Operator, random: Random) -> None:
+        self._cluster = cluster
+        self._operator = operator
+        self._random = random
+        self._is_on = True
+
+    def start(self) -> None:
+        options = self._cluster.options
+        kinds: tuple[tuple[int, Callable[[], None]], ...] = (
+            (options.cut_every_ms, self._cut), (options.part_every_ms, self._part),
+            (options.isolate_every_ms, self._isolate), (options.flap_every_ms, self._flap),
+            (options.kill_every_ms, self._kill), (options.power_every_ms, self._power),
+            (options.blackout_every_ms, self._blackout), (options.pause_every_ms, self._pause),
+            (options.roll_every_ms, self._roll), (options.jump_every_ms, self._jump),
+            (options.fail_flush_every_ms, self._fail_flush), (options.fail_write_every_ms, self._fail_write),
+            (options.fail_state_every_ms, self._fail_state), (options.rot_every_ms, self._rot),
+            (options.wipe_every_ms, self._wipe), (options.newer_every_ms, self._newer),
+            (options.change_every_ms, self._change),
+            (options.reassign_every_ms, self._reassign), (options.resign_every_ms, self._operator.resign),
+        )
+        for every_ms, fault in kinds:
+            if every_ms:
+                self._schedule(every_ms, fault)
+
+    def stop(self) -> None:
+        self._is_on = False
+
+    def _schedule(self, every_ms: int, fault: Callable[[], None]) -> None:
+        def strike() -> None:
+            if self._is_on:
+                fault()
+                self._schedule(every_ms, fault)
+
+        self._cluster.loop.after(self._about_us(every_ms), strike)
+
+    def _about_us(self, mean_ms: int) -> int:
+        return 1 + int(self._random.expovariate(1 / (mean_ms * MILLISECOND)))
+
+    def _count(self, name: str) -> None:
+        self._cluster.counts[name] += 1
+
+    def _anyone_up(self) -> Node | None:
+        up = self._cluster.up()
+        return up[self._random.randrange(len(up))] if up else None
+
+    # --- links -------------------------------------------------------------------------------------------------------
+
+    def _cut_links(self, links: list[tuple[int, int]]) -> None:
+        network = self._cluster.network
+        for source, target in links:
+            network.cut(source, target)
+
+        def heal() -> None:
+            for source, target in links:
+                network.heal(source, target)
+
+        self._cluster.loop.after(self._about_us(self._cluster.options.cut_ms), heal)
+
+    def _ids(self) -> list[int]:
+        return [node.id for node in self._cluster.nodes]
+
+    def _cut(self) -> None:
+        ids = self._ids()
+        if len(ids) > 1:
+            self._count("link cut one way")
+            source, target = self._random.sample(ids, 2)
+            self._cut_links([(source, target)])
+
+    def _part(self) -> None:
+        ids = self._ids()
+        self._random.shuffle(ids)
+        if len(ids) > 1:
+            self._count("network parted")
+            size = 1 + self._random.randrange(len(ids) - 1)
+            self._cut_links([pair for a in ids[:size] for b in ids[size:] for pair in ((a, b), (b, a))])
+
+    def _isolate(self) -> None:
+        leader = self._cluster.leader()
+        node = leader if leader is not None and self._random.random() < 0.5 else self._anyone_up()
+        if node is None:
+            return
+        self._count("node isolated")
+        others = [each for each in self._ids() if each != node.id]
+        kind = self._random.randrange(3)
+        links = [(each, node.id) for each in others] if kind != 1 else []
+        links += [(node.id, each) for each in others] if kind != 2 else []
+        self._cut_links(links)
+
+    def _flap(self) -> None:
+        ids = self._ids()
+        if len(ids) < 2:
+            return
+        self._count("link flapping")
+        source, target = self._random.sample(ids, 2)
+        network, period_us = self._cluster.network, self._about_us(self._cluster.options.cut_ms // 4)
+        for number in range(FLAPS):
+            self._cluster.loop.after(number * period_us, network.heal if number % 2 else network.cut, source, target)
+
+    # --- processes and machines --------------------------------------------------------------------------------------
+
+    def _stop(self, node: Node, *, power: bool) -> None:
+        node.kill(power=power)
+        self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), self._operator.start, node)
+
+    def _kill(self) -> None:
+        node = self._anyone_up()
+        if node is not None:
+            self._count("process killed")
+            self._stop(node, power=False)
+
+    def _power(self) -> None:
+        node = self._anyone_up()
+        if node is not None:
+            self._count("power lost")
+            self._stop(node, power=True)
+
+    def _blackout(self) -> None:
+        self._count("power lost everywhere")
+        for node in self._cluster.up():
+            self._stop(node, power=True)
+
+    def _pause(self) -> None:
+        node = self._anyone_up()
+        if node is None or node.is_paused:
+            return
+        self._count("process paused")
+        node.pause()
+        life = node.life
+
+        def resume() -> None:
+            if node.life == life and node.is_paused:
+                node.resume()
+
+        self._cluster.loop.after(self._about_us(self._cluster.options.pause_ms), resume)
+
+    def _roll(self) -> None:
+        self._count("rolling restart")
+        self._operator.roll()
+
+    def _jump(self) -> None:
+        node = self._anyone_up()
+        if node is not None:
+            self._count("clock jumped")
+            node.clock.jump(1 + self._random.randrange(2 * self._cluster.options.jump_ms))
+            node.wake()
+
+    # --- disks -------------------------------------------------------------------------------------------------------
+
+    def _revive_later(self, node: Node) -> None:
+        """A node that may die of its disk at its next call."""
+        self._cluster.loop.after(self._about_us(self._cluster.options.down_ms) * 3, self._operator.start, node)
+
+    def _fail_flush(self) -> None:
+        node = self._anyone_up()
+        if node is not None:
+            self._count("flush fails")
+            node.disk.fail_flush = True
+            self._revive_later(node)
+
+    def _fail_write(self) -> None:
+        node = self._anyone_up()
+        if node is not None:
+            self._count("write fails")
+            node.disk.fail_write = self._random.choice((EIO, ENOSPC))
+            self._revive_later(node)
+
+    def _fail_state(self) -> None:
+        node = self._anyone_up()
+        if node is not None:
+            self._count("quorum-state write fails")
+            node.disk.fail_quorum_state = True
+            self._revive_later(node)
+
+    def _rot(self) -> None:
+        """One bit of what was once flushed flips; it is found when the log is opened the next time."""
+        node = self._anyone_up()
+        if node is None or not self._operator.may_lose(node):
+            return
+        flipped = node.log.flip_bit(self._random)
+        if flipped:
+            self._count("bit flipped")
+            self._cluster.dead.append(node.key)
+
+    def _wipe(self) -> None:
+        node = self._anyone_up()
+        if node is not None and self._operator.may_lose(node):
+            self._count("disk wiped")
+            node.kill(power=True)
+            self._cluster.replace_disk(node)
+            self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), self._operator.start, node)
+
+    def _newer(self) -> None:
+        """After a downgrade the file cannot be understood, and the node must not start; then comes the right
+        release."""
+        node = self._anyone_up()
+        if node is None:
+            return
+        self._count("quorum-state of a later release")
+        node.kill(power=False)
+        disk = node.disk
+        disk.quorum_state.is_newer = True
+        self._operator.start(node)
+
+        def upgrade() -> None:
+            disk.quorum_state.is_newer = False
+            self._operator.start(node)
+
+        self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), upgrade)
+
+    def _change(self) -> None:
+        self._operator.change()
+
+    def _reassign(self) -> None:
+        self._operator.reassign()

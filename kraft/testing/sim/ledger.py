@@ -1,0 +1,82 @@
+"""What a run knows about the truth: what is committed, who was elected in which epoch, who got whose vote.
+
+No node knows this. It grows with what nodes do, and whatever contradicts it is a violation, told by the invariant's
+name.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from kraft.raft.types import OffsetAndEpoch, ReplicaKey
+from kraft.testing.sim.batches import Batch
+from kraft.testing.sim.violation import ViolationError
+
+
+class Ledger:
+    """`committed` has every batch that any node ever took for committed, in order."""
+
+    def __init__(self) -> None:
+        self.committed: list[Batch] = []
+        self._ends: list[int] = []
+        self._epochs: list[int] = []
+        self._chains: dict[OffsetAndEpoch, int] = {}
+        self.leaders: dict[int, ReplicaKey] = {}
+        self.votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
+
+    @property
+    def end_offset(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def appended(self, batch: Batch, where: object) -> None:
+        """LogMatching: logs that have a record of the same offset and epoch are the same up to there."""
+        at = OffsetAndEpoch(batch.end_offset, batch.epoch)
+        if self._chains.setdefault(at, batch.chain) != batch.chain:
+            raise ViolationError("LogMatching", f"{where} has another log up to {at} than somebody had before")
+
+    def elected(self, epoch: int, leader: ReplicaKey) -> None:
+        """ElectionSafety: at most one leader in an epoch."""
+        if self.leaders.setdefault(epoch, leader) != leader:
+            raise ViolationError("ElectionSafety", f"epoch {epoch} has the leaders {self.leaders[epoch]} and {leader}")
+
+    def voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
+        """OneVotePerEpoch: whoever said yes to one candidate says it to no other in that epoch, dead or alive since."""
+        if self.votes.setdefault((voter, epoch), candidate) != candidate:
+            raise ViolationError(
+                "OneVotePerEpoch", f"{voter} votes for {candidate} in {epoch}, and did for {self.votes[voter, epoch]}")
+
+    def commits(self, batches: list[Batch], where: object) -> None:
+        """ConsistentCommittedData: what one node takes for committed at an offset, all do."""
+        for batch in batches:
+            index = bisect_left(self._ends, batch.end_offset)
+            if index == len(self._ends):
+                self._extend(batch, where)
+            elif self.committed[index].chain != batch.chain:
+                other = self.committed[index]
+                raise ViolationError(
+                    "ConsistentCommittedData", f"{where} has {batch.content}@{batch.epoch} as committed up to "
+                                               f"{batch.end_offset}, others {other.content}@{other.epoch}")
+
+    def _extend(self, batch: Batch, where: object) -> None:
+        if batch.base_offset != self.end_offset:
+            raise ViolationError(
+                "ConsistentCommittedData", f"{where} commits {batch.base_offset} to {batch.end_offset}, committed was "
+                                           f"{self.end_offset}")
+        self.committed.append(batch)
+        self._ends.append(batch.end_offset)
+        self._epochs.append(batch.epoch)
+
+    def chain_at(self, end_offset: int) -> int | None:
+        """Of everything committed below `end_offset`; None when no batch ends there."""
+        if end_offset == 0:
+            return 0
+        index = bisect_left(self._ends, end_offset)
+        found = index < len(self._ends) and self._ends[index] == end_offset
+        return self.committed[index].chain if found else None
+
+    def end_before_epoch(self, epoch: int) -> int:
+        """Where the committed records of earlier epochs end."""
+        index = bisect_right(self._epochs, epoch - 1)
+        return self._ends[index - 1] if index else 0
+
+    def contents(self) -> Iterator[Batch]:
+        return iter(self.committed)

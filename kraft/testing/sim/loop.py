@@ -1,0 +1,37 @@
+"""The queue of events. Virtual time is an integer of microseconds; events of one instant run in the order in which they
+were asked for, so nothing depends on how a heap breaks ties."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+Callback = Callable[..., None]
+
+
+class Loop:
+    """`events` counts what was run."""
+
+    def __init__(self) -> None:
+        self.now_us = 0
+        self.events = 0
+        self._queue: list[tuple[int, int, Callback, tuple[Any, ...]]] = []
+        self._asked = 0
+
+    def at(self, time_us: int, callback: Callback, *arguments: Any) -> None:
+        """Calls back at `time_us`, or now when that has passed."""
+        self._asked += 1
+        heappush(self._queue, (max(time_us, self.now_us), self._asked, callback, arguments))
+
+    def after(self, delay_us: int, callback: Callback, *arguments: Any) -> None:
+        self.at(self.now_us + delay_us, callback, *arguments)
+
+    def step(self, until_us: int) -> int:
+        """Runs the next event and gives its number; -1 when there is none before `until_us`, to which time then
+        goes."""
+        if not self._queue or self._queue[0][0] >= until_us:
+            self.now_us = until_us
+            return -1
+        self.now_us, number, callback, arguments = heappop(self._queue)
+        self.events += 1
+        callback(*arguments)
+        return number

@@ -1,0 +1,165 @@
+"""Links between nodes, each in one direction, and what happens to a message on its way.
+
+A message is a request or the answer to one. Who asks somebody that cannot be reached may be told so (`Lost`, as by a
+refused or broken connection), or hear nothing until its time-out. Answers find their way only to the process that
+asked: a connection does not outlive one.
+"""
+
+from collections import Counter
+from random import Random
+from typing import NamedTuple, Protocol
+
+from kraft.raft.messages import FetchResponse, Loss, Lost, Message, Request, VoteRequest
+from kraft.testing.sim.batches import Records
+from kraft.testing.sim.loop import Loop
+from kraft.testing.sim.options import MILLISECOND, Options
+
+CLIENT_ID = 1000
+"""Ids from here on are clients and operators: nothing cuts them off."""
+
+
+class Envelope(NamedTuple):
+    """`asker`, `life`: the process that asked, and which of its lives. `called`: under which id it asked `target`.
+    `correlation`: of its request."""
+
+    asker: int
+    life: int
+    target: int
+    called: int
+    correlation: int
+    message: Message
+    is_answer: bool
+
+
+class Station(Protocol):
+    """Who is on the network."""
+
+    knows_pre_vote: bool
+
+    @property
+    def life(self) -> int: ...
+
+    @property
+    def is_up(self) -> bool: ...
+
+    def receive(self, envelope: Envelope) -> None: ...
+
+
+class Network:
+    def __init__(self, loop: Loop, options: Options, random: Random, counts: Counter[str]) -> None:
+        self._loop = loop
+        self.options = options
+        self._random = random
+        self._counts = counts
+        self.stations: dict[int, Station] = {}
+        self._cuts: Counter[tuple[int, int]] = Counter()
+        self._is_healed = False
+
+    # --- links -------------------------------------------------------------------------------------------------------
+
+    def cut(self, source: int, target: int) -> None:
+        """One way. A link that is cut twice is healed when both are."""
+        if not self._is_healed:
+            self._cuts[source, target] += 1
+
+    def heal(self, source: int, target: int) -> None:
+        if self._cuts[source, target] > 0:
+            self._cuts[source, target] -= 1
+
+    def heal_all(self) -> None:
+        """For good: what was to be cut later stays whole."""
+        self._is_healed = True
+        self._cuts.clear()
+
+    def is_cut(self, source: int, target: int) -> bool:
+        return self._cuts[source, target] > 0
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    def ask(self, envelope: Envelope, request: Request) -> None:
+        asker, target = envelope.asker, envelope.target
+        station = self.stations.get(target)
+        if isinstance(request, VoteRequest) and request.pre_vote and not self._both_know_pre_vote(asker, target):
+            self._counts["pre-vote unsupported"] += 1
+            self._tell_lost(envelope, Loss.UNSUPPORTED)
+        elif station is None or not station.is_up:
+            self._refuse(envelope)
+        else:
+            self._carry(asker, target, envelope)
+
+    def answer(self, question: Envelope, response: Message) -> None:
+        self._carry(question.target, question.asker, question._replace(message=response, is_answer=True))
+
+    def break_connections(self, target: int, asked: list[Envelope]) -> None:
+        """A process has died; these had asked it."""
+        for envelope in asked:
+            if envelope.target == target:
+                self._refuse(envelope)
+
+    def _both_know_pre_vote(self, asker: int, target: int) -> bool:
+        station = self.stations.get(target)
+        return self.stations[asker].knows_pre_vote and (station is None or station.knows_pre_vote)
+
+    def _refuse(self, envelope: Envelope) -> None:
+        if self._chance(self.options.refuse_per_mille):
+            self._tell_lost(envelope, Loss.DISCONNECTED)
+
+    def _tell_lost(self, envelope: Envelope, loss: Loss) -> None:
+        lost = envelope._replace(message=Lost(loss), is_answer=True)
+        self._loop.after(1 + self._delay_us(), self._arrive, envelope.target, envelope.asker, lost)
+
+    def _carry(self, source: int, target: int, envelope: Envelope) -> None:
+        options = self.options
+        if source < CLIENT_ID and target < CLIENT_ID:
+            if self.is_cut(source, target):
+                self._counts["message cut"] += 1
+                if not envelope.is_answer:
+                    self._refuse(envelope)
+                return
+            if self._chance(options.drop_per_mille):
+                self._counts["message dropped"] += 1
+                return
+            envelope = self._damage(envelope)
+        delay_us = self._delay_us()
+        if self._chance(options.late_per_mille):
+            self._counts["message late"] += 1
+            delay_us += self._random.randrange(options.late_ms * MILLISECOND + 1)
+        self._loop.after(delay_us, self._arrive, source, target, envelope)
+        if self._chance(options.duplicate_per_mille):
+            self._counts["message duplicated"] += 1
+            self._loop.after(delay_us + self._random.randrange(1 + 2 * delay_us + 100 * MILLISECOND),
+                             self._arrive, source, target, envelope)
+
+    def _damage(self, envelope: Envelope) -> Envelope:
+        message = envelope.message
+        if (self.options.damage_per_mille and isinstance(message, FetchResponse)
+                and isinstance(message.records, Records) and self._chance(self.options.damage_per_mille)):
+            self._counts["records damaged"] += 1
+            damaged = FetchResponse(
+                epoch=message.epoch, leader_id=message.leader_id, leader_endpoints=message.leader_endpoints,
+                high_watermark=message.high_watermark, log_start_offset=message.log_start_offset,
+                records=message.records._replace(is_damaged=True), not_follower=message.not_follower)
+            return envelope._replace(message=damaged)
+        return envelope
+
+    def _arrive(self, source: int, target: int, envelope: Envelope) -> None:
+        """What is cut is cut for what is under way, too."""
+        station = self.stations.get(target)
+        if station is None or not station.is_up:
+            if not envelope.is_answer:
+                self._refuse(envelope)
+            return
+        if envelope.is_answer and station.life != envelope.life:
+            return
+        if self.is_cut(source, target) and not isinstance(envelope.message, Lost):
+            self._counts["message cut"] += 1
+            return
+        self._counts["messages"] += 1
+        station.receive(envelope)
+
+    def _delay_us(self) -> int:
+        options = self.options
+        return options.delay_ms * MILLISECOND + self._random.randrange(options.jitter_ms * MILLISECOND + 1)
+
+    def _chance(self, per_mille: int) -> bool:
+        return per_mille > 0 and self._random.randrange(1000) < per_mille

@@ -1,0 +1,171 @@
+"""Who changes the voters, replaces disks, rolls restarts: a careful operator with bad luck.
+
+Careful: at any time the voters of every log have a majority of replicas whose disks are not lost, else no protocol
+could go on. So the operator neither destroys a disk soon after it has asked for a change, nor asks for one that would
+leave too few.
+"""
+
+from random import Random
+
+from kraft.raft.messages import (
+    AddVoterRequest,
+    ChangeVotersResponse,
+    ReassignVotersRequest,
+    RemoveVoterRequest,
+    Request,
+)
+from kraft.raft.types import ReplicaKey
+from kraft.raft.voters import Voter, VoterSet
+from kraft.testing.sim.cluster import CLUSTER_ID, Cluster, endpoint
+from kraft.testing.sim.network import CLIENT_ID, Envelope
+from kraft.testing.sim.node import Node
+from kraft.testing.sim.options import MILLISECOND, SECOND
+
+QUIET_US = 15 * SECOND
+"""So long after a request no disk is lost: the request may be late, and a change it began may go on."""
+
+TIMEOUT_MS = 5000
+
+
+class Operator:
+    """A station on the network that only asks."""
+
+    life = 0
+    is_up = True
+    knows_pre_vote = True
+
+    def __init__(self, cluster: Cluster, random: Random) -> None:
+        self._cluster = cluster
+        self._random = random
+        self._asked = 0
+        self._quiet_from_us = 0
+        self.is_rolling = True
+        cluster.network.stations[CLIENT_ID] = self
+
+    def receive(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, ChangeVotersResponse):
+            self._cluster.counts[f"change answered: {envelope.message.error.name}"] += 1
+
+    def _ask(self, node: Node, request: Request) -> None:
+        self._asked += 1
+        self._quiet_from_us = self._cluster.loop.now_us + QUIET_US
+        self._cluster.network.ask(
+            Envelope(CLIENT_ID, self.life, node.id, node.id, self._asked, request, is_answer=False), request)
+
+    # --- voters ------------------------------------------------------------------------------------------------------
+
+    def change(self) -> bool:
+        """Adds or removes a voter; says whether it asked for that."""
+        leader = self._cluster.leader()
+        if leader is None or not self._cluster.options.dynamic:
+            return False
+        voters = leader.raft.replica.voters
+        lost = [key for key in voters.keys if not self._cluster.is_alive(key)]
+        outside = [node.key for node in self._cluster.up()
+                   if voters.find(node.id) is None and self._cluster.is_alive(node.key)]
+        if lost:
+            return self._remove(leader, voters, lost[0])
+        if outside and self._random.random() < 0.6:
+            return self._add(leader, outside[self._random.randrange(len(outside))])
+        return self._remove(leader, voters, voters.keys[self._random.randrange(len(voters.keys))])
+
+    def _add(self, leader: Node, key: ReplicaKey) -> bool:
+        self._cluster.counts["voter to add"] += 1
+        self._ask(leader, AddVoterRequest(
+            cluster_id=CLUSTER_ID, voter=Voter(key, (endpoint(key.node_id),)), timeout_ms=TIMEOUT_MS,
+            ack_when_committed=self._random.random() < 0.7))
+        return True
+
+    def _remove(self, leader: Node, voters: VoterSet, key: ReplicaKey) -> bool:
+        if len(voters.keys) == 1 or not self._has_majority(voters.without(key)):
+            return False
+        self._cluster.counts["voter to remove"] += 1
+        self._ask(leader, RemoveVoterRequest(cluster_id=CLUSTER_ID, voter=key))
+        return True
+
+    def reassign(self) -> bool:
+        """To any set of nodes that are there; or stops what is under way."""
+        leader = self._cluster.leader()
+        if leader is None or not self._cluster.options.dynamic:
+            return False
+        targets: tuple[int, ...] | None = None
+        if leader.raft.replica.voters.targets is None or self._random.random() < 0.6:
+            alive = [node.id for node in self._cluster.nodes if not node.is_broken]
+            count = 1 + self._random.randrange(len(alive))
+            targets = tuple(self._random.sample(alive, count))
+        self._cluster.counts["reassignment" if targets else "reassignment stopped"] += 1
+        self._ask(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=targets, timeout_ms=TIMEOUT_MS))
+        return True
+
+    def stop_reassigning(self) -> None:
+        leader = self._cluster.leader()
+        if leader is not None:
+            self._ask(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=None, timeout_ms=TIMEOUT_MS))
+
+    def restore(self) -> bool:
+        """Brings lost voters' successors in, one change at a time; says whether there is something to do."""
+        leader = self._cluster.leader()
+        if leader is None:
+            return True
+        voters = leader.raft.replica.voters
+        if voters.targets is not None:
+            self.stop_reassigning()
+            return True
+        lost = [key for key in voters.keys if not self._cluster.is_alive(key)]
+        if lost and len(voters.keys) > 1:
+            self._remove(leader, voters, lost[0])
+        return bool(lost)
+
+    def resign(self) -> None:
+        leader = self._cluster.leader()
+        if leader is not None and not leader.is_paused:
+            self._cluster.counts["leader resigns"] += 1
+            leader.resign()
+
+    # --- disks -------------------------------------------------------------------------------------------------------
+
+    def _has_majority(self, voters: VoterSet) -> bool:
+        alive = [key for key in voters.keys if self._cluster.is_alive(key)]
+        return len(alive) >= voters.majority
+
+    def may_lose(self, node: Node) -> bool:
+        """Whether the quorum can do without this node's disk."""
+        cluster = self._cluster
+        if not cluster.options.dynamic or cluster.loop.now_us < self._quiet_from_us or node.key in cluster.dead:
+            return False
+        cluster.dead.append(node.key)
+        sets = [entry.voters for each in cluster.nodes for entry in each.voter_sets]
+        can_do = all(voters.targets is None and self._has_majority(voters) for voters in sets)
+        cluster.dead.pop()
+        return can_do
+
+    # --- restarts ----------------------------------------------------------------------------------------------------
+
+    def roll(self, position: int = 0) -> None:
+        """Stops and starts the nodes, one after the other."""
+        cluster = self._cluster
+        if self.is_rolling and position < len(cluster.nodes):
+            node = cluster.nodes[position]
+            if node.is_up:
+                cluster.counts["graceful stop"] += 1
+                node.leave()
+            cluster.loop.after(cluster.options.fetch_timeout_ms * MILLISECOND, self._rolled, position)
+
+    def _rolled(self, position: int) -> None:
+        node = self._cluster.nodes[position]
+        if node.is_up and node.is_leaving:
+            node.kill(power=False)
+        if not node.is_up and self._random.random() < 0.5:
+            self._cluster.move(node)
+        self.start(node)
+        self._cluster.loop.after(self._cluster.options.fetch_timeout_ms * MILLISECOND, self.roll, position + 1)
+
+    def start(self, node: Node) -> None:
+        """Starts a node that is down; one whose disk is damaged gets another."""
+        if node.is_up:
+            return
+        node.start()
+        if node.is_broken:
+            self._cluster.replace_disk(node)
+            self._cluster.counts["disk replaced"] += 1
+            node.start()

@@ -1,0 +1,108 @@
+"""The core's snapshot port on the simulated disk.
+
+A snapshot's bytes, all integers big-endian: magic b"SIMS" (4), checksum of what follows (4), offset (8), epoch (4),
+chain of the log it stands for (4), handle of its control records (8), and filling.
+"""
+
+from random import Random
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from kraft.raft.ports import SnapshotPart
+from kraft.raft.records import ControlRecord
+from kraft.raft.types import OffsetAndEpoch
+from kraft.testing.sim.batches import FILLING
+from kraft.testing.sim.disk import Disk, StoredSnapshot
+from kraft.testing.sim.log import SimLog
+from kraft_native.errors import CorruptRecordError
+
+HEADER: Final = Struct(">4sIqiIq")
+CHECKED_FROM: Final = 8
+
+
+class SnapshotContents:
+    """What the handles in snapshots stand for, once for all nodes."""
+
+    def __init__(self) -> None:
+        self._controls: list[tuple[ControlRecord, ...]] = []
+
+    def encode(self, snapshot: OffsetAndEpoch, chain: int, controls: tuple[ControlRecord, ...],
+               size: int) -> StoredSnapshot:
+        self._controls.append(controls)
+        body = HEADER.pack(b"SIMS", 0, snapshot.offset, snapshot.epoch, chain, len(self._controls) - 1)[CHECKED_FROM:]
+        body += FILLING[:max(0, size - HEADER.size)]
+        return StoredSnapshot(snapshot, chain, b"SIMS" + crc32(body).to_bytes(4, "big") + body)
+
+    def decode(self, data: bytes) -> tuple[StoredSnapshot, tuple[ControlRecord, ...]]:
+        if len(data) < HEADER.size or crc32(data[CHECKED_FROM:]) != int.from_bytes(data[4:CHECKED_FROM], "big"):
+            raise CorruptRecordError("the bytes are not a snapshot")
+        _, _, offset, epoch, chain, handle = HEADER.unpack_from(data)
+        return StoredSnapshot(OffsetAndEpoch(offset, epoch), chain, data), self._controls[handle]
+
+
+class SimSnapshots:
+    """`received` counts those that came from a leader."""
+
+    def __init__(self, disk: Disk, log: SimLog, contents: SnapshotContents) -> None:
+        self._disk = disk
+        self._log = log
+        self._contents = contents
+        self._expected: OffsetAndEpoch | None = None
+        self._parts = bytearray()
+
+    def latest(self) -> OffsetAndEpoch | None:
+        return max(self._disk.snapshots, default=None)
+
+    def earliest(self) -> OffsetAndEpoch | None:
+        return min(self._disk.snapshots, default=None)
+
+    def read(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> SnapshotPart | None:
+        stored = self._disk.snapshots.get(snapshot)
+        if stored is None:
+            return None
+        return SnapshotPart(len(stored.data), stored.data[position:position + max_bytes])
+
+    def begin(self, snapshot: OffsetAndEpoch) -> None:
+        self._expected = snapshot
+        self._parts.clear()
+
+    def append(self, data: bytes) -> None:
+        self._disk.check_write()
+        self._parts += data
+
+    def abandon(self) -> None:
+        self._expected = None
+        self._parts.clear()
+
+    def install(self) -> None:
+        data, expected = bytes(self._parts), self._expected
+        self.abandon()
+        stored, _ = self._contents.decode(data)
+        if stored.id != expected:
+            raise CorruptRecordError(f"the snapshot is {stored.id}, asked for was {expected}")
+        self._disk.snapshots[stored.id] = stored
+        self._log.replace(stored)
+        self._forget_before(stored.id)
+
+    def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
+        return self._contents.decode(self._disk.snapshots[snapshot].data)[1]
+
+    def trim_log(self, snapshot: OffsetAndEpoch) -> None:
+        self._log.trim(self._disk.snapshots[snapshot])
+        self._forget_before(snapshot)
+
+    def _forget_before(self, snapshot: OffsetAndEpoch) -> None:
+        for older in [each for each in self._disk.snapshots if each < snapshot]:
+            del self._disk.snapshots[older]
+
+    # --- what the state machine asks ---------------------------------------------------------------------------------
+
+    def store(self, snapshot: StoredSnapshot) -> None:
+        """A snapshot that was made here is whole and durable."""
+        self._disk.snapshots[snapshot.id] = snapshot
+
+
+def drawn_size(random: Random, largest: int) -> int:
+    """Of a snapshot, so that some take one request and some take many."""
+    return random.randrange(HEADER.size, max(HEADER.size + 1, largest))

@@ -1,0 +1,49 @@
+"""`kraft simulate`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kraft.cli.command import run
+from kraft.testing.mutants.patches import planted
+from kraft.testing.mutants.registry import MUTANTS
+
+CALM = "fault_seconds=2 kill_every_ms=500"
+
+
+def test_one_run_is_traced_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--seed", "7", "--options", CALM, "--trace"]) == 0
+    told = capsys.readouterr().out
+    assert "becomes role=Leader" in told
+    assert "all invariants held" in told
+
+
+def test_many_runs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--seeds", "1..3", "--json", str(tmp_path / "report.json")]) == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["runs"] == 3
+    assert report["violations"] == []
+    assert report["digest"] in capsys.readouterr().out
+
+
+def test_a_violation_ends_with_1_and_is_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
+    with planted(MUTANTS["no-pre-vote"]):
+        assert run(["simulate", "--seed", "0", "--options", CALM, "--shrink"]) == 1
+    told = capsys.readouterr().out
+    assert "violation: NoEpochWithoutConsent" in told
+    assert "smallest: kraft simulate --seed" in told
+
+
+def test_a_mutant_is_hunted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--mutants", "--mutant", "no-pre-vote", "--seeds", "0..5"]) == 0
+    assert "1 of 1 mutants found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["--seeds", "5..3"], ["--seeds", "x"], ["--seed", "1", "--options", "nothing=1"],
+    ["--mutants", "--mutant", "nobody"],
+])
+def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", *arguments]) == 2
+    assert "Error" in capsys.readouterr().err

@@ -1,0 +1,93 @@
+"""The judges of a run, each seen to judge."""
+
+import pytest
+
+from kraft.raft.types import ReplicaKey
+from kraft.testing.sim.batches import Batch, Contents, Value
+from kraft.testing.sim.history import History, check
+from kraft.testing.sim.ledger import Ledger
+from kraft.testing.sim.violation import ViolationError
+
+CONTENTS = Contents()
+
+
+def log_of(*values: tuple[Value, int]) -> list[Batch]:
+    """One batch for each (value, epoch)."""
+    batches, chain = [], 0
+    for offset, (value, epoch) in enumerate(values):
+        batches.append(CONTENTS.encode(offset, epoch, value, chain))
+        chain = batches[-1].chain
+    return batches
+
+
+def value(number: int) -> Value:
+    return Value(0, number, 100)
+
+
+def history_of(*operations: tuple[int, int, int, int]) -> History:
+    """Of (number, invoked, end offset, acknowledged)."""
+    history = History()
+    for number, invoked_us, end_offset, acknowledged_us in operations:
+        operation = history.invoked(value(number), invoked_us)
+        operation.end_offset, operation.acknowledged_us = end_offset, acknowledged_us
+    return history
+
+
+def committed(*numbers: int) -> Ledger:
+    ledger = Ledger()
+    ledger.commits(log_of(*((value(number), 1) for number in numbers)), "somebody")
+    return ledger
+
+
+def test_a_good_history_passes() -> None:
+    check(history_of((1, 0, 1, 10), (2, 5, 2, 20), (3, 30, -1, -1), (4, 30, 3, -1)), committed(1, 2, 4))
+
+
+@pytest.mark.parametrize(("operations", "numbers", "name"), [
+    ([(1, 0, 1, 10), (2, 5, 2, 20)], [1], "lost-write"),
+    ([(1, 0, 2, 10)], [1], "inconsistent-offsets"),
+    ([(1, 0, -1, -1)], [1], "G1a"),
+    ([(1, 0, 2, 10), (2, 20, 1, 30)], [2, 1], "nonmonotonic-send"),
+    ([(1, 0, 1, 10)], [1, 1], "duplicate"),
+])
+def test_a_bad_history_is_named(operations: list[tuple[int, int, int, int]], numbers: list[int], name: str) -> None:
+    with pytest.raises(ViolationError) as found:
+        check(history_of(*operations), committed(*numbers))
+    assert found.value.name == name
+
+
+def test_an_acknowledgement_is_of_one_life_and_one_epoch() -> None:
+    history = History()
+    for number, (life, epoch) in enumerate([(1, 5), (1, 6), (2, 6)]):
+        operation = history.invoked(value(number), 0)
+        history.accepted(operation, node_id=1, life=life, end_offset=1, epoch=epoch)
+    assert history.committed(1, life=2, leads_epoch=6, high_watermark=1, now_us=9) == 1
+    assert [each.acknowledged_us for each in history.operations] == [-1, -1, 9]
+
+
+def test_two_logs_that_agree_in_a_record_agree_before_it() -> None:
+    ledger = Ledger()
+    for batch in log_of((value(1), 1), (value(2), 2)):
+        ledger.appended(batch, "a")
+    other = log_of((value(9), 1), (value(2), 2))
+    with pytest.raises(ViolationError, match="LogMatching"):
+        ledger.appended(other[1], "b")
+
+
+def test_one_leader_and_one_vote_in_an_epoch() -> None:
+    ledger = Ledger()
+    ledger.elected(3, ReplicaKey(1))
+    ledger.elected(3, ReplicaKey(1))
+    with pytest.raises(ViolationError, match="ElectionSafety"):
+        ledger.elected(3, ReplicaKey(2))
+    ledger.voted(ReplicaKey(1), 3, ReplicaKey(2))
+    with pytest.raises(ViolationError, match="OneVotePerEpoch"):
+        ledger.voted(ReplicaKey(1), 3, ReplicaKey(3))
+
+
+def test_what_is_committed_once_is_committed_for_all() -> None:
+    ledger = committed(1, 2)
+    with pytest.raises(ViolationError, match="ConsistentCommittedData"):
+        ledger.commits(log_of((value(1), 1), (value(3), 1)), "another")
+    assert ledger.end_before_epoch(1) == 0
+    assert ledger.end_before_epoch(2) == 2
