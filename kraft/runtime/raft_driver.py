@@ -13,14 +13,13 @@ and one answer to each follower. The flush runs in a thread without the interpre
 import asyncio
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
 from kraft.raft.messages import Message
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Answer, Ask, Flush, HardState, Leadership, Ready
+from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
 from kraft.runtime.raft_log import Proposal
 from kraft_native.log import Log
@@ -68,7 +67,8 @@ class RaftDriver:
         self._clock = clock
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
-        self._flushes: deque[Flush] = deque()
+        self._flushing: int | None = None
+        """The offset up to which the core waits for the log to be durable."""
         self._scheduled = False
         self._stopped = True
         self._timer: asyncio.TimerHandle | None = None
@@ -137,9 +137,9 @@ class RaftDriver:
         self._log.poll()
         if self._log.failure is not None:
             raise self._log.failure
-        durable = self._log.durable_end_offset
-        while self._flushes and self._flushes[0].end_offset <= durable:
-            self.raft.log_flushed(self._flushes.popleft(), self._clock())
+        if self._flushing is not None and self._flushing <= self._log.durable_end_offset:
+            end_offset, self._flushing = self._flushing, None
+            self.raft.log_flushed(end_offset, self._clock())
 
     def _tick(self) -> None:
         self._timer = None
@@ -190,15 +190,11 @@ class RaftDriver:
         if ready.leadership is not None:
             self._machine.leadership(ready.leadership)
 
-    def _flush(self, flush: Flush) -> None:
-        """The log flushes what is appended by itself; this notes who is to be told. A flush of an earlier generation
-        tells nothing any more."""
-        while self._flushes and self._flushes[-1].generation != flush.generation:
-            self._flushes.pop()
-        self._flushes.append(flush)
-        if self._log.durable_end_offset >= flush.end_offset:
-            # It was faster than we are, or there was nothing to write: a cut is durable when it returns.
-            self._loop.call_soon(self._flushed)
+    def _flush(self, end_offset: int) -> None:
+        """The log flushes what is appended by itself; this notes that the core is to be told."""
+        self._flushing = end_offset
+        if self._log.durable_end_offset >= end_offset:
+            self._loop.call_soon(self._flushed)  # it was faster than we are
 
     def _arm(self) -> None:
         deadline_ms = self.raft.deadline_ms
