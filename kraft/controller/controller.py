@@ -18,13 +18,16 @@ from uuid import UUID
 
 from kraft.controller import (
     brokers,
+    client_quotas,
     configs,
+    directories,
     elections,
     features,
     partitions,
     producer_ids,
     quorum,
     reassignments,
+    scram,
     topics,
 )
 from kraft.controller.activation import activation_records
@@ -45,7 +48,11 @@ from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
@@ -78,7 +85,14 @@ class Handler(NamedTuple):
 HANDLERS: Final[dict[type[Message], Handler]] = {
     AllocateProducerIdsRequest: Handler(
         producer_ids.allocate_producer_ids, producer_ids.allocate_producer_ids_refused),
+    AlterClientQuotasRequest: Handler(client_quotas.alter_client_quotas, client_quotas.alter_client_quotas_refused),
     AlterConfigsRequest: Handler(configs.alter_configs, configs.alter_configs_refused),
+    AlterPartitionReassignmentsRequest: Handler(
+        reassignments.alter_partition_reassignments, reassignments.alter_partition_reassignments_refused),
+    AlterUserScramCredentialsRequest: Handler(
+        scram.alter_user_scram_credentials, scram.alter_user_scram_credentials_refused),
+    AssignReplicasToDirsRequest: Handler(
+        directories.assign_replicas_to_dirs, directories.assign_replicas_to_dirs_refused),
     BrokerHeartbeatRequest: Handler(brokers.broker_heartbeat, brokers.broker_heartbeat_refused),
     BrokerRegistrationRequest: Handler(brokers.register_broker, brokers.broker_registration_refused),
     ControllerRegistrationRequest: Handler(brokers.register_controller, brokers.controller_registration_refused),

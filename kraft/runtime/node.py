@@ -26,7 +26,7 @@ from kraft.log_dir import new_cluster_id
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from kraft.metadata.versions import SUPPORTED
-from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
+from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.control_plane import ControlPlane, image_endpoint
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
@@ -51,10 +51,6 @@ from kraft_native.table import PartitionTable
 log = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 5.0
-# What a controller listener serves: requests that need no partition.
-CONTROLLER_APIS: Final = ("DescribeCluster", "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs",
-                          "IncrementalAlterConfigs", "ElectLeaders", "ListPartitionReassignments", "UpdateFeatures",
-                          "DescribeQuorum", "UnregisterBroker")
 
 
 class Node:
@@ -182,9 +178,10 @@ class Node:
         return channel
 
     def _keys(self, listener: str) -> list[int]:
+        """What the listener serves of what there is a handler for: what Kafka announces on one of its kind."""
         if listener in self.config.controller_listener_names:
-            return sorted(API_BY_NAME[name].key for name in CONTROLLER_APIS)
-        return sorted([0, 1, *HANDLERS])
+            return sorted(key for key in HANDLERS if API_BY_KEY[key].controller_versions is not None)
+        return sorted([0, 1, *(key for key in HANDLERS if API_BY_KEY[key].broker_versions is not None)])
 
     def _publish_versions(self) -> None:
         """Installs the answers to ApiVersions on every listener."""
@@ -216,6 +213,9 @@ class Node:
 
     def _applied(self, image: MetadataImage) -> None:
         self.broker.image = image
+        registration = image.brokers.get(self.config.node_id)
+        if registration is not None:
+            self.broker.epoch = registration.epoch     # another one after somebody unregistered this node
         self.image_topics.image = image
         offsets = image.topic(OFFSETS_TOPIC)
         self.broker.groups.partition_count = len(offsets.partitions) if offsets else None

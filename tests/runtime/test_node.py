@@ -223,6 +223,10 @@ def test_producer_ids_are_never_given_twice(tmp_path):
         refused = cluster.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
                                InitProducerIdResponse)
         assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        for timeout_ms in (0, 900_001):
+            refused = cluster.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=timeout_ms),
+                                   InitProducerIdResponse)
+            assert refused.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
         return ids
 
     ids = with_node(settings, take) + with_node(settings, take)

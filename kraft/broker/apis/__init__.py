@@ -1,6 +1,8 @@
 """One file per API, or per family of APIs with one answer. Importing the package registers all of them."""
 
 from kraft.broker.apis import (
+    alter_replica_log_dirs,
+    client_quotas,
     controller_requests,
     delete_records,
     describe_cluster,
@@ -17,9 +19,12 @@ from kraft.broker.apis import (
     offset_for_leader_epoch,
     security_off,
     transactions,
+    user_scram,
 )
 
 __all__ = [
+    "alter_replica_log_dirs",
+    "client_quotas",
     "controller_requests",
     "delete_records",
     "describe_cluster",
@@ -36,4 +41,5 @@ __all__ = [
     "offset_for_leader_epoch",
     "security_off",
     "transactions",
+    "user_scram",
 ]

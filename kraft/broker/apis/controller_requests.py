@@ -1,6 +1,7 @@
 """Requests that the active controller decides; a broker passes them on: CreateTopics (19), DeleteTopics (20),
-CreatePartitions (37), AlterConfigs (33), IncrementalAlterConfigs (44), ElectLeaders (43), ListPartitionReassignments
-(46), UpdateFeatures (57), DescribeQuorum (55), UnregisterBroker (64).
+CreatePartitions (37), AlterConfigs (33), IncrementalAlterConfigs (44), ElectLeaders (43), AlterPartitionReassignments
+(45), ListPartitionReassignments (46), AlterClientQuotas (49), AlterUserScramCredentials (51), UpdateFeatures (57),
+DescribeQuorum (55), UnregisterBroker (64), AssignReplicasToDirs (73, on a controller's listener only).
 """
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -9,7 +10,8 @@ from kraft.protocol.message import Message
 
 
 @serves("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "ElectLeaders",
-        "ListPartitionReassignments", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker")
+        "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials",
+        "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs")
 def pass_on(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> None:
     """The controller's answer is the broker's."""
     broker.submit(request, context.version, context.now_ms, answer)

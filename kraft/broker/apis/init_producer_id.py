@@ -1,7 +1,7 @@
 """InitProducerId (key 22), versions 0 to 5: an id for an idempotent producer, from the block that this broker holds.
 
 Ids with a transactional id belong to the transaction coordinator; this node has none, and says UNSUPPORTED_VERSION,
-which clients take as final.
+which clients take as final, after what Kafka would refuse about the request itself.
 """
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -20,7 +20,7 @@ NO_EPOCH = -1
 @serves("InitProducerId")
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
     """Epoch 0 of a new id, always. When the block is used up a new one is asked for, and the answer waits for it."""
-    refusal = _refusal(request)
+    refusal = _refusal(broker, request)
     if refusal != ErrorCode.NONE:
         answer(_refused(refusal))
         return
@@ -38,12 +38,16 @@ def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: Re
                       ALLOCATE_VERSION, context.now_ms, allocated)
 
 
-def _refusal(request: InitProducerIdRequest) -> ErrorCode:
+def _refusal(broker: Broker, request: InitProducerIdRequest) -> ErrorCode:
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return ErrorCode.INVALID_REQUEST
     if request.transactional_id is None:
         return ErrorCode.NONE
-    return ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.UNSUPPORTED_VERSION
+    if not request.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    if not 0 < request.transaction_timeout_ms <= broker.integer("transaction.max.timeout.ms"):
+        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    return ErrorCode.UNSUPPORTED_VERSION
 
 
 def _give(broker: Broker, answer: Answer) -> bool:

@@ -1,0 +1,33 @@
+"""DescribeUserScramCredentials (key 50), version 0: which users have SCRAM credentials, without their secrets."""
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kraft.protocol.messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+
+@serves("DescribeUserScramCredentials")
+def describe_user_scram_credentials(broker: Broker, request: DescribeUserScramCredentialsRequest,
+                                    _context: RequestContext, answer: Answer) -> None:
+    """All users when none is named."""
+    known: dict[str, list[CredentialInfo]] = {}
+    for (mechanism, name), record in sorted(broker.image.scram.items()):
+        known.setdefault(name, []).append(CredentialInfo(mechanism=mechanism, iterations=record.iterations))
+    asked = [each.name for each in request.users or ()] or list(known)
+    answer(DescribeUserScramCredentialsResponse(error_message=None, results=[
+        _result(name, known.get(name), twice=asked.count(name) > 1) for name in dict.fromkeys(asked)]))
+
+
+def _result(name: str, infos: list[CredentialInfo] | None, *, twice: bool) -> DescribeUserScramCredentialsResult:
+    if twice:
+        return DescribeUserScramCredentialsResult(user=name, error_code=ErrorCode.DUPLICATE_RESOURCE,
+                                                  error_message=f"user {name!r} is asked for more than once")
+    if infos is None:
+        return DescribeUserScramCredentialsResult(user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND,
+                                                  error_message=f"user {name!r} has no SCRAM credentials")
+    return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)

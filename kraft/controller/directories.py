@@ -1,0 +1,68 @@
+"""AssignReplicasToDirs: a broker says in which of its log directories replicas lie (KIP-858)."""
+
+from uuid import UUID
+
+from kraft.controller.brokers import check_broker_epoch
+from kraft.controller.decision import Context, Decision, RefusedError
+from kraft.controller.leaderships import leaves
+from kraft.metadata.image import PartitionRegistration
+from kraft.metadata.snapshot import Record
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_response import (
+    AssignReplicasToDirsResponse,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+
+
+def assign_replicas_to_dirs(
+    context: Context, request: AssignReplicasToDirsRequest
+) -> Decision[AssignReplicasToDirsResponse]:
+    """Notes the directories. Replicas in one that is not online stop taking part."""
+    if not context.image.metadata_version.directories:
+        raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
+                           f"metadata.version {context.image.metadata_version.name} has no directories of replicas")
+    broker = check_broker_epoch(context.image, request.broker_id, request.broker_epoch)
+    records: list[Record] = []
+    answer = AssignReplicasToDirsResponse()
+    for directory in request.directories:
+        topics = []
+        for topic in directory.topics:
+            parts = []
+            for part in topic.partitions:
+                code = _assign(context, broker.broker_id, directory.id, topic.topic_id, part.partition_index, records)
+                parts.append(PartitionData(partition_index=part.partition_index, error_code=code))
+            topics.append(TopicData(topic_id=topic.topic_id, partitions=parts))
+        answer.directories.append(DirectoryData(id=directory.id, topics=topics))
+    offline = [each.id for each in request.directories if not broker.has_online_dir(each.id)]
+    if offline:
+        records += leaves(context, broker.broker_id, directories=offline)
+    return Decision(answer, records, atomic=False)
+
+
+def assign_replicas_to_dirs_refused(
+    _request: AssignReplicasToDirsRequest, code: ErrorCode, _message: str | None
+) -> AssignReplicasToDirsResponse:
+    return AssignReplicasToDirsResponse(error_code=code)
+
+
+def _assign(
+    context: Context, broker_id: int, directory: UUID, topic_id: UUID, index: int, records: list[Record]
+) -> ErrorCode:
+    topic = context.image.topics.get(topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    partition: PartitionRegistration | None = topic.partitions.get(index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker_id not in partition.replicas:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if partition.directory_of(broker_id) != directory:
+        places = [directory if replica == broker_id else place
+                  for replica, place in zip(partition.replicas, partition.directories, strict=True)]
+        records.append(Record(PartitionChangeRecord(topic_id=topic_id, partition_id=index, directories=places),
+                              context.image.metadata_version.partition_change_record))
+    return ErrorCode.NONE

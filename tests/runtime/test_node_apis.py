@@ -1,0 +1,130 @@
+"""Which APIs a node serves, beside what Kafka announces; and those about limits, credentials and registration."""
+
+import time
+
+import confluent_kafka.admin as librdkafka
+
+from kraft.broker.api import HANDLERS
+from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import alter_client_quotas_request as alter
+from kraft.protocol.messages import alter_replica_log_dirs_request as moves
+from kraft.protocol.messages import describe_client_quotas_request as describe
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
+from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from tests.runtime.nodes import config, with_node
+
+EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+NATIVE = {"Produce", "Fetch", "ApiVersions"}
+# Kafka announces these on a broker's listener, and this node does not serve them.
+TRANSACTIONS = {"AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"}
+NEWER_GROUPS = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe"}
+SHARE_GROUPS = {name for name in API_BY_NAME if "Share" in name}
+QUORUM = {"AddRaftVoter", "RemoveRaftVoter"}
+# Only with a receiver of client metrics, which there is not.
+TELEMETRY = {"GetTelemetrySubscriptions", "PushTelemetry"}
+
+
+def test_what_kafka_announces_is_served_or_of_a_later_part():
+    announced = {name for name, api in API_BY_NAME.items() if api.broker_versions is not None and not api.private}
+    served = NATIVE | {name for name, api in API_BY_NAME.items() if api.key in HANDLERS}
+    assert announced - served == TRANSACTIONS | NEWER_GROUPS | (SHARE_GROUPS & announced) | QUORUM | TELEMETRY
+
+
+def set_limits(cluster, entity, limits):
+    entry = alter.EntryData(
+        entity=[alter.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[alter.OpData(key=key, value=value) for key, value in limits.items()])
+    request = alter.AlterClientQuotasRequest(entries=[entry])
+    return cluster.send(request, AlterClientQuotasResponse).entries[0].error_code
+
+
+def limits(cluster, *components, strict=False):
+    answer = cluster.send(describe.DescribeClientQuotasRequest(strict=strict, components=[
+        describe.ComponentData(entity_type=kind, match_type=match, match=name) for kind, match, name in components
+    ]), DescribeClientQuotasResponse)
+    if answer.error_code:
+        assert answer.entries is None and answer.error_message
+        return answer.error_code
+    return [({part.entity_type: part.entity_name for part in entry.entity},
+             {value.key: value.value for value in entry.values}) for entry in answer.entries]
+
+
+def test_limits_of_clients_are_kept_and_found(tmp_path):
+    both = {"client-id": "c", "user": "a"}
+    entries = [({"user": "a"}, {"producer_byte_rate": 5.0}), ({"user": None}, {"consumer_byte_rate": 6.0}),
+               (both, {"request_percentage": 7.5})]
+
+    def first(cluster, node):
+        assert [set_limits(cluster, *entry) for entry in entries] == [0, 0, 0]
+        assert set_limits(cluster, {"user": "a"}, {"no_limit": 1.0}) == ErrorCode.INVALID_REQUEST
+
+    def second(cluster, node):
+        assert limits(cluster) == entries
+        assert limits(cluster, ("user", EXACT, "a")) == [entries[0], entries[2]]
+        assert limits(cluster, ("user", EXACT, "a"), strict=True) == [entries[0]]
+        assert limits(cluster, ("user", DEFAULT, None)) == [entries[1]]
+        assert limits(cluster, ("client-id", SPECIFIED, None), ("user", SPECIFIED, None)) == [entries[2]]
+        assert limits(cluster, ("group", SPECIFIED, None)) == ErrorCode.UNSUPPORTED_VERSION
+        for wrong in ((("", EXACT, "a"),), (("user", EXACT, None),), (("user", DEFAULT, "a"),), (("user", 3, None),),
+                      (("user", EXACT, "a"), ("user", EXACT, "b")), (("user", EXACT, "a"), ("ip", EXACT, "b"))):
+            assert limits(cluster, *wrong) == ErrorCode.INVALID_REQUEST
+
+    with_node(config(tmp_path / "data"), first)
+    with_node(config(tmp_path / "data"), second)
+
+
+def test_scram_credentials_with_a_client_of_others(tmp_path):
+    def work(cluster, node):
+        admin = librdkafka.AdminClient({"bootstrap.servers": f"127.0.0.1:{node.listeners['PLAINTEXT'].port}"})
+        info = librdkafka.ScramCredentialInfo(librdkafka.ScramMechanism.SCRAM_SHA_512, 8192)
+        made = admin.alter_user_scram_credentials(
+            [librdkafka.UserScramCredentialUpsertion("alice", info, b"password", b"salt")])
+        assert made["alice"].result(10) is None
+        found = admin.describe_user_scram_credentials(["alice"])["alice"].result(10)
+        assert [(each.mechanism, each.iterations) for each in found.scram_credential_infos] == [
+            (librdkafka.ScramMechanism.SCRAM_SHA_512, 8192)]
+        gone = admin.alter_user_scram_credentials([librdkafka.UserScramCredentialDeletion("alice", info.mechanism)])
+        assert gone["alice"].result(10) is None
+        assert node.broker.image.scram == {}
+
+    with_node(config(tmp_path / "data"), work)
+
+
+def test_replicas_that_lie_where_they_shall(tmp_path):
+    def work(cluster, node):
+        home = str((tmp_path / "data").absolute())
+
+        def move(path):
+            request = moves.AlterReplicaLogDirsRequest(dirs=[moves.AlterReplicaLogDir(path=path, topics=[
+                moves.AlterReplicaLogDirTopic(name="no such topic", partitions=[0])])])
+            answer = cluster.send(request, AlterReplicaLogDirsResponse)
+            return answer.results[0].partitions[0].error_code
+
+        assert move("/no/such/directory") == ErrorCode.LOG_DIR_NOT_FOUND
+        assert move(home) == ErrorCode.REPLICA_NOT_AVAILABLE
+
+    with_node(config(tmp_path / "data"), work)
+
+
+def test_a_node_that_was_unregistered_comes_back(tmp_path):
+    def work(cluster, node):
+        before = node.broker.epoch
+        answer = cluster.send(UnregisterBrokerRequest(broker_id=node.config.node_id),
+                                           UnregisterBrokerResponse)
+        assert answer.error_code == 0
+        deadline = time.monotonic() + 20
+        while node.broker.epoch == before or node.broker.image.brokers[node.config.node_id].fenced:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert node.broker.epoch > before
+        made = cluster.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1),
+                                  InitProducerIdResponse)
+        assert made.error_code == 0
+
+    with_node(config(tmp_path / "data", broker_heartbeat_interval_ms="50"), work)
