@@ -8,7 +8,7 @@ The nogil functions look only at what is loaded: call `load()` before them (it c
 
 from libc.stdint cimport int64_t
 
-from kraft_native.indexfile cimport EntryFault, IndexFile
+from kraft_native.indexfile cimport BlockSearch, EntryFault, IndexFile
 
 
 cdef class OffsetIndex(IndexFile):
@@ -24,6 +24,9 @@ cdef class OffsetIndex(IndexFile):
     cpdef int append(self, int64_t last_offset, int64_t position) except -1
     cpdef int truncate_to(self, int64_t offset) except -1      # drops entries with offset >= the target
     cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil
+    # The two halves of `slot_for`. Between them other work may go on: the second needs what the first asked for.
+    cdef void begin_search(self, int64_t offset, BlockSearch* search) noexcept nogil
+    cdef Py_ssize_t end_search(self, const BlockSearch* search) noexcept nogil
     cdef EntryFault scan(self, int64_t log_size, int64_t next_offset, Py_ssize_t* at) noexcept nogil
 
 
@@ -39,4 +42,7 @@ cdef class TimeIndex(IndexFile):
     cpdef int maybe_append(self, int64_t timestamp, int64_t offset, bint skip_full_check=*) except -1
     cpdef int truncate_to(self, int64_t offset) except -1      # drops entries with offset >= the target
     cdef Py_ssize_t slot_for(self, int64_t timestamp) noexcept nogil
+    cdef void begin_search(self, int64_t timestamp, BlockSearch* search) noexcept nogil
+    cdef Py_ssize_t end_search(self, const BlockSearch* search) noexcept nogil
+    cdef int64_t offset_in(self, Py_ssize_t slot) noexcept nogil    # -1: no entry, so base_offset
     cdef EntryFault scan(self, int64_t next_offset, Py_ssize_t* at) noexcept nogil

@@ -17,10 +17,14 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from kraft_native.bytes_be cimport load_i32, load_i64, load_u32, store_i32, store_i64
-from kraft_native.indexfile cimport EntryFault, IndexFile, kn_unpredictable
+from kraft_native.indexfile cimport BlockSearch, EntryFault, IndexFile, kn_unpredictable
 from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 
 from kraft_native.errors import InvalidArgumentError
+
+cdef enum:
+    # Look-ups of `find_many` that are under way at once: enough to hide one another's wait for a cache line.
+    SEARCHES_TOGETHER = 8
 
 
 @cython.final
@@ -62,16 +66,21 @@ cdef class OffsetIndex(IndexFile):
 
     cdef Py_ssize_t slot_for(self, int64_t offset) noexcept nogil:
         """Slot of the last entry whose offset is <= `offset`; -1 when there is none."""
-        cdef Py_ssize_t first_slot, left, half
+        cdef BlockSearch search
+        self.begin_search(offset, &search)
+        return self.end_search(&search)
+
+    cdef void begin_search(self, int64_t offset, BlockSearch* search) noexcept nogil:
+        search.wanted = min(offset - self.base_offset, <int64_t>INT32_MAX_VALUE)
+        search.left = 0 if search.wanted < 0 else self.block_for(search.wanted, &search.first_slot)
+
+    cdef Py_ssize_t end_search(self, const BlockSearch* search) noexcept nogil:
+        cdef Py_ssize_t half, left = search.left
+        cdef uint32_t wanted = <uint32_t>search.wanted
         cdef const uint8_t* entry
-        cdef uint32_t wanted
-        if offset < self.base_offset:
-            return -1
-        wanted = <uint32_t>min(offset - self.base_offset, <int64_t>INT32_MAX_VALUE)
-        left = self.block_for(wanted, &first_slot)
         if left == 0:
             return -1
-        entry = self.entries + first_slot * OFFSET_INDEX_ENTRY_BYTES
+        entry = self.entries + search.first_slot * OFFSET_INDEX_ENTRY_BYTES
         while left > 1:
             half = left >> 1
             entry = (entry + half * OFFSET_INDEX_ENTRY_BYTES
@@ -198,14 +207,22 @@ cdef class OffsetIndex(IndexFile):
         return entry_offset, position
 
     def find_many(self, const int64_t[::1] offsets not None, int64_t[::1] positions not None) -> None:
-        """`positions[i]` = the position at which to start reading for `offsets[i]`: many look-ups in one call."""
-        cdef Py_ssize_t i
+        """`positions[i]` = the position at which to start reading for `offsets[i]`: many look-ups in one call, which
+        wait for memory together."""
+        cdef Py_ssize_t j, slot, count, i = 0
+        cdef BlockSearch searches[SEARCHES_TOGETHER]
         if offsets.shape[0] != positions.shape[0]:
             raise InvalidArgumentError(f"positions: {positions.shape[0]} items for {offsets.shape[0]} offsets")
         self.load()
         with nogil:
-            for i in range(offsets.shape[0]):
-                positions[i] = self.lookup(offsets[i], NULL)
+            while i < offsets.shape[0]:
+                count = min(<Py_ssize_t>SEARCHES_TOGETHER, offsets.shape[0] - i)
+                for j in range(count):
+                    self.begin_search(offsets[i + j], &searches[j])
+                for j in range(count):
+                    slot = self.end_search(&searches[j])
+                    positions[i + j] = load_i32(self.entries + slot * OFFSET_INDEX_ENTRY_BYTES + 4) if slot >= 0 else 0
+                i += count
 
     def find_upper_bound(self, int64_t position) -> int:
         """Offset of the first entry whose position is >= `position`; -1 when there is none."""
@@ -263,22 +280,33 @@ cdef class TimeIndex(IndexFile):
 
     cdef Py_ssize_t slot_for(self, int64_t timestamp) noexcept nogil:
         """Slot of the last entry whose timestamp is <= `timestamp`; -1 when there is none."""
-        cdef Py_ssize_t first_slot, half
-        cdef Py_ssize_t left = self.block_for(timestamp, &first_slot)
+        cdef BlockSearch search
+        self.begin_search(timestamp, &search)
+        return self.end_search(&search)
+
+    cdef void begin_search(self, int64_t timestamp, BlockSearch* search) noexcept nogil:
+        search.wanted = timestamp
+        search.left = self.block_for(timestamp, &search.first_slot)
+
+    cdef Py_ssize_t end_search(self, const BlockSearch* search) noexcept nogil:
+        cdef Py_ssize_t half, left = search.left
+        cdef int64_t wanted = search.wanted
         cdef const uint8_t* entry
         if left == 0:
             return -1
-        entry = self.entries + first_slot * TIME_INDEX_ENTRY_BYTES
+        entry = self.entries + search.first_slot * TIME_INDEX_ENTRY_BYTES
         while left > 1:
             half = left >> 1
             entry = (entry + half * TIME_INDEX_ENTRY_BYTES
-                     if kn_unpredictable(load_i64(entry + half * TIME_INDEX_ENTRY_BYTES) <= timestamp) else entry)
+                     if kn_unpredictable(load_i64(entry + half * TIME_INDEX_ENTRY_BYTES) <= wanted) else entry)
             left -= half
         return (entry - self.entries) // TIME_INDEX_ENTRY_BYTES
 
-    cdef int64_t lookup(self, int64_t timestamp) noexcept nogil:
-        cdef Py_ssize_t slot = self.slot_for(timestamp)
+    cdef int64_t offset_in(self, Py_ssize_t slot) noexcept nogil:
         return self.base_offset + (load_i32(self.entries + slot * TIME_INDEX_ENTRY_BYTES + 8) if slot >= 0 else 0)
+
+    cdef int64_t lookup(self, int64_t timestamp) noexcept nogil:
+        return self.offset_in(self.slot_for(timestamp))
 
     cdef int64_t last_timestamp(self) noexcept nogil:
         return load_i64(self.entries + (self.count - 1) * TIME_INDEX_ENTRY_BYTES) if self.count > 0 else NO_TIMESTAMP
@@ -376,14 +404,21 @@ cdef class TimeIndex(IndexFile):
         return self[slot] if slot >= 0 else (NO_TIMESTAMP, self.base_offset)
 
     def find_many(self, const int64_t[::1] timestamps not None, int64_t[::1] offsets not None) -> None:
-        """`offsets[i]` = the offset at which to start looking for `timestamps[i]`: many look-ups in one call."""
-        cdef Py_ssize_t i
+        """`offsets[i]` = the offset at which to start looking for `timestamps[i]`: many look-ups in one call, which
+        wait for memory together."""
+        cdef Py_ssize_t j, count, i = 0
+        cdef BlockSearch searches[SEARCHES_TOGETHER]
         if timestamps.shape[0] != offsets.shape[0]:
             raise InvalidArgumentError(f"offsets: {offsets.shape[0]} items for {timestamps.shape[0]} timestamps")
         self.load()
         with nogil:
-            for i in range(timestamps.shape[0]):
-                offsets[i] = self.lookup(timestamps[i])
+            while i < timestamps.shape[0]:
+                count = min(<Py_ssize_t>SEARCHES_TOGETHER, timestamps.shape[0] - i)
+                for j in range(count):
+                    self.begin_search(timestamps[i + j], &searches[j])
+                for j in range(count):
+                    offsets[i + j] = self.offset_in(self.end_search(&searches[j]))
+                i += count
 
     def __getitem__(self, Py_ssize_t slot) -> tuple[int, int]:
         cdef const uint8_t* entry

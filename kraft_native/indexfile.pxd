@@ -26,6 +26,13 @@ cdef enum EntryFault:
     ENTRY_VALUE_PAST_END
 
 
+# A look-up after its first half: in which block to go on.
+cdef struct BlockSearch:
+    int64_t wanted
+    Py_ssize_t first_slot
+    Py_ssize_t left                    # slots of the block; 0: there is no such entry
+
+
 cdef class IndexFile:
     """Fixed-size entries, growing or sealed. Not used by itself."""
     cdef readonly bytes path
