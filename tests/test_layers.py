@@ -21,12 +21,13 @@ def test_the_tree_keeps_the_layers() -> None:
 
 
 def test_the_table_and_the_build_name_the_same_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`setup.py` builds exactly the modules of the table (headers apart), in its order."""
+    """`setup.py` builds exactly the modules of the table (headers apart), in its order, and what Cython shares."""
     built: list[str] = []
     monkeypatch.setattr("setuptools.setup", lambda **_: None)
     monkeypatch.setattr("Cython.Build.cythonize", lambda extensions, **_: built.extend(e.name for e in extensions))
     monkeypatch.chdir(ROOT)
     runpy.run_path("setup.py")
+    assert built.pop() == "kraft_native._shared"
     sources = {path.stem for path in (ROOT / "kraft_native").glob("*.pyx")}
     assert [name.removeprefix("kraft_native.") for name in built] == [n for n in layers.native_order() if n in sources]
     assert len(built) == len(sources)
