@@ -80,6 +80,8 @@ def main(quick: bool, only: str, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     if not quick:
         console.print(f"touched {touch_memory() / 2**30:.1f} GiB of memory once")
+    else:
+        console.print("quick: nothing is warmed, so the peer's figures mean little")
     home = Path(tempfile.mkdtemp(prefix="peer-", dir=directory))
     begin = time.monotonic()
     pair = Pair(KraftServer(home / "kraft"), KafkaServer(home / "kafka"), 1 if quick else 3, 1.0 if quick else 2.0,
