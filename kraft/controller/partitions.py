@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError
-from kraft.controller.placement import place
-from kraft.metadata.image import PartitionRegistration, TopicImage
+from kraft.controller.placement import place, ring_of
+from kraft.metadata.image import BrokerRegistration, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record, partition_record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -12,10 +12,10 @@ from kraft.protocol.messages.create_partitions_response import CreatePartitionsR
 
 
 def placed_partitions(
-    context: Context, first: int, count: int, replicas: int, rotation: int
+    context: Context, ring: Sequence[BrokerRegistration], first: int, count: int, replicas: int, rotation: int
 ) -> dict[int, PartitionRegistration]:
-    """New partitions, from index `first` on, on brokers of the controller's choice."""
-    places = place(context.image.brokers, count, replicas, rotation)
+    """New partitions, from index `first` on, on brokers of the controller's choice; `ring` is theirs (`ring_of`)."""
+    places = place(ring, count, replicas, rotation)
     return {first + number: _registration(context, chosen) for number, chosen in enumerate(places)}
 
 
@@ -97,7 +97,8 @@ def _more_partitions(context: Context, wanted: CreatePartitionsTopic, records_be
                            f"{more + records_before} partitions at once, {PARTITIONS_PER_REQUEST_MAX} are allowed")
     replicas = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
-        partitions = placed_partitions(context, have, more, replicas, context.next_offset + records_before)
+        partitions = placed_partitions(
+            context, ring_of(context.image.brokers), have, more, replicas, context.next_offset + records_before)
     else:
         if len(wanted.assignments) != more:
             raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -7,7 +7,7 @@ neighbour. `rotation` is where the first partition begins: callers vary it, so t
 broker.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from kraft.controller.decision import RefusedError
@@ -32,11 +32,10 @@ def all_cordoned(broker: BrokerRegistration) -> bool:
 
 
 def place(
-    brokers: Mapping[int, BrokerRegistration], partitions: int, replicas: int, rotation: int
+    ring: Sequence[BrokerRegistration], partitions: int, replicas: int, rotation: int
 ) -> list[tuple[int, ...]]:
-    """Replicas of each partition, the first of which is alive and will lead. INVALID_REPLICATION_FACTOR when there are
-    too few brokers, or none is alive."""
-    ring = ring_of(brokers)
+    """Replicas of each partition on the brokers of `ring_of`, the first of which is alive and will lead.
+    INVALID_REPLICATION_FACTOR when there are too few brokers, or none is alive."""
     if replicas > len(ring):
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
                            f"replication factor {replicas}: only {len(ring)} broker(s) can take replicas")
@@ -47,7 +46,7 @@ def place(
 
 
 def _place_one(
-    ring: list[BrokerRegistration], alive: list[BrokerRegistration], replicas: int, turn: int
+    ring: Sequence[BrokerRegistration], alive: list[BrokerRegistration], replicas: int, turn: int
 ) -> tuple[int, ...]:
     leader = alive[turn % len(alive)]
     if replicas == 1:

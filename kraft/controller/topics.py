@@ -12,7 +12,15 @@ from uuid import UUID
 from kraft.controller.configs import new_topic_configs
 from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError, text_of
 from kraft.controller.partitions import assigned_partitions, placed_partitions
-from kraft.metadata.image import CLUSTER_DEFAULT, ZERO_ID, PartitionRegistration, TopicImage, collision_key
+from kraft.controller.placement import ring_of
+from kraft.metadata.image import (
+    CLUSTER_DEFAULT,
+    ZERO_ID,
+    BrokerRegistration,
+    PartitionRegistration,
+    TopicImage,
+    collision_key,
+)
 from kraft.metadata.snapshot import Record, partition_record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -76,9 +84,10 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Decision[Cr
     records: list[Record] = []
     results: list[CreatableTopicResult] = []
     told: Told = {}
+    ring = ring_of(context.image.brokers)
     for topic in wanted:
         try:
-            made, result = _create_topic(context, topic, len(records), told)
+            made, result = _create_topic(context, topic, ring, len(records), told)
         except RefusedError as refusal:
             results.append(_failed(topic.name, refusal.error, refusal.message))
         else:
@@ -104,7 +113,7 @@ def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicRe
 
 
 def _create_topic(
-    context: Context, topic: CreatableTopic, records_before: int, told: Told
+    context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], records_before: int, told: Told
 ) -> tuple[list[Record], CreatableTopicResult]:
     image = context.image
     if topic.name in image.topic_ids:
@@ -118,7 +127,7 @@ def _create_topic(
                            f"topic {topic.name!r} collides with {image.colliding[key][0]!r}: "
                            "'.' and '_' are the same in names of metrics")
     configs, config_records = new_topic_configs(context, topic)
-    partitions = _partitions_of(context, topic, context.next_offset + records_before)
+    partitions = _partitions_of(context, topic, ring, context.next_offset + records_before)
     topic_id = context.new_id()
     records = [Record(TopicRecord(name=topic.name, topic_id=topic_id)), *config_records]
     made = TopicImage(topic.name, topic_id, partitions)
@@ -131,7 +140,9 @@ def _create_topic(
     )
 
 
-def _partitions_of(context: Context, topic: CreatableTopic, rotation: int) -> dict[int, PartitionRegistration]:
+def _partitions_of(
+    context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], rotation: int
+) -> dict[int, PartitionRegistration]:
     if topic.assignments:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
             raise RefusedError(ErrorCode.INVALID_REQUEST,
@@ -151,7 +162,7 @@ def _partitions_of(context: Context, topic: CreatableTopic, rotation: int) -> di
     settings = context.settings
     count = settings.default_partitions if topic.num_partitions == -1 else topic.num_partitions
     replicas = settings.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    return placed_partitions(context, 0, count, replicas, rotation)
+    return placed_partitions(context, ring, 0, count, replicas, rotation)
 
 
 def _told_configs(context: Context, configs: Mapping[str, str], told: Told) -> Sequence[CreatableTopicConfigs]:
