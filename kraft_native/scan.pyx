@@ -3,7 +3,8 @@
 A batch is sound when its structure holds (`batch_look`), its CRC is right and its offsets fit those around it. The last
 rule is for what the CRC does not cover: a base offset that changed, and a sound batch that the disk wrote to the wrong
 place. Offsets rise. Where a batch leaves a gap before it, and compaction may have made it, it is wrong if the sound
-batch behind it begins before this one ends, or if it reaches past the end of the segment. Where no gap may be it is
+batch behind it begins before this one ends, or if it reaches past the end of the segment. The one behind may be what is
+wrong: unless the offsets behind that go on with its own, neither is believed. Where no gap may be it is
 right only if what comes behind it says so.
 """
 
@@ -134,6 +135,8 @@ cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int
     cdef int64_t found = confirmed_length(data, position, end, offset_min, bounds.offset_end, h)
     if found == end:
         return -1
+    if found >= 0 and contradictory(data, position, found, end, offset_min, bounds, h):
+        found = scan_resync(data, found + batch_bytes(h), end, offset_min, bounds.offset_end, h)
     if found < 0:
         found = scan_resync(data, position + 1, end, offset_min, bounds.offset_end, h)
     while (
@@ -143,6 +146,25 @@ cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int
         # Its base offset was damaged too, by a run of bytes that ends there.
         found = scan_resync(data, found + batch_bytes(h), end, offset_min, bounds.offset_end, h)
     return found
+
+
+cdef bint contradictory(const uint8_t* data, int64_t position, int64_t found, int64_t end, int64_t offset_min,
+                        const ScanBounds* bounds, const BatchHeader* h) noexcept nogil:
+    """Whether the batches at `position` and at `found` are sound, each by itself, and share offsets, so that the base
+    offset of one of them is wrong, and nothing says of which. If the second one's had gone back, there would be a gap
+    behind it."""
+    cdef BatchHeader first, behind
+    cdef int64_t following = found + batch_bytes(h)
+    batch_load(data + position, &first)
+    if (
+        batch_crc(data + position, &first) != first.crc or first.base_offset < offset_min
+        or not first.base_offset <= h.base_offset <= batch_last_offset(&first)
+    ):
+        return False
+    if following == end:
+        return bounds.exact_end != batch_last_offset(h) + 1
+    return (batch_look(data + following, end - following, True, &behind, NULL) != LOOK_OK
+            or behind.base_offset != batch_last_offset(h) + 1)
 
 
 cdef bint leads_on(const uint8_t* data, int64_t position, int64_t end, const ScanBounds* bounds,

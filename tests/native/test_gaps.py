@@ -160,6 +160,22 @@ def test_a_base_offset_that_changed_in_the_newest_segment_after_a_kill(compacted
     assert refused == [(hurt, hurt + 1)]
 
 
+@pytest.mark.parametrize("changed", [0, 1])
+def test_of_two_batches_that_contradict_each_other_none_is_believed_unless_the_offsets_go_on(compacted, changed):
+    """One of two base offsets became the other one's. Where a gap is legal before them, either may be the wrong one."""
+    before = serve(compacted)[0]
+    path = log_files(compacted)[0]
+    data = bytearray(path.read_bytes())
+    places = starts(bytes(data))
+    data[places[changed]:places[changed] + 8] = data[places[1 - changed]:places[1 - changed] + 8]
+    path.write_bytes(data)
+    found, refused, _ = serve(compacted)
+    # The first one's offset came after: behind the second one offsets go on, so that is right.
+    first_right = 1 if changed == 0 else 2
+    assert found == before[first_right:]
+    assert refused == [(int(path.stem), before[first_right][0])]
+
+
 def test_the_note_comes_before_the_first_segment_is_replaced(tmp_path):
     directory = tmp_path / "log-0"
     with Log(directory, settings()) as log:
