@@ -45,6 +45,7 @@ MODULES: dict[str, list[str]] = {
     "producers": [],
     "ranges": [],
     "scan": [],
+    "epochcheck": [],
     "audit": [],
     "config": [],
     "segmentfile": [],

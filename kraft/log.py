@@ -175,8 +175,8 @@ class Log(Reading, native_log.Log):
 class LogReader(Reading, native_reader.LogReader):
     """A log read from another process, or another thread than its owner's, while the owner goes on writing.
 
-    It never writes to the log's files and never sees more than the owner shows. Without an owner it shows what is valid
-    on disk. One thread at a time may use it.
+    It never writes to the log's files and never sees more than the owner shows. Without an owner it shows what opening
+    the log would find; `recovery` is what that would report. One thread at a time may use it.
     """
 
     def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark", timeout: float | None = None,

@@ -40,6 +40,9 @@ cdef class Slice:
 
 # Maps `size` bytes of fd (page cache, shared, read-only). `populate` faults the pages in at once.
 cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path)
+# A copy of its first `size` bytes instead, in memory of its own: for a file that another process may shrink.
+# StorageError (ENODATA) when the file is shorter by now.
+cdef Mapping copy_file(int fd, Py_ssize_t size, object path)
 # Whether slices of this process, of whatever log, look into the file.
 cdef bint file_is_pinned(int fd) except -1
 cdef Slice slice_mapping(Mapping mapping, Py_ssize_t position, Py_ssize_t size)

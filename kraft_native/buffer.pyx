@@ -1,13 +1,14 @@
 """Memory with a visible owner.
 
-`Scratch` grows and belongs to one user. `Mapping` is a mapped file. `Slice` is what readers get: read-only bytes that
-pin their mapping. Live objects are counted (`counters()`), and tests assert that every count returns to where it was.
+`Scratch` grows and belongs to one user. `Mapping` is a mapped file, or a copy of one. `Slice` is what readers get:
+read-only bytes that pin their mapping. Live objects are counted (`counters()`), and tests assert that every count
+returns to where it was.
 """
 
 import os
 import weakref
 
-from libc.errno cimport errno
+from libc.errno cimport ENODATA, errno
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -16,6 +17,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 cimport cython
 
+from kraft_native.fileio cimport check, file_read
+
 from kraft_native.errors import StorageError
 
 cdef extern from "<sys/mman.h>" nogil:
@@ -23,6 +26,9 @@ cdef extern from "<sys/mman.h>" nogil:
     int munmap(void* addr, size_t length)
     enum:
         PROT_READ
+        PROT_WRITE
+        MAP_ANONYMOUS
+        MAP_PRIVATE
         MAP_SHARED
         MAP_POPULATE
     void* MAP_FAILED
@@ -218,6 +224,31 @@ cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path):
     mapping.device = status.st_dev
     mapping.inode = status.st_ino
     mappings.add(mapping)
+    return mapping
+
+
+cdef Mapping copy_file(int fd, Py_ssize_t size, object path):
+    global live_mappings, mapped_bytes
+    cdef Mapping mapping = Mapping()
+    cdef void* address
+    cdef int64_t got
+    cdef int error
+    if size == 0:
+        return mapping
+    with nogil:
+        address = mmap(NULL, <size_t>size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        error = errno
+    if address == MAP_FAILED:
+        raise StorageError(os.fsdecode(path), error, "taking memory")
+    mapping.data = <const uint8_t*>address
+    mapping.size = size
+    live_mappings += 1
+    mapped_bytes += size
+    with nogil:
+        got = file_read(fd, address, <size_t>size, 0)
+    check(got, path)
+    if got < size:
+        raise StorageError(os.fsdecode(path), ENODATA, f"the file became shorter than {size} bytes")
     return mapping
 
 

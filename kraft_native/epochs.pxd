@@ -12,6 +12,7 @@ cdef class LeaderEpochCache:
     cdef readonly bint dirty       # the file holds older entries below the log start (see `truncate_from_start`)
     cdef readonly bint pending     # the latest epoch is not in the file yet (see `begin`)
     cdef readonly bint trusted     # the cache is what this engine made it, or follows from the batches
+    cdef bint apart                # the file is not ours and is not written
     cdef readonly uint32_t stored_crc  # of the entries that the file holds
 
     cdef inline int32_t latest(self) noexcept nogil:

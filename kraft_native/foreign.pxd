@@ -38,9 +38,6 @@ cdef class ForeignSegment:
     # None: the segment ends before `offset`. An empty slice: the limit comes first. CorruptLogError, StorageError.
     # `log_end` bounds the offsets of the last segment.
     cdef Slice read(self, int64_t offset, int64_t max_bytes, int64_t limit, int64_t end, int64_t log_end)
-    # Walks sound batches up to `end`: gives the position and the offset after the last one. Stops at damage without
-    # raising.
-    cdef int64_t verify(self, int64_t end, int64_t* next_offset) except -1
     # From which offset on the first record with timestamp >= target has to be sought, by the time index. `beyond`: all
     # records of the segment are older, if the index of a sealed segment can be believed.
     cdef int64_t time_start(self, int64_t target, bint sealed, bint* beyond) except -1

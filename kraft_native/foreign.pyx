@@ -9,7 +9,7 @@ import os
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from posix.fcntl cimport O_RDONLY
 
 from kraft_native.batch cimport (
@@ -139,14 +139,6 @@ cdef class ForeignSegment:
     cdef object damaged(self, int64_t position, int64_t offset):
         """The exception for what the last look found."""
         return CorruptLogError(os.fsdecode(self.path), position, offset, self.next_base, fault_text(&self.fault))
-
-    cdef int64_t verify(self, int64_t end, int64_t* next_offset) except -1:
-        cdef Walk w
-        w.position = 0
-        w.offset_min = self.base_offset
-        self.walk(&w, end, INT64_MAX, True)
-        next_offset[0] = w.offset_min
-        return w.position
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
@@ -321,6 +313,9 @@ cdef void take(const uint8_t* p, int64_t size, Taken* t, Fault* fault) noexcept 
         if t.look != LOOK_OK or (t.size > 0 and t.size + batch_bytes(&h) > t.bytes_max):
             return
         if h.base_offset != t.next_offset:
+            if t.size > 0:
+                t.look = LOOK_OK
+                return                 # whether what is missing is lost is asked when the reader gets there
             rest = t.left - t.size - batch_bytes(&h)
             offset_end = t.offset_end
             if rest >= FOLLOWING_BYTES:

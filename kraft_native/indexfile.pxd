@@ -50,6 +50,7 @@ cdef class IndexFile:
     cdef int64_t file_bytes            # size of a sealed file when it was mapped, any useless tail included
     cdef bint loaded
     cdef bint detached                 # in memory only
+    cdef bint apart                    # the file is not ours: read into memory, not mapped
     cdef bint unsynced                 # written since the last durable flush
     cdef object failure                # the first failed write or flush; no other is tried after it
 

@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcmp
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
 
-from kraft_native.buffer cimport Scratch, map_file
+from kraft_native.buffer cimport Scratch, copy_file, map_file
 from kraft_native.fileio cimport check as check_errno
 from kraft_native.fileio cimport file_close, file_datasync, file_open, file_size, file_write
 from kraft_native.limits cimport INT32_MAX_VALUE
@@ -150,7 +150,7 @@ cdef class IndexFile:
             size = check_errno(file_size(fd), self.path)
             if size > INT32_MAX_VALUE:
                 raise CorruptFileError(f"{os.fsdecode(self.path)}: {size} bytes are more than an index can have")
-            self.sealed = map_file(fd, size, True, self.path)
+            self.sealed = copy_file(fd, size, self.path) if self.apart else map_file(fd, size, True, self.path)
         finally:
             file_close(fd)
         self.file_bytes = size

@@ -6,3 +6,7 @@ from libc.stdint cimport int64_t
 # deletion, replacement or compaction left, and adds the names it removed to `removed`. Unknown names are passed over.
 # Gives the highest base offset of a compaction's output that took its sources' place only now; -1: there was none.
 cdef int64_t tidy_directory(bytes directory, list found, list removed) except -2
+
+# The same of a directory that is not ours: nothing is removed or renamed. The names of `.log` files that still have to
+# be renamed are in `named`, by base offset.
+cdef int64_t view_directory(bytes directory, list found, dict named) except -2

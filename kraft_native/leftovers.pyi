@@ -1,1 +1,6 @@
 """Nothing here is for Python."""
+
+from typing import final
+
+@final
+class Names: ...

@@ -14,10 +14,11 @@ not: a `.log.swap` is checked first, and dropped when it is not sound while its 
 
 import os
 
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from posix.fcntl cimport O_RDONLY
 
-from kraft_native.buffer cimport Mapping, map_file
+from kraft_native.buffer cimport Mapping, copy_file, map_file
 from kraft_native.errors cimport Fault
 from kraft_native.fileio cimport check, file_close, file_open, file_size, file_sync_dir
 from kraft_native.scan cimport ScanBounds, scan_sound
@@ -38,36 +39,64 @@ cdef int64_t offset_of(bytes name) except? -2:
     return -1
 
 
+@cython.final
+cdef class Names:
+    """What a directory holds, by kind."""
+    cdef list segments                 # (base offset, size)
+    cdef list swaps
+    cdef list cleaned
+    cdef list dropped
+
+    def __cinit__(self, bytes directory):
+        cdef bytes name
+        self.segments, self.swaps, self.cleaned, self.dropped = [], [], [], []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(b".log") and len(name) == OFFSET_DIGITS + 4 and offset_of(name) >= 0:
+                    self.segments.append((offset_of(name), entry.stat().st_size))
+                elif name.endswith(DROPPED):
+                    if not name.endswith(KEPT_DELETIONS):
+                        self.dropped.append(name)
+                elif name.endswith(b".cleaned") and offset_of(name) >= 0:
+                    self.cleaned.append(name)
+                elif name.endswith(b".swap") and offset_of(name) >= 0:
+                    self.swaps.append(name)
+        self.segments.sort()
+        if self.cleaned:
+            lowest = min([offset_of(name) for name in self.cleaned])
+            self.dropped += [name for name in self.swaps if offset_of(name) >= lowest]
+            self.swaps = [name for name in self.swaps if offset_of(name) < lowest]
+
+
 cdef int64_t tidy_directory(bytes directory, list found, list removed) except -2:
-    cdef list swaps = [], cleaned = [], dropped = []
-    cdef bytes name
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.endswith(b".log") and len(name) == OFFSET_DIGITS + 4 and offset_of(name) >= 0:
-                found.append((offset_of(name), entry.stat().st_size))
-            elif name.endswith(DROPPED):
-                if not name.endswith(KEPT_DELETIONS):
-                    dropped.append(name)
-            elif name.endswith(b".cleaned") and offset_of(name) >= 0:
-                cleaned.append(name)
-            elif name.endswith(b".swap") and offset_of(name) >= 0:
-                swaps.append(name)
-    if not (swaps or cleaned or dropped):
-        found.sort()
+    cdef Names names = Names(directory)
+    if not (names.swaps or names.cleaned or names.dropped):
+        found += names.segments
         return -1
-    if cleaned:
-        lowest = min([offset_of(name) for name in cleaned])
-        dropped += [name for name in swaps if offset_of(name) >= lowest]
-        swaps = [name for name in swaps if offset_of(name) < lowest]
     # The swaps first: without a `.cleaned` beside it a half-made set would look complete.
-    for name in dropped + sorted(cleaned, reverse=True):
+    for name in names.dropped + sorted(names.cleaned, reverse=True):
         drop(directory, name, removed)
     check(file_sync_dir(directory), directory)
-    finish_swaps(directory, swaps, removed)
-    found.clear()
-    tidy_directory(directory, found, removed)
-    return max([offset_of(name) for name in swaps], default=-1)
+    finish_swaps(directory, names.swaps, removed)
+    found += Names(directory).segments
+    return highest(names.swaps)
+
+
+cdef int64_t view_directory(bytes directory, list found, dict named) except -2:
+    cdef Names names = Names(directory)
+    cdef list unsound = []
+    cdef list ranges = swap_ranges(directory, names.swaps, True, unsound)
+    found += [(base, size) for base, size in names.segments if not replaced(base, ranges)]
+    for base, _ in ranges:
+        named[base] = segment_path(directory, base, b".log.swap")
+        found.append((base, os.path.getsize(named[base])))
+    found.sort()
+    return highest(names.swaps)
+
+
+cdef int64_t highest(list names) except -2:
+    return max([offset_of(name) for name in names], default=-1)
 
 
 cdef int drop(bytes directory, bytes name, list removed) except -1:
@@ -76,29 +105,42 @@ cdef int drop(bytes directory, bytes name, list removed) except -1:
     return 0
 
 
-cdef int finish_swaps(bytes directory, list swaps, list removed) except -1:
-    cdef list ranges = [], replaced = []
+cdef list swap_ranges(bytes directory, list swaps, bint apart, list unsound):
+    """(base offset, end offset) of the outputs that take their sources' place; the base offsets of those that do not
+    are added to `unsound`."""
+    cdef list ranges = []
     cdef int64_t base, end
     for name in swaps:
         base = offset_of(name)
-        if not name.endswith(b".log.swap"):
-            continue
-        end = sound_end(directory + b"/" + name, base)
-        if end < 0 and os.path.exists(segment_path(directory, base, b".log")):
-            for part in swaps:
-                if offset_of(part) == base:
-                    drop(directory, part, removed)
-            continue
-        ranges.append((base, end))
-    for name in os.listdir(directory):
-        base = offset_of(name)
-        if base >= 0 and not name.endswith(b".swap"):
-            for first, end in ranges:
-                # The segment of the same name is replaced even when nothing of it is left.
-                if first <= base < max(end, <int64_t>first + 1):
-                    replaced.append(name)
-    for name in sorted(replaced, reverse=True):
-        if not name.endswith(b".snapshot"):
+        if name.endswith(b".log.swap"):
+            end = sound_end(directory + b"/" + name, base, apart)
+            if end < 0 and os.path.exists(segment_path(directory, base, b".log")):
+                unsound.append(base)
+            else:
+                ranges.append((base, end))
+    return ranges
+
+
+cdef bint replaced(int64_t base, list ranges) except -1:
+    """Whether a segment is one of the sources. That of the same name is, even when nothing of it is left."""
+    cdef int64_t first, end
+    for first, end in ranges:
+        if first <= base < max(end, first + 1):
+            return True
+    return False
+
+
+cdef int finish_swaps(bytes directory, list swaps, list removed) except -1:
+    cdef list unsound = []
+    cdef list ranges = swap_ranges(directory, swaps, False, unsound)
+    for name in swaps:
+        if offset_of(name) in unsound:
+            drop(directory, name, removed)
+    for name in sorted(os.listdir(directory), reverse=True):
+        if (
+            offset_of(name) >= 0 and not name.endswith((b".swap", b".snapshot"))
+            and replaced(offset_of(name), ranges)
+        ):
             drop(directory, name, removed)
     check(file_sync_dir(directory), directory)
     for name in sorted(swaps):
@@ -108,7 +150,7 @@ cdef int finish_swaps(bytes directory, list swaps, list removed) except -1:
     return 0
 
 
-cdef int64_t sound_end(bytes path, int64_t base_offset) except? -2:
+cdef int64_t sound_end(bytes path, int64_t base_offset, bint apart) except? -2:
     """The offset after the last batch of a segment file; -1 when not all of it is sound."""
     cdef int fd = <int>check(file_open(path, O_RDONLY, 0), path)
     cdef int64_t size, reached, next_offset = base_offset
@@ -121,7 +163,7 @@ cdef int64_t sound_end(bytes path, int64_t base_offset) except? -2:
     bounds.gaps_end = INT64_MAX
     try:
         size = check(file_size(fd), path)
-        mapping = map_file(fd, size, False, path)
+        mapping = copy_file(fd, size, path) if apart else map_file(fd, size, False, path)
     finally:
         file_close(fd)
     data = mapping.data

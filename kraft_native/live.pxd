@@ -50,6 +50,8 @@ cdef class LivePage:
     # Call it before and after segment files are added, replaced, removed, or reused for another segment.
     cdef void segments_change(self) noexcept nogil
     cdef void wake(self) noexcept nogil
+    cdef void* _open(self, bytes path) except NULL
+    cdef void* _map(self, int fd) except NULL
     cdef int _make_room(self, int fd, bytes path) except -1
     cdef int _take_over(self) except -1
     cdef int _need_open(self) except -1

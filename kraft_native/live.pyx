@@ -53,6 +53,8 @@ cdef extern from "<sys/mman.h>" nogil:
     enum:
         PROT_READ
         PROT_WRITE
+        MAP_ANONYMOUS
+        MAP_PRIVATE
         MAP_SHARED
     void* MAP_FAILED
 
@@ -129,33 +131,41 @@ cdef class LivePage:
     """The owner's page of a partition directory: creates the file or takes over the one of an owner that is gone.
 
     It opens inside a truncation (readers wait), because opening a log may cut its tail: publish the limits, then call
-    `end_truncation`. Raises LogLockedError when another owner lives. Owner's thread only.
+    `end_truncation`. Raises LogLockedError when another owner lives. `detached`: it is in memory only, and nobody else
+    sees it. Owner's thread only.
     """
 
-    def __cinit__(self, directory):
+    def __cinit__(self, directory, *, bint detached=False):
         global live_pages
-        cdef bytes path = path_in(directory)
+        self.fd = -1
+        self.path = os.fsdecode(path_in(directory))
+        self.page = <kf_live_page*>self._map(-1) if detached else <kf_live_page*>self._open(path_in(directory))
+        live_pages += 1
+        self._take_over()
+
+    cdef void* _open(self, bytes path) except NULL:
+        cdef int fd = <int>check(file_open(path, O_RDWR | O_CREAT, 0o644), path)
         cdef int locked
         cdef void* address
-        self.fd = -1
-        self.path = os.fsdecode(path)
-        cdef int fd = <int>check(file_open(path, O_RDWR | O_CREAT, 0o644), path)
         try:
             locked = file_lock(fd, True)
             if locked == -EAGAIN:
                 raise LogLockedError(f"{self.path}: another process owns this log")
             check(locked, path)
             self._make_room(fd, path)
-            address = mmap(NULL, KF_LIVE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-            if address == MAP_FAILED:
-                raise StorageError(self.path, errno, "mapping")
+            address = self._map(fd)
             self.fd = fd
         finally:
             if self.fd < 0:
                 file_close(fd)
-        self.page = <kf_live_page*>address
-        live_pages += 1
-        self._take_over()
+        return address
+
+    cdef void* _map(self, int fd) except NULL:
+        cdef void* address = mmap(NULL, KF_LIVE_BYTES, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED if fd >= 0 else MAP_PRIVATE | MAP_ANONYMOUS, fd, 0)
+        if address == MAP_FAILED:
+            raise StorageError(self.path, errno, "mapping")
+        return address
 
     cdef int _make_room(self, int fd, bytes path) except -1:
         """Real blocks under the whole page: a store into a hole of a full disk would be a SIGBUS."""

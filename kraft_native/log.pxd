@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from kraft_native.append cimport Appender
+from kraft_native.config cimport LogConfig
 from kraft_native.flusher cimport Flusher
 from kraft_native.logcore cimport LogCore
 from kraft_native.recovery cimport RecoveryReport
@@ -13,5 +14,11 @@ cdef class Log:
     cdef Appender appender
     cdef readonly RecoveryReport recovery          # what opening it found and did
 
+    cdef object take(self, LogCore core, bint log_dir_locked)
     cdef int lock(self, LogCore core, bint log_dir_locked) except -1
     cdef int begin(self, Flusher flusher) except -1
+
+
+# The log in `directory` as opening it would find it, to be looked at: nothing is written and nothing locked, files are
+# read into memory. It has no live page. `failure` says why it cannot be written. `report` gets what was found.
+cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report)

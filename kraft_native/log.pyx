@@ -22,7 +22,7 @@ from kraft_native.buffer cimport Scratch, Slice
 from kraft_native.cleaner cimport COMPACT_BUFFER_BYTES_DEFAULT, compact_log
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, LogConfig
 from kraft_native.dirty cimport Dirty, due, find_dirty, noted_first_dirty
-from kraft_native.fileio cimport check, file_close, file_lock, file_open
+from kraft_native.fileio cimport check, disk_is_full, file_close, file_lock, file_open
 from kraft_native.flusher cimport Flusher, timeout_to_ns
 from kraft_native.logcore cimport (
     ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END, LogCore,
@@ -34,11 +34,10 @@ from kraft_native.records cimport encode_headers
 from kraft_native.recovery cimport LoadedLog, load_log
 from kraft_native.segment cimport Segment
 from kraft_native.trim cimport apply_retention, delete_records, truncate_fully, truncate_to
-from kraft_native.txncheck cimport TxnChecker
 from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR, ORIGIN_RAFT_LEADER, AppendOrigin
 
 from kraft_native.cleaner import CleanerStats
-from kraft_native.errors import InvalidArgumentError, LogLockedError
+from kraft_native.errors import InvalidArgumentError, LogLockedError, StorageError
 from kraft_native.fileio import make_directory, sync_directory
 
 cdef dict ISOLATIONS = {"log_end": ISOLATION_LOG_END, "high_watermark": ISOLATION_HIGH_WATERMARK,
@@ -83,6 +82,37 @@ cdef int hold(bytes path, bint exclusive, str refusal) except -1:
     return fd
 
 
+cdef int adopt(LogCore core, LoadedLog loaded) except -1:
+    """Fills the state of a log with what was found in its directory."""
+    core.first_dirty = noted_first_dirty(core.directory)
+    core.segments = loaded.segments
+    core.active = loaded.segments[len(loaded.segments) - 1]
+    core.epochs = loaded.epochs
+    core.producers = loaded.producers
+    core.txn_checker = loaded.txn_checker()
+    core.log_start = loaded.log_start
+    core.log_end = loaded.log_end
+    core.recovery_point = core.flushed_end = core.noted_durable = loaded.recovery_point
+    core.noted_start = loaded.log_start
+    core.gaps_end = core.noted_gaps_end = min(loaded.gaps_end, loaded.log_end)
+    core.lost = [(lost.offset, lost.next_offset) for lost in loaded.report.lost_ranges]
+    core.mark = core.log_end if core.config.high_watermark_auto else max(loaded.high_watermark, loaded.log_start)
+    core.failure = loaded.failure
+    core.clean = loaded.clean
+    core.unsettled = loaded.untouched
+    return 0
+
+
+cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report):
+    cdef LogCore core = LogCore.__new__(LogCore)
+    cdef LoadedLog loaded = load_log(directory, config, -1, -1, False, False, failure)
+    core.directory = directory
+    core.config = config
+    adopt(core, loaded)
+    report.append(loaded.report)
+    return core
+
+
 cdef class Log:
     """Opens the log in `directory`, creating both if needed.
 
@@ -91,7 +121,8 @@ cdef class Log:
     a log with group commit has its own, the others share one of the process.
 
     Where a full disk keeps recovery from writing what it must, the log opens all the same: it is read-only, `failure`
-    is the cause, and what could not be written is in memory. The next open begins anew.
+    is the cause, and what could not be written is in memory. The next open begins anew. Without the space for the files
+    by which it is locked nothing is written at all; it then keeps no other writer out, and does not see what that does.
 
     Raises `LogLockedError` when another process or Log has it open for writing, or somebody has the log directory of
     Kafka's layout that it lies in; `log_dir_locked` says that the caller is that somebody.
@@ -106,31 +137,26 @@ cdef class Log:
         if not os.path.isdir(core.directory):
             make_directory(core.directory)
             sync_directory(os.path.dirname(core.directory))
-        self.lock(core, log_dir_locked)
-        # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
-        core.live = LivePage(core.directory)
-        core.first_dirty = noted_first_dirty(core.directory)
-        loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean, log_dir_locked)
-        core.segments = loaded.segments
-        core.active = loaded.segments[len(loaded.segments) - 1]
-        core.epochs = loaded.epochs
-        core.producers = loaded.producers
-        core.txn_checker = TxnChecker(core.directory)
-        core.log_start = loaded.log_start
-        core.log_end = loaded.log_end
-        core.recovery_point = core.flushed_end = core.noted_durable = loaded.recovery_point
-        core.noted_start = loaded.log_start
-        core.gaps_end = core.noted_gaps_end = min(loaded.gaps_end, loaded.log_end)
-        core.lost = [(lost.offset, lost.next_offset) for lost in loaded.report.lost_ranges]
-        core.mark = max(loaded.high_watermark, loaded.log_start)
-        if core.config.high_watermark_auto:
-            core.mark = core.log_end
+        failure = self.take(core, log_dir_locked)
+        loaded = load_log(core.directory, core.config, log_start_offset, recovery_point, clean, log_dir_locked, failure)
+        adopt(core, loaded)
         self.recovery = loaded.report
         self.core = core
-        core.failure = loaded.failure
-        core.clean = loaded.clean
-        core.unsettled = loaded.untouched
         self.begin(flusher)
+
+    cdef object take(self, LogCore core, bint log_dir_locked):
+        """Makes the log this one's: the lock and the live page. The failure when a full disk has no place for their
+        files: the log is then only looked at, and readers in other processes find no owner."""
+        try:
+            self.lock(core, log_dir_locked)
+            # Before anything is repaired: readers that are attached since the last owner wait until this one is ready.
+            core.live = LivePage(core.directory)
+        except StorageError as error:
+            if not disk_is_full(error):
+                raise
+            core.live = LivePage(core.directory, detached=True)
+            return error
+        return None
 
     cdef int lock(self, LogCore core, bint log_dir_locked) except -1:
         cdef bytes log_dir

@@ -498,6 +498,8 @@ cdef class LogCore:
             self.flusher.close()
         for segment in self.segments:
             segment.close_file()
+            if segment.copies is not None:
+                segment.copies.held.clear()        # they lead back to it
         self.segments = []
         self.lost = []
         self.active = None

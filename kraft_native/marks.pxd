@@ -17,10 +17,12 @@ cdef class LogMarks:
     cdef readonly int64_t gaps_end              # gaps between offsets that end at or below it may be compaction's
     cdef readonly dict segment_bytes            # base offset -> size, of durable segments below it
     cdef readonly int64_t epochs_crc            # `LeaderEpochCache.stored_crc` as last noted; -1: not known
+    cdef bint noted                             # losses, gaps and sizes are as our state says
     cdef readonly dict extra                    # what else our state file says, for other users of it
     cdef readonly list notes                    # (path, what was wrong with it)
 
     cdef int take_state(self, object state) except -1
+    cdef int take_notes(self, object state) except -1
     cdef int take_kafka(self, bytes directory, dict points) except -1
 
 # The marks of the log in `directory`. `log_start`, `recovery_point` and `clean` (-1, False: not given) are Kafka's.

@@ -2,6 +2,8 @@ from typing import Literal, final
 
 EPOCHS_CRC_KEY: str
 
+def noted_log_start(directory: bytes) -> int: ...
+
 @final
 class LogMarks:
     @property

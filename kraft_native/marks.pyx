@@ -11,7 +11,9 @@ of Kafka's log directories and the caller gives nothing; our own `kraft-log-stat
 - A clean stop that our state claims holds only while the active segment still has the name and the size noted with it.
 - Gaps between offsets are compaction's only below the end that our state notes for them, and the segments there have
   the sizes noted with it. Where Kafka's cleaner was at work since, or a log without such a note is one to compact,
-  they may be anywhere.
+  they may be anywhere. These notes, and that of losses, hold as well where the recovery point of a younger checkpoint
+  is that of our state: whoever has a directory of logs open with this engine writes Kafka's checkpoints, too, and
+  Kafka moves the recovery point of a log that it changes.
 
 A file that cannot be understood counts as missing, and is reported. Nothing known at all means: check everything.
 """
@@ -58,12 +60,24 @@ cdef class LogMarks:
         self.log_end = state.log_end
         self.extra = state.extra
         self.clean = state.clean
-        self.gaps_end = INT64_MAX
         try:
             self.durable_end = int(state.extra.get("durable_end", 0))
             self.high_watermark = int(state.extra.get("high_watermark", -1))
             self.active_base = int(state.extra.get("active_base", -1))
             self.active_size = int(state.extra.get("active_size", -1))
+        except ValueError as error:
+            self.notes.append((STATE_FILE, f"{error}; not used"))
+        return 0
+
+    cdef int take_notes(self, object state) except -1:
+        """What Kafka has no file for. It holds as long as Kafka did not have the log."""
+        try:
+            # Where it fits nobody has changed the epochs since, whoever is younger.
+            self.epochs_crc = int(state.extra.get(EPOCHS_CRC_KEY, "-1"), 16)
+            if self.source != "state" and self.recovery_point != state.recovery_point:
+                return 0
+            self.noted = True
+            self.gaps_end = INT64_MAX
             self.lost = [tuple(map(int, pair.split("-"))) for pair in state.extra.get("lost_offsets", "").split()]
             self.gaps_end = int(state.extra.get(GAPS_END_KEY, INT64_MAX))
             self.segment_bytes = dict([tuple(map(int, pair.split(":")))
@@ -143,11 +157,7 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
     marks.log_start = max(log_start, <int64_t>(starts or {}).get(partition_of(directory), -1))
     if state is not None:
         marks.log_start = max(marks.log_start, <int64_t>state.log_start)
-        # Where it fits nobody has changed the epochs since, whoever is younger.
-        try:
-            marks.epochs_crc = int(state.extra.get(EPOCHS_CRC_KEY, "-1"), 16)
-        except ValueError as error:
-            marks.notes.append((STATE_FILE, f"{error}; not used"))
+        marks.take_notes(state)
     marks.durable_end = max(marks.durable_end, marks.recovery_point)
     if cleaned_unnoted(directory, marks, compacts):
         marks.gaps_end = INT64_MAX
@@ -155,11 +165,24 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
     return marks
 
 
+def noted_log_start(directory: bytes) -> int:
+    """The log start as we noted it in the log's directory, or Kafka beside it; 0 when nobody did. `CorruptFileError`
+    when the note cannot be read."""
+    cdef bytes path = os.path.abspath(directory)
+    cdef str starts = os.path.join(os.path.dirname(os.fsdecode(path)), LOG_STARTS_FILE)
+    state = read_log_state(path)
+    if state is not None:
+        return state.log_start
+    if partition_of(path) is None or not os.path.exists(starts):
+        return 0
+    return read_offsets(starts).get(partition_of(path), 0)
+
+
 cdef bint cleaned_unnoted(bytes directory, LogMarks marks, bint compacts) except -1:
     """Whether the log may have been compacted by somebody who left no note of it in our state."""
-    if marks.source != "state" and compacts:
+    if not marks.noted and compacts:
         return True
-    if marks.source == "state" and not is_younger(directory, CLEANER_FILE):
+    if marks.noted and not is_younger(directory, CLEANER_FILE):
         return False
     return partition_of(directory) in (kafka_offsets(directory, CLEANER_FILE, marks.notes) or {})
 

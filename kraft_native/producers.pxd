@@ -57,7 +57,8 @@ cdef class ProducerStates:
     # Replaces the state by that of a snapshot file; CorruptFileError leaves it empty.
     cpdef int load(self, object path, int64_t offset, int64_t now_ms) except -1
     # Brings the state to one that `map_end_offset` describes, at or below log_end; see `producers.pyx`.
-    cpdef list truncate_and_reload(self, object directory, int64_t log_start, int64_t log_end, int64_t now_ms)
+    cpdef list truncate_and_reload(self, object directory, int64_t log_start, int64_t log_end, int64_t now_ms,
+                                   bint apart=*)
     cpdef int truncate_fully(self, object directory, int64_t offset) except -1
     cpdef int log_start_incremented(self, object directory, int64_t log_start) except -1
     cpdef int remove_expired(self, int64_t now_ms) except -1

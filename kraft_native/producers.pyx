@@ -409,27 +409,33 @@ cdef class ProducerStates:
             qsort(queue_front(&self.open_txns), <size_t>self.open_txns.count, sizeof(TxnRange), compare_ranges)
         return 0
 
-    cpdef list truncate_and_reload(self, object directory, int64_t log_start, int64_t log_end, int64_t now_ms):
+    cpdef list truncate_and_reload(self, object directory, int64_t log_start, int64_t log_end, int64_t now_ms,
+                                   bint apart=False):
         """Makes the state fit a log that now covers [log_start, log_end). Called at open and after every truncation.
 
         Removes snapshots outside that range. When the state does not end at `log_end`, replaces it by the latest usable
         snapshot, or an empty state at `log_start`; the caller then replays its batches from `map_end_offset` to the log
-        end. Snapshots that cannot be understood are removed, and returned as (path, reason).
+        end. Snapshots that cannot be understood are removed, and returned as (path, reason). `apart`: the directory is
+        not ours, nothing is removed.
         """
         cdef list corrupt = []
-        remove_snapshots_after(directory, log_end)
-        remove_snapshots_before(directory, log_start + 1)
+        if not apart:
+            remove_snapshots_after(directory, log_end)
+            remove_snapshots_before(directory, log_start + 1)
         if log_end == self.map_end_offset:
             self.log_start_incremented(directory, log_start)
             return corrupt
         for offset in reversed(list_snapshots(directory)):
+            if not log_start < offset <= log_end:
+                continue
             path = snapshot_path(directory, offset)
             try:
                 self.load(path, offset, now_ms)
                 return corrupt
             except CorruptFileError as error:
                 corrupt.append((path, str(error)))
-                unlink(path, missing_ok=True)
+                if not apart:
+                    unlink(path, missing_ok=True)
         self.clear()
         self.map_end_offset = log_start
         self.snapshot_offset = log_start

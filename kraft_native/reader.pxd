@@ -4,8 +4,11 @@ from libc.stdint cimport int64_t, uint64_t
 
 from kraft_native.batch cimport BatchHeader
 from kraft_native.buffer cimport Scratch, Slice
+from kraft_native.config cimport LogConfig
 from kraft_native.foreign cimport ForeignSegment
 from kraft_native.live cimport LiveView, kf_live_state
+from kraft_native.logcore cimport LogCore
+from kraft_native.recovery cimport RecoveryReport
 
 
 cdef class LogReader:
@@ -16,7 +19,9 @@ cdef class LogReader:
     cdef bint closed
     cdef kf_live_state state
     cdef uint64_t incarnation      # of the page, when `state` was found on disk
-    cdef int64_t stable_end        # last stable offset of what was found on disk, -1: not computed yet
+    cdef LogConfig config
+    cdef LogCore found             # without an owner: the log as opening it would find it
+    cdef RecoveryReport report
     cdef list bases                # base offsets of the segments, rising
     cdef uint64_t listed_truncation, listed_segments
     cdef int64_t listed_active
@@ -31,13 +36,14 @@ cdef class LogReader:
     cdef bint changed(self) except -1
     cdef int list_segments(self) except -1
     cdef int need_segments(self) except -1
-    cdef void drop_segments(self) noexcept
+    cdef int drop_segments(self) except -1
     cdef ForeignSegment segment(self, Py_ssize_t slot)
     cdef int64_t end_of(self, ForeignSegment segment) noexcept
     cdef const kf_live_state* current(self) except NULL
     cdef int64_t limit(self, bint committed) except -1
     cdef Slice read_once(self, int64_t offset, int64_t max_bytes, bint committed)
-    cdef int64_t disk_stable_offset(self) except -1
+    cdef int allow_gap(self, ForeignSegment segment, int64_t offset, int64_t next_offset) except -1
+    cdef tuple time_without_owner(self, int64_t timestamp_ms, bint committed)
     cdef int64_t time_hint(self, int64_t timestamp_ms) except -1
     cdef LiveView view_to_wait_on(self, int64_t offset, bint committed)
     cdef tuple find_in_slice(self, Slice piece, int64_t timestamp_ms)

@@ -9,33 +9,36 @@ is visible, it knows from that page. Each answer is made from one state of the p
 and is thrown away and made again when the owner truncated or replaced files meanwhile: the two generations in the page
 change before the files do.
 
-Without an owner (the log was closed, its owner died, or Kafka wrote it) what is visible is what is sound on disk when
-the reader attaches: the last segment is checked from its front. When an owner opens the log the reader follows it.
-Another writer that keeps no live page, such as a running Kafka, is not noticed.
+Without an owner (the log was closed, its owner died, or Kafka wrote it) the reader sees what opening the log would
+find, by the same code, and answers as that log would: what is lost or damaged is refused with file, position and
+offsets, a torn end is not there, indexes and epochs are checked. But nothing is written, and files are read into
+memory, two segments at most, not mapped. When an owner opens the log the reader follows it. Another writer that keeps
+no live page, such as a running Kafka, is not noticed.
 """
 
+import errno
 import os
 from bisect import bisect_right
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 
 from kraft_native.batch cimport (
-    LOOK_OK, BatchHeader, batch_bytes, batch_is_control, batch_is_log_append_time, batch_last_offset, batch_look,
+    LOOK_OK, BatchHeader, batch_bytes, batch_is_log_append_time, batch_look,
 )
 from kraft_native.buffer cimport Scratch, Slice, slice_bytes
 from kraft_native.codecs cimport DecompressLimits, decompress_limits_default
-from kraft_native.control cimport control_parse
 from kraft_native.foreign cimport ForeignSegment, foreign_open
-from kraft_native.producer_entry cimport AbortedTxn
-from kraft_native.producers cimport ProducerStates
+from kraft_native.log cimport view_log
+from kraft_native.logcore cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE
+from kraft_native.lookup cimport aborted_between, find_time, read_from
+from kraft_native.marks cimport LogMarks, read_marks
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.span cimport Span
 
-from kraft_native.checkpoints import read_log_state, read_offsets
 from kraft_native.errors import (
-    CorruptFileError, CorruptRecordError, InvalidArgumentError, KraftError, LogClosedError, OffsetOutOfRangeError,
-    WrongThreadError,
+    CorruptLogError, CorruptRecordError, InvalidArgumentError, KraftError, LogClosedError, OffsetOutOfRangeError,
+    StorageError, WrongThreadError,
 )
 from kraft_native.txnindex import TransactionIndex
 
@@ -61,27 +64,18 @@ cdef list numbered_files(bytes directory, bytes suffix):
                   if len(name) == BASE_DIGITS + len(suffix) and name.endswith(suffix) and name[:BASE_DIGITS].isdigit())
 
 
-def log_start_on_disk(directory: bytes) -> int:
-    """The log start that a stand-alone log keeps in its directory, or Kafka in the checkpoint beside it; 0 if none."""
-    state = read_log_state(directory)
-    if state is not None:
-        return state.log_start
-    parent, name = os.path.split(os.path.abspath(directory))
-    topic, _, partition = os.fsdecode(name).rpartition("-")
-    path = os.path.join(parent, b"log-start-offset-checkpoint")
-    if not partition.isdecimal() or not os.path.exists(path):
-        return 0
-    return read_offsets(path).get((topic, int(partition)), 0)
-
-
 cdef class LogReader:
     """Attaches to the log in `directory`, which must exist. One thread at a time (WrongThreadError).
 
-    Isolations are "high_watermark" (or "read_uncommitted", the same) and "read_committed".
+    Isolations are "high_watermark" (or "read_uncommitted", the same) and "read_committed". `cleanup_policy` is the
+    log's, as in `LogConfig`. It counts only where nobody who used this engine noted how far offsets may be missing:
+    with "delete" what is missing is a loss there.
     """
 
-    def __cinit__(self, directory):
+    def __cinit__(self, directory, *, cleanup_policy="delete"):
         self.path = os.fsencode(directory)
+        # Whoever was silent for long counts as ever: a reader forgets no open transaction.
+        self.config = LogConfig(cleanup_policy=cleanup_policy, producer_id_expiration_ms=INT64_MAX)
         self.open_segments = {}
         self.bases = []
         self.records = Scratch()
@@ -166,32 +160,25 @@ cdef class LogReader:
         return False
 
     cdef int take_disk_state(self) except -1:
-        """Finds out what is sound on disk; unless an owner comes meanwhile, then follows that."""
-        cdef ForeignSegment last
-        cdef int64_t next_offset = 0
-        cdef int64_t size = 0
+        """Finds out what opening the log would find; unless an owner comes meanwhile, then follows that."""
+        cdef list report = []
+        failure = StorageError(os.fsdecode(self.path), errno.EROFS, "a reader does not write")
         while True:
             if self.view is not None:
                 self.incarnation = self.view.incarnation()
             self.drop_segments()
-            self.state.active_base = -1
-            self.list_segments()
-            self.state.log_start = log_start_on_disk(self.path)
-            self.stable_end = -1
-            next_offset = size = 0
             try:
-                if self.bases:
-                    last = self.segment(len(self.bases) - 1)
-                    size = last.verify(last.file_bytes, &next_offset)
-                    self.state.active_base = self.listed_active = last.base_offset
-                    self.state.log_start = max(self.state.log_start, <int64_t>self.bases[0])
+                self.found = view_log(os.path.abspath(self.path), self.config, failure, report)
             except (KraftError, OSError):
                 if not self.changed():
                     raise
-            self.state.active_bytes = size
-            self.state.log_end = self.state.high_watermark = next_offset
-            self.state.log_start = min(self.state.log_start, next_offset)
-            self.state.last_stable_offset = next_offset
+                if self.live:
+                    return 0
+                continue
+            self.report = report.pop()
+            self.state.log_start = self.found.log_start
+            self.state.log_end = self.state.high_watermark = self.found.log_end
+            self.state.last_stable_offset = self.found.last_stable_offset()
             if not self.changed() or self.attach():
                 return 0
 
@@ -206,34 +193,7 @@ cdef class LogReader:
     cdef int64_t limit(self, bint committed) except -1:
         if not committed:
             return self.state.high_watermark
-        if self.live:
-            return self.state.last_stable_offset
-        if self.stable_end < 0:
-            self.stable_end = self.disk_stable_offset()
-        return self.stable_end
-
-    cdef int64_t disk_stable_offset(self) except -1:
-        """The first offset of the oldest open transaction on disk: from the last producer snapshot on by replay."""
-        cdef ProducerStates states = ProducerStates()
-        cdef int64_t offset = self.state.log_start
-        cdef int64_t unstable
-        cdef Slice piece
-        for snapshot in reversed(numbered_files(self.path, b".snapshot")):
-            if snapshot > self.state.log_end:
-                continue
-            try:
-                states.load(self.path + b"/%020d.snapshot" % snapshot, snapshot, 0)
-                offset = max(offset, <int64_t>snapshot)
-                break
-            except CorruptFileError:
-                states = ProducerStates()
-        while offset < self.state.log_end:
-            piece = self.read_once(offset, 1 << 20, False)
-            if piece.size:
-                replay(piece, offset, states)
-            offset = piece.next_offset
-        unstable = states.first_unstable(self.state.log_end)
-        return self.state.log_end if unstable < 0 else unstable
+        return self.state.last_stable_offset
 
     # --- segments ---------------------------------------------------------------------------------------------------
 
@@ -252,12 +212,17 @@ cdef class LogReader:
         self.listed_active = self.state.active_base
         bases = numbered_files(self.path, b".log")
         # A segment behind the active one is being made and not published yet.
-        self.bases = bases if self.listed_active < 0 else bases[:bisect_right(bases, self.listed_active)]
+        self.bases = bases[:bisect_right(bases, self.listed_active)]
         return 0
 
-    cdef void drop_segments(self) noexcept:
+    cdef int drop_segments(self) except -1:
         self.open_segments.clear()
+        self.bases = []
+        if self.found is not None:
+            self.found.release()
+            self.found = None
         self.listed_active = -2
+        return 0
 
     cdef ForeignSegment segment(self, Py_ssize_t slot):
         cdef ForeignSegment segment = self.open_segments.get(self.bases[slot])
@@ -277,9 +242,12 @@ cdef class LogReader:
 
     cdef Slice read_once(self, int64_t offset, int64_t max_bytes, bint committed):
         cdef int64_t limit = self.limit(committed)
-        cdef ForeignSegment segment
+        cdef ForeignSegment segment = None
         cdef Slice piece
         cdef Py_ssize_t slot
+        if not self.live:
+            return read_from(self.found, offset, max_bytes,
+                             ISOLATION_LAST_STABLE if committed else ISOLATION_HIGH_WATERMARK)
         if offset < self.state.log_start or offset > self.state.log_end:
             raise OffsetOutOfRangeError(f"offset {offset} is outside of {self.state.log_start} to "
                                         f"{self.state.log_end} (log start to log end)")
@@ -290,11 +258,29 @@ cdef class LogReader:
                 segment = self.segment(slot)
                 piece = segment.read(offset, max_bytes, limit, self.end_of(segment), self.state.log_end)
                 if piece is not None:
+                    if piece.size > 0 and piece.first_offset > offset:
+                        self.allow_gap(segment, offset, piece.first_offset)
                     return piece
+            self.allow_gap(segment, offset, limit)
             offset = limit  # what was there is compacted away
         piece = slice_bytes(b"")
         piece.next_offset = offset
         return piece
+
+    cdef int allow_gap(self, ForeignSegment segment, int64_t offset, int64_t next_offset) except -1:
+        """CorruptLogError when offsets before `next_offset`, from `offset` on, are missing because they were lost. The
+        owner notes what compaction may take before it is gone, so its notes are read only when something is missing."""
+        cdef LogMarks marks = read_marks(os.path.abspath(self.path), -1, -1, False, False, self.config.compact)
+        cdef int64_t first, end, lost = -1
+        for first, end in marks.lost:
+            if first < next_offset and offset < end:
+                lost = max(first, offset)
+                break
+        if next_offset > marks.gaps_end or lost >= 0:
+            raise CorruptLogError(os.fsdecode(self.path if segment is None else segment.path),
+                                  0 if segment is None else self.end_of(segment), max(offset, lost), next_offset,
+                                  "no batch has these offsets")
+        return 0
 
     def read(self, int64_t offset, int64_t max_bytes=1 << 20, isolation="high_watermark") -> Slice:
         """Whole batches of one segment, beginning with the one that holds `offset`; the first whatever `max_bytes`.
@@ -334,6 +320,8 @@ cdef class LogReader:
                 found = []
                 try:
                     self.need_segments()
+                    if not self.live:
+                        found = aborted_between(self.found, start_offset, end_offset)
                     for slot in range(max(bisect_right(self.bases, start_offset) - 1, 0), len(self.bases)):
                         base = self.bases[slot]
                         index = TransactionIndex(self.path + b"/%020d.txnindex" % base, base)
@@ -356,8 +344,11 @@ cdef class LogReader:
         `isolation`; None when there is none. Finds its place by the time indexes where they are sound."""
         cdef Slice piece
         cdef int64_t offset
-        is_committed(isolation)
+        cdef bint committed = is_committed(isolation)
         while True:
+            answered, found = self.time_without_owner(timestamp_ms, committed)
+            if answered:
+                return found
             try:
                 offset = self.time_hint(timestamp_ms)
                 while True:
@@ -371,6 +362,26 @@ cdef class LogReader:
             except OffsetOutOfRangeError:
                 # Retention or a truncation overtook the search: begin again.
                 PyErr_CheckSignals()
+
+    cdef tuple time_without_owner(self, int64_t timestamp_ms, bint committed):
+        """(True, the answer of `offset_for_time`), or (False, None) while there is an owner."""
+        self.enter()
+        try:
+            while True:
+                self.refresh()
+                if self.live:
+                    return False, None
+                try:
+                    found = find_time(self.found, timestamp_ms, self.found.log_start)
+                except (KraftError, OSError):
+                    if not self.changed():
+                        raise
+                else:
+                    if not self.changed():
+                        return True, None if found is None or found[0] >= self.limit(committed) else found
+                PyErr_CheckSignals()
+        finally:
+            self.busy = False
 
     cdef int64_t time_hint(self, int64_t timestamp_ms) except -1:
         """An offset such that no record before it is as late as that."""
@@ -466,6 +477,12 @@ cdef class LogReader:
         return os.fsdecode(self.path)
 
     @property
+    def recovery(self) -> RecoveryReport | None:
+        """Without an owner: what opening the log would find and do. None while there is one."""
+        self.current()
+        return None if self.live else self.report
+
+    @property
     def owner_alive(self) -> bool:
         """Whether somebody has the log open for writing."""
         return self.view is not None and self.view.owner_alive
@@ -505,20 +522,3 @@ cdef class LogReader:
                         raise
         finally:
             self.busy = False
-
-
-cdef int replay(Slice piece, int64_t from_offset, ProducerStates states) except -1:
-    """Applies the batches of a slice that start at `from_offset` or later."""
-    cdef BatchHeader h
-    cdef AbortedTxn completed
-    cdef Py_ssize_t position = 0
-    cdef int32_t control_type, coordinator_epoch
-    while batch_look(piece.data + position, piece.size - position, False, &h, NULL) == LOOK_OK:
-        control_type = coordinator_epoch = -1
-        if batch_is_control(&h):
-            if control_parse(piece.data + position, &h, &control_type, &coordinator_epoch) < 0:
-                raise CorruptRecordError(f"batch at offset {h.base_offset}: a malformed control record")
-        if batch_last_offset(&h) >= from_offset:
-            states.update(&h, control_type, coordinator_epoch, &completed)
-        position += batch_bytes(&h)
-    return 0

@@ -7,6 +7,7 @@ from kraft_native.epochs cimport LeaderEpochCache
 from kraft_native.marks cimport LogMarks
 from kraft_native.producers cimport ProducerStates
 from kraft_native.segment cimport Segment
+from kraft_native.txncheck cimport TxnChecker
 
 
 cdef class RecoveryReport:
@@ -49,6 +50,7 @@ cdef class LoadedLog:
     cdef bint epochs_lost              # the file of the leader epochs cannot be used
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
     cdef object failure                # a full disk kept something from being written; None
+    cdef bint apart                    # the directory is not ours: nothing is written, files are read into memory
     cdef readonly RecoveryReport report
 
     cdef int load_segments(self) except -1
@@ -56,6 +58,8 @@ cdef class LoadedLog:
     cdef bint tail_fits(self) except -1
     cdef int scan(self) except -1
     cdef int settle_end(self, int64_t valid_end) except -1
+    cdef int end_damaged(self, Segment active) except -1
+    cdef int cut_end(self, Segment active, tuple damaged) except -1
     cdef int note_losses(self, int64_t valid_end) except -1
     cdef int note_shrunk(self) except -1
     cdef Segment segment_behind(self, int64_t offset)
@@ -67,6 +71,8 @@ cdef class LoadedLog:
     cdef int assign_epoch(self, int32_t epoch, int64_t start_offset) except -1
     cdef str epochs_path(self)
     cdef int load_producers(self) except -1
+    cdef int reload_producers(self) except -1
+    cdef TxnChecker txn_checker(self)
     cdef bint load_snapshot(self, int64_t offset) except -1
     cdef bytes snapshot_after_loss(self, str path)
     cdef int check_txn_indexes(self) except -1
@@ -77,7 +83,7 @@ cdef class LoadedLog:
 
 
 # Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as
-# for `read_marks`.
+# for `read_marks`. `failure`: why the log cannot be written, and is not the caller's but only looked at; None: it is.
 # `marks_read`: the caller has read Kafka's checkpoints; what it does not give is not in them.
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint marks_read)
+                        bint marks_read, object failure)

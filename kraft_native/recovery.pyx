@@ -25,13 +25,13 @@ from kraft_native.apply cimport replay_segment
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset
 from kraft_native.epochscan cimport epoch_starts
 from kraft_native.fileio cimport check, disk_is_full, file_sync_dir
-from kraft_native.leftovers cimport tidy_directory
+from kraft_native.leftovers cimport tidy_directory, view_directory
 from kraft_native.logcore cimport clock_ms
 from kraft_native.marks cimport drop_kafka_mark, gap_marks, read_marks
 from kraft_native.segment cimport (
     STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load,
 )
-from kraft_native.txncheck cimport TxnChecker
+from kraft_native.segmentfile cimport Copies
 
 from kraft_native.checkpoints import LogState, write_log_state
 from kraft_native.errors import CorruptFileError, LogReadOnlyError, StorageError
@@ -121,7 +121,10 @@ cdef class LoadedLog:
     cdef int load_segments(self) except -1:
         """The segments by name and size. None is opened."""
         cdef list found = []
-        cdef int64_t swapped = tidy_directory(self.directory, found, self.report.removed)
+        cdef dict named = {}
+        cdef Copies copies = Copies()
+        cdef int64_t swapped = (view_directory(self.directory, found, named) if self.apart
+                                else tidy_directory(self.directory, found, self.report.removed))
         cdef Py_ssize_t i
         cdef int64_t base_offset, size, next_base
         cdef LogConfig config = self.config
@@ -135,8 +138,11 @@ cdef class LoadedLog:
         for i in range(len(found)):
             base_offset, size = found[i]
             next_base = found[i + 1][0] if i + 1 < len(found) else -1
-            segment = segment_load(self.directory, base_offset, size, next_base >= 0, next_base,
+            segment = segment_load(self.directory, base_offset, size, next_base >= 0 or self.apart, next_base,
                                    config.index_interval_bytes, config.segment_index_bytes)
+            if self.apart:
+                segment.set_apart(copies, self.failure)
+            segment.path = named.get(base_offset, segment.path)
             segment.gaps_end = self.gaps_end
             segment.epochs = self.epochs
             self.segments.append(segment)
@@ -145,6 +151,10 @@ cdef class LoadedLog:
         return 0
 
     cdef int add_segment(self, int64_t base_offset) except -1:
+        if self.apart:
+            self.segments.append(segment_detached(self.directory, base_offset, self.config.index_interval_bytes,
+                                                  self.config.segment_index_bytes))
+            return 0
         try:
             self.segments.append(segment_create(self.directory, base_offset, self.config.index_interval_bytes,
                                                 self.config.segment_index_bytes))
@@ -217,29 +227,46 @@ cdef class LoadedLog:
                 self.report.cut.append(CutTail(os.fsdecode(active.path), damaged[0], active.size - damaged[0],
                                                damaged[4]))
                 self.report.cut_bytes += active.size - damaged[0]
-                try:
-                    active.txn_index.truncate_to(damaged[2])
-                except StorageError as error:
-                    self.bear(error)
-                    active.txn_index.answer_from([], error)     # until it is checked against the batches, below
-                except CorruptFileError:
-                    pass               # `cut` begins it anew
-                active.cut(damaged[0], damaged[2])
+                self.cut_end(active, damaged)
         if not active.damage and self.log_end == valid_end:
             return 0
-        if active.size > 0:
-            try:
-                active.seal(self.log_end)
-            except StorageError as error:
-                self.bear(error)
-                active.unwritten = error
-                active.fill_indexes(True)
-                active.seal(self.log_end)
-        else:
-            active.delete()
-            self.segments.pop()
+        self.end_damaged(active)
         self.add_segment(self.log_end)
         self.scanned_from = min(self.scanned_from, len(self.segments) - 1)
+        return 0
+
+    cdef int cut_end(self, Segment active, tuple damaged) except -1:
+        """Cuts a torn end off, or only out of sight."""
+        if self.apart:
+            active.hide_end(damaged[0], damaged[2])
+            return 0
+        try:
+            active.txn_index.truncate_to(damaged[2])
+        except StorageError as error:
+            self.bear(error)
+            active.txn_index.answer_from([], error)     # until it is checked against the batches, below
+        except CorruptFileError:
+            pass                       # `cut` begins it anew
+        active.cut(damaged[0], damaged[2])
+        return 0
+
+    cdef int end_damaged(self, Segment active) except -1:
+        """Ends a segment that nothing must be written behind: it keeps damage, or what followed it is lost."""
+        if active.size == 0:
+            if not self.apart:
+                active.delete()
+            self.segments.pop()
+            return 0
+        if self.apart:
+            active.next_base = self.log_end
+            return 0
+        try:
+            active.seal(self.log_end)
+        except StorageError as error:
+            self.bear(error)
+            active.unwritten = error
+            active.fill_indexes(True)
+            active.seal(self.log_end)
         return 0
 
     cdef int note_losses(self, int64_t valid_end) except -1:
@@ -338,13 +365,16 @@ cdef class LoadedLog:
         except CorruptFileError as error:
             self.report.ignored.append(Ignored(self.epochs_path(), str(error)))
             self.epochs = LeaderEpochCache(self.directory, load=False)
+            self.epochs.apart = self.apart
             self.epochs_lost = True
             return 0
+        self.epochs.apart = self.apart
         if self.epochs.stored_crc == self.marks.epochs_crc:
             self.epochs.trusted = True
         elif self.marks.epochs_crc >= 0 and self.marks.clean and self.marks.source == "state":
             self.report.ignored.append(Ignored(self.epochs_path(), "not as it was when the log was closed"))
             self.epochs = LeaderEpochCache(self.directory, load=False)
+            self.epochs.apart = self.apart
             self.epochs_lost = True
         return 0
 
@@ -385,28 +415,42 @@ cdef class LoadedLog:
 
     cdef int load_producers(self) except -1:
         """The producers at the log end: the snapshot taken there, or an older one and the batches after it."""
-        cdef ProducerStates producers = ProducerStates(expiration_ms=self.config.producer_id_expiration_ms)
+        cdef str last = snapshot_path(self.directory, self.log_end)
+        cdef bytes after_loss = self.snapshot_after_loss(last)
+        self.producers = ProducerStates(expiration_ms=self.config.producer_id_expiration_ms)
+        if self.load_snapshot(self.log_end):
+            return 0
+        self.reload_producers()
+        if after_loss:
+            # What was lost is in no batch any more, but the snapshot of the clean stop knows what it did.
+            try:
+                if not self.apart:
+                    write_atomic(last, after_loss)
+            except StorageError as error:
+                self.bear(error)       # what is not written cannot be appended to either
+            else:
+                self.producers.load(last, self.log_end, clock_ms())
+        return 0
+
+    cdef int reload_producers(self) except -1:
+        """From the newest snapshot below what was scanned, and the batches behind it."""
+        cdef ProducerStates producers = self.producers
         cdef Segment segment
         cdef Py_ssize_t slot
         cdef int64_t reached, goal = self.log_end
-        cdef str last = snapshot_path(self.directory, self.log_end)
-        cdef bytes after_loss = self.snapshot_after_loss(last)
-        self.producers = producers
-        if self.load_snapshot(self.log_end):
-            return 0
         producers.advance(-1)
         if self.scanned_from < len(self.segments):
             # Snapshots in what was scanned may be of batches that are not there any more.
             segment = self.segments[self.scanned_from]
             goal = min(goal, max(segment.base_offset, self.log_start))
-        for path, what in producers.truncate_and_reload(self.directory, self.log_start, goal, clock_ms()):
+        for path, what in producers.truncate_and_reload(self.directory, self.log_start, goal, clock_ms(), self.apart):
             self.report.ignored.append(Ignored(path, what))
         reached = producers.map_end_offset
         for slot in range(len(self.segments)):
             segment = self.segments[slot]
             if 0 <= segment.next_base <= reached and slot < self.scanned_from:
                 continue
-            if slot >= self.scanned_from:
+            if slot >= self.scanned_from and not self.apart:
                 if segment.base_offset > self.log_start and segment.base_offset >= reached:
                     try:
                         producers.write_snapshot(self.directory, segment.base_offset, False)
@@ -414,14 +458,6 @@ cdef class LoadedLog:
                         self.bear(error)
             reached = max(reached, replay_segment(segment, reached, producers))
         producers.advance(self.log_end)
-        if after_loss:
-            # What was lost is in no batch any more, but the snapshot of the clean stop knows what it did.
-            try:
-                write_atomic(last, after_loss)
-            except StorageError as error:
-                self.bear(error)       # what is not written cannot be appended to either
-            else:
-                producers.load(last, self.log_end, clock_ms())
         return 0
 
     cdef bytes snapshot_after_loss(self, str path):
@@ -437,11 +473,20 @@ cdef class LoadedLog:
 
     cdef int check_txn_indexes(self) except -1:
         """Of the scanned segments."""
-        cdef TxnChecker checker = TxnChecker(self.directory)
+        cdef TxnChecker checker = self.txn_checker()
         cdef Py_ssize_t slot
         for slot in range(self.scanned_from, len(self.segments)):
             checker.require(self.segments, slot, self.log_end)
         return 0
+
+    cdef TxnChecker txn_checker(self):
+        cdef TxnChecker checker = TxnChecker(self.directory)
+        cdef Segment segment
+        if self.apart and self.scanned_from < len(self.segments):
+            # Those behind, which an owner would have made anew, are as the crash left them.
+            segment = self.segments[self.scanned_from]
+            checker.snapshots_end = segment.base_offset
+        return checker
 
     cdef bint load_snapshot(self, int64_t offset) except -1:
         """Loads the snapshot of `offset` after a clean stop; False when there is none that can be used."""
@@ -452,7 +497,8 @@ cdef class LoadedLog:
             self.producers.load(path, offset, clock_ms())
         except CorruptFileError as error:
             self.report.ignored.append(Ignored(path, str(error)))
-            unlink(path)
+            if not self.apart:
+                unlink(path)
             return False
         return True
 
@@ -502,7 +548,7 @@ cdef class LoadedLog:
 
 
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint marks_read):
+                        bint marks_read, object failure):
     cdef LoadedLog loaded = LoadedLog()
     cdef RecoveryReport report = loaded.report
     cdef Segment segment
@@ -511,6 +557,8 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
     loaded.directory = directory
     loaded.config = config
     loaded.marks = marks
+    loaded.failure = failure
+    loaded.apart = failure is not None
     report.ignored += [Ignored(path, what) for path, what in marks.notes]
     loaded.read_epochs()
     loaded.load_segments()
@@ -531,7 +579,7 @@ cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, in
     loaded.check_txn_indexes()
     loaded.recovery_point = loaded.log_end
     segment = loaded.segments[len(loaded.segments) - 1]
-    if segment.unwritten is not None:
+    if segment.unwritten is not None and not loaded.apart:
         loaded.bear(segment.unwritten)
     loaded.untouched = loaded.never_written()
     if not (loaded.clean or loaded.untouched):

@@ -9,7 +9,7 @@ from kraft_native.errors cimport Fault
 from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.ranges cimport RangeSet
 from kraft_native.scan cimport ScanBounds
-from kraft_native.segmentfile cimport SegmentFile
+from kraft_native.segmentfile cimport Copies, SegmentFile
 from kraft_native.txnindex cimport TransactionIndex
 
 
@@ -77,9 +77,11 @@ cdef class Segment(SegmentFile):
     cdef int64_t modified_ms(self) except? -2
     # --- plumbing ---------------------------------------------------------------------------------------------------
     cdef int check_from(self, int64_t position, int64_t expected_offset) except -1
-    cdef int64_t check_epochs(self, int64_t position, int64_t end, Fault* fault) except -1
-    cdef bint epoch_is_wrong(self, int64_t position, const BatchHeader* h) except -1
     cdef void bounds(self, ScanBounds* bounds) noexcept nogil
+    # Nothing is written for it, whatever has to be rebuilt, because of `failure`, and its files are read into memory.
+    # Before its first use.
+    cdef int set_apart(self, Copies copies, object failure) except -1
+    cdef int hide_end(self, int64_t position, int64_t offset) except -1    # as `cut`, where nothing is written
     cdef int forget_checks(self, int64_t known_end) except -1
     cdef int note_damage(self, int64_t position, int64_t offset, const Fault* fault) except -1
     cdef tuple damage_at(self, int64_t position)

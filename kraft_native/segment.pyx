@@ -12,20 +12,21 @@ import errno
 import os
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
 from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_offset, batch_load, batch_look
 from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
 from kraft_native.bytes_be cimport load_i32, load_i64
-from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
+from kraft_native.epochcheck cimport check_epochs
+from kraft_native.errors cimport Fault, fault_text
 from kraft_native.fileio cimport check, disk_is_full, file_open
 from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.limits cimport (
     BATCH_LAST_OFFSET_DELTA, BATCH_LENGTH, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
 )
 from kraft_native.ranges cimport RangeSet
-from kraft_native.scan cimport ScanBounds, scan_behind, scan_epoch, scan_sound
+from kraft_native.scan cimport ScanBounds, scan_behind, scan_sound
 from kraft_native.segmentfile cimport remove_files
 from kraft_native.txnindex cimport TransactionIndex
 
@@ -212,52 +213,16 @@ cdef class Segment(SegmentFile):
         with nogil:
             reached = scan_sound(self.data, position, stop, self.size, &bounds, &next_offset, &fault)
         if self.epochs is not None and reached > position:
-            agreed = self.check_epochs(position, reached, &fault)
+            if position != self.epoch_position:
+                self.epoch_before = -1
+            agreed = check_epochs(self.epochs, self.data, position, reached, self.size, &self.epoch_before, &fault)
+            self.epoch_position = agreed
             if agreed < reached:
                 reached, next_offset = agreed, load_i64(self.data + agreed)
         self.checked.add(position, reached)
         if fault.code != 0:
             self.note_damage(reached, next_offset, &fault)
         return 0
-
-    cdef int64_t check_epochs(self, int64_t position, int64_t end, Fault* fault) except -1:
-        """Position of the first of the sound batches in [position, end) whose leader epoch is wrong, with `fault` set;
-        `end` when there is none."""
-        cdef BatchHeader h
-        cdef int64_t reached, epoch_end
-        cdef int32_t epoch
-        if position != self.epoch_position:
-            self.epoch_before = -1
-        while position < end:
-            batch_load(self.data + position, &h)
-            # Its last offset, because a log start within the batch has become the start of its epoch.
-            epoch = self.epochs.epoch_from(batch_last_offset(&h), &epoch_end)
-            with nogil:
-                reached = scan_epoch(self.data, position, end, epoch_end, h.leader_epoch)
-            if h.leader_epoch != epoch and epoch >= 0 and self.epoch_is_wrong(position, &h):
-                fault_set(fault, ERROR_CORRUPT_MESSAGE, "leader epoch %lld where the log was in %lld", h.leader_epoch,
-                          epoch)
-                return position
-            self.epoch_before = h.leader_epoch
-            position = self.epoch_position = reached
-        return end
-
-    cdef bint epoch_is_wrong(self, int64_t position, const BatchHeader* h) except -1:
-        """Whether a batch of another epoch than the cache says is damaged.
-
-        It is, if the cache is known to be right. Else the cache may be what is wrong, unless the epoch is above, or
-        below, those of the batch before and the batch behind: epochs never fall.
-        """
-        cdef BatchHeader behind
-        cdef int64_t following = position + batch_bytes(h)
-        if self.epochs.trusted:
-            return True
-        return (
-            self.epoch_before >= 0
-            and batch_look(self.data + following, self.size - following, True, &behind, NULL) == LOOK_OK
-            and (h.leader_epoch > max(self.epoch_before, behind.leader_epoch)
-                 or h.leader_epoch < min(self.epoch_before, behind.leader_epoch))
-        )
 
     cdef void bounds(self, ScanBounds* bounds) noexcept nogil:
         """What is known of this segment's offsets."""
@@ -266,6 +231,30 @@ cdef class Segment(SegmentFile):
         if 0 <= bounds.exact_end < bounds.offset_end:
             bounds.offset_end = bounds.exact_end
         bounds.gaps_end = self.gaps_end
+
+    cdef int set_apart(self, Copies copies, object failure) except -1:
+        self.copies = copies
+        self.offset_index.apart = self.time_index.apart = True
+        self.unwritten = self.txn_index.failure = failure
+        return 0
+
+    cdef int hide_end(self, int64_t position, int64_t offset) except -1:
+        cdef list kept = []
+        try:
+            kept = [entry for entry in self.txn_index if entry[2] < offset]
+        except CorruptFileError:
+            pass                       # it is made anew when it is next checked
+        self.txn_index.answer_from(kept, self.unwritten)
+        self.txn_checked = False
+        self.size = position
+        self.checked.cut(position)
+        self.damage = [damaged for damaged in self.damage if damaged[0] < position]
+        return 0
+
+    cdef int release(self) except -1:
+        SegmentFile.release(self)
+        self.checked = RangeSet()
+        return 0
 
     cdef int forget_checks(self, int64_t known_end) except -1:
         """Checks everything anew when it is next asked for. `known_end`: where the log ended when it was last
@@ -393,8 +382,10 @@ cdef class Segment(SegmentFile):
         return 0
 
     cdef int rebuild_indexes(self) except -1:
-        """Writes both indexes anew from the sound batches. On a full disk they are made in memory, so that the segment
-        can be read; `flush_indexes` tells of it."""
+        """Writes both indexes anew from the sound batches. On a full disk, and where nothing may be written, they are
+        made in memory, so that the segment can be read; `flush_indexes` tells of it."""
+        if self.copies is not None:
+            return self.fill_indexes(True)
         try:
             self.fill_indexes(False)
         except StorageError as error:
@@ -575,8 +566,11 @@ cdef class Segment(SegmentFile):
         return self.first_timestamp
 
     cdef int64_t modified_ms(self) except? -2:
-        """When the file was last written, by the file system."""
-        return os.stat(self.path).st_mtime_ns // 1_000_000
+        """When the file was last written, by the file system; -1: it is in memory only."""
+        try:
+            return os.stat(self.path).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return -1
 
     # --- files ------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,13 @@ from kraft_native.buffer cimport Mapping
 from kraft_native.fileio cimport iovec, kf_window
 
 
+cdef class Copies:
+    """The files of one log that were read into memory, because their owner may shrink them: those used last."""
+    cdef list held                              # of SegmentFile
+
+    cdef int admit(self, SegmentFile file) except -1
+
+
 cdef class SegmentFile:
     cdef readonly bytes directory               # of the partition
     cdef readonly bytes path                    # of the .log file
@@ -17,6 +24,7 @@ cdef class SegmentFile:
     cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment
     cdef const uint8_t* data                    # of `mapping`
     cdef bint complete                          # nothing will be appended any longer
+    cdef Copies copies                          # of a log that is not ours, which is not written; None: it is
 
     # Writes at the end, without yet counting the bytes. StorageError leaves `size` as it was.
     cdef int write(self, iovec* iov, int iov_count, int64_t bytes_count) except -1
@@ -30,6 +38,7 @@ cdef class SegmentFile:
     cdef void close_file(self) noexcept
     # Makes [0, end) of the file, end <= size, readable through `data`.
     cdef int map_to(self, int64_t end) except -1
+    cdef int release(self) except -1            # gives back the memory of a copy, and the trust in what was read
     cdef int replace_file(self, int64_t size) except -1
 
 

@@ -1,4 +1,9 @@
+from typing import final
+
 from typing_extensions import disjoint_base
+
+@final
+class Copies: ...
 
 @disjoint_base
 class SegmentFile:

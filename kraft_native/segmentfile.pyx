@@ -5,7 +5,8 @@ reserved ahead. The pages of both are brought into the page cache ahead. `size` 
 failed write, a window or a reservation leaves behind it is never read, and `trim` cuts it off.
 
 Reading. The mapping may reach past the end of the file, so that a growing file is not mapped anew at each append; only
-bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it.
+bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it. A file that
+is not ours is read into memory instead (`Copies`): to touch what its owner has cut off would end the process.
 
 Cutting. Pinned memory must not change, so a pinned file is never cut in place: its kept part is written to a new file
 under the same name, and the pins keep the old one.
@@ -14,12 +15,13 @@ under the same name, and the pins keep the old one.
 import errno
 import os
 
+cimport cython
 from libc.errno cimport EDQUOT, ENOSPC, EOPNOTSUPP
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CREAT, O_RDONLY, O_RDWR, O_TRUNC
 
-from kraft_native.buffer cimport file_is_pinned, map_file
+from kraft_native.buffer cimport copy_file, file_is_pinned, map_file
 from kraft_native.fileio cimport (
     check, file_allocate, file_close, file_datasync, file_open, file_populate, file_rename, file_size, file_sync,
     file_sync_dir, file_truncate, file_window_close, file_window_reach, file_window_write, file_write, file_writev,
@@ -43,6 +45,21 @@ cdef enum:
     POPULATED_WRITE_BYTES_MAX = 64 << 10
     # Smallest mapping of a growing file; each larger one is twice the size needed.
     MAPPING_BYTES_MIN = 1 << 20
+    # What walks over a log look at most at a time: a segment and the one behind it.
+    COPIES_MAX = 2
+
+
+@cython.final
+cdef class Copies:
+    def __cinit__(self):
+        self.held = []
+
+    cdef int admit(self, SegmentFile file) except -1:
+        if file not in self.held:
+            self.held.append(file)
+        if len(self.held) > COPIES_MAX:
+            (<SegmentFile>self.held.pop(0)).release()
+        return 0
 
 
 cdef class SegmentFile:
@@ -192,10 +209,19 @@ cdef class SegmentFile:
             raise StorageError(os.fsdecode(self.path), errno.ENODATA, f"the file became shorter than {end} bytes")
         if not self.complete:
             size = max(MAPPING_BYTES_MIN, min(2 * end, <int64_t>SEGMENT_BYTES_MAX))
-        self.mapping = map_file(self.fd, size, False, self.path)
+        if self.copies is None:
+            self.mapping = map_file(self.fd, size, False, self.path)
+        else:
+            self.copies.admit(self)
+            self.mapping = copy_file(self.fd, size, self.path)
         self.data = self.mapping.data
         if self.complete and not keep_open:
             self.close_file()
+        return 0
+
+    cdef int release(self) except -1:
+        self.mapping = None
+        self.data = NULL
         return 0
 
 

@@ -9,6 +9,7 @@ from kraft_native.txnindex cimport TransactionIndex
 
 cdef class TxnChecker:
     cdef bytes directory
+    cdef int64_t snapshots_end         # snapshots behind it are not believed
     cdef ProducerStates producers      # as they were at its map_end_offset; None before the first check
 
     # Checks the index of segments[slot], once per segment. `log_end` ends the last segment.

@@ -14,7 +14,7 @@ entry without a marker goes.
 import os
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 from kraft_native.apply cimport ControlMark, read_control
 from kraft_native.batch cimport (
@@ -38,6 +38,7 @@ cdef class TxnChecker:
 
     def __init__(self, bytes directory):
         self.directory = directory
+        self.snapshots_end = INT64_MAX
 
     cdef int require(self, list segments, Py_ssize_t slot, int64_t log_end) except -1:
         cdef Segment segment = segments[slot]
@@ -58,7 +59,7 @@ cdef class TxnChecker:
         while slot > 0:
             segment = segments[slot]
             path = snapshot_path(self.directory, segment.base_offset)
-            if os.path.exists(path):
+            if segment.base_offset <= self.snapshots_end and os.path.exists(path):
                 try:
                     # At time 0 nothing has expired.
                     self.producers.load(path, segment.base_offset, 0)

@@ -13,7 +13,7 @@ from kraft_native.audit import SegmentAudit
 from kraft_native.errors import StorageError
 from kraft_native.live import FILE_NAME as LIVE_FILE
 from kraft_native.live import LiveView
-from kraft_native.reader import log_start_on_disk
+from kraft_native.marks import noted_log_start
 
 LOG_FILE = re.compile(r"[0-9]{20}\.log")
 EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
@@ -79,7 +79,7 @@ class Partition:
         """The first offset that may be read: of the owner, else of the state or checkpoint that the last one left."""
         if state := self.live():
             return state["log_start"]
-        return max(self.segments[0].base_offset, log_start_on_disk(os.fsencode(self.directory.resolve())))
+        return max(self.segments[0].base_offset, noted_log_start(os.fsencode(self.directory.resolve())))
 
     def log_end(self) -> int | None:
         """What a read_uncommitted consumer does not see any more: the owner's high watermark; None without an owner."""

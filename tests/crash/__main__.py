@@ -17,7 +17,9 @@ from .workload import Workload, record
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("what", choices=("states", "failing", "damage", "all"), nargs="?", default="all")
-    parser.add_argument("--subject", default="log", help="log, compacted, or reference (with --flaw)")
+    parser.add_argument("--subject", default="log", choices=("log", "compacted", "reference"),
+                        help="the engine's log, a compacted one, or a small log in Python (with --flaw)")
+    parser.add_argument("--reader", action="store_true", help="damage: looked at by a reader without an owner")
     parser.add_argument("--flaw", choices=sorted(FLAWS), action="append", default=[])
     parser.add_argument("--durability", choices=DURABILITIES, action="append")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
@@ -37,7 +39,7 @@ def subject_of(arguments: argparse.Namespace) -> Subject:
     if arguments.subject == "reference":
         return ReferenceLog(*arguments.flaw)
     from .engine import EngineLog
-    return EngineLog("compact" if arguments.subject == "compacted" else "delete")
+    return EngineLog("compact" if arguments.subject == "compacted" else "delete", reader=arguments.reader)
 
 
 def run_states(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:

@@ -8,9 +8,11 @@ from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptLogError, KraftError
 from kraft_native.flusher import Flusher
 from kraft_native.log import Log
+from kraft_native.reader import LogReader
 
 from .disk import State
 from .promises import Batch, Gap, Observed
+from .subject import View
 
 SEGMENT_BYTES = 4_000
 INDEX_INTERVAL_BYTES = 500
@@ -39,6 +41,45 @@ class Header:
         self.base_sequence = signed(data[53:57])
         # A marker's one record: its key ends with the type, 0 abort and 1 commit.
         self.aborts = self.control and data[61 + 5 + 3] == 0
+
+
+def observe(log: Log | LogReader, isolation: str, policy: str) -> Observed:
+    """All that a log serves and all that it refuses."""
+    start, end = int(log.log_start_offset), int(log.log_end_offset)
+    seen = Observed(start, end, [])
+    at = start
+    while at < end:
+        try:
+            piece = log.read(at, 4_000, isolation=isolation)
+        except CorruptLogError as error:
+            next_offset = end if error.next_offset < 0 else error.next_offset
+            if next_offset <= at:
+                raise AssertionError(f"damage at {at} that ends at {next_offset}") from error
+            seen.gaps.append(Gap(at, next_offset))
+            at = next_offset
+            continue
+        batches = split(bytes(piece))
+        if not batches and policy == "compact":
+            break
+        if not batches:
+            raise AssertionError(f"a read at {at} gives nothing; the log ends at {end}")
+        seen.batches += batches
+        at = batches[-1].last + 1
+    return seen
+
+
+class ReaderView:
+    """A reader in another process, of a log that nobody has open."""
+
+    def __init__(self, directory: Path, policy: str):
+        self.policy = policy
+        self.reader = LogReader(directory, cleanup_policy=policy)
+
+    def observe(self) -> Observed:
+        return observe(self.reader, "high_watermark", self.policy)
+
+    def close(self) -> None:
+        self.reader.close()
 
 
 class EngineSession:
@@ -119,27 +160,7 @@ class EngineSession:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def observe(self) -> Observed:
-        start, end = int(self.log.log_start_offset), int(self.log.log_end_offset)
-        seen = Observed(start, end, [])
-        at = start
-        while at < end:
-            try:
-                piece = self.log.read(at, 4_000, isolation="log_end")
-            except CorruptLogError as error:
-                next_offset = end if error.next_offset < 0 else error.next_offset
-                if next_offset <= at:
-                    raise AssertionError(f"damage at {at} that ends at {next_offset}") from error
-                seen.gaps.append(Gap(at, next_offset))
-                at = next_offset
-                continue
-            batches = split(bytes(piece))
-            if not batches and self.policy == "compact":
-                break
-            if not batches:
-                raise AssertionError(f"a read at {at} gives nothing; the log ends at {end}")
-            seen.batches += batches
-            at = batches[-1].last + 1
-        return seen
+        return observe(self.log, "log_end", self.policy)
 
     def close(self) -> None:
         try:
@@ -250,14 +271,18 @@ def split(data: bytes) -> list[Batch]:
 
 
 class EngineLog:
-    def __init__(self, policy: str = "delete"):
+    def __init__(self, policy: str = "delete", *, reader: bool = False):
         self.name = "log" if policy == "delete" else "compacted log"
         self.policy = policy
+        self.reader = reader
         self.transactions = policy == "delete"
         self.checks_epochs = True
 
     def open(self, directory: Path, durability: str) -> EngineSession:
         return EngineSession(directory, durability, self.policy)
+
+    def look(self, directory: Path) -> View:
+        return ReaderView(directory, self.policy) if self.reader else self.open(directory, "page-cache")
 
     def operations(self) -> dict[str, int]:
         if self.policy == "compact":

@@ -132,7 +132,7 @@ class DamageRun:
 
     def outcome(self, directory: Path, path: str, label: str) -> str:
         try:
-            session = self.subject.open(directory, "page-cache")
+            session = self.subject.look(directory)
         except KraftError as error:
             self.report.broken.append(f"{label}: open is refused: {error}")
             return "refused"

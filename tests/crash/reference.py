@@ -281,6 +281,9 @@ class ReferenceLog:
     def open(self, directory: Path, durability: str) -> ReferenceSession:
         return ReferenceSession(directory, durability, self.flaws)
 
+    def look(self, directory: Path) -> ReferenceSession:
+        return self.open(directory, "page-cache")
+
     def operations(self) -> dict[str, int]:
         return {"append": 24, "flush": 2, "wait": 2, "truncate": 2, "delete_records": 2, "reopen": 1}
 

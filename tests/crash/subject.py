@@ -9,6 +9,16 @@ from .promises import Batch, Observed
 DURABILITIES = ("page-cache", "group-commit", "per-append")
 
 
+class View(Protocol):
+    """A log that is looked at."""
+
+    def observe(self) -> Observed:
+        """Everything that the log serves."""
+
+    def close(self) -> None:
+        """Ends it."""
+
+
 class Session(Protocol):
     """An open log, with one writer."""
 
@@ -71,6 +81,9 @@ class Subject(Protocol):
 
     def open(self, directory: Path, durability: str) -> Session:
         """Opens the log in an existing directory."""
+
+    def look(self, directory: Path) -> View:
+        """Opens what damage was done to; to be observed."""
 
     def operations(self) -> dict[str, int]:
         """Names of the workload steps that this log knows, with their weights."""

@@ -292,3 +292,35 @@ def test_a_closed_directory_refuses(tmp_path: Path) -> None:
     for call in (lambda: directory.log("t", 0), lambda: directory.delete("t", 0), directory.checkpoint):
         with pytest.raises(errors.LogClosedError):
             call()
+
+
+@pytest.mark.parametrize("stop", ["clean", "killed"])
+def test_what_a_log_noted_of_its_losses_and_gaps_counts_beside_our_own_checkpoints(tmp_path: Path, stop: str) -> None:
+    """They are as Kafka writes them, and younger than the notes; but Kafka did not have the log."""
+    config = LogConfig(cleanup_policy="compact", segment_bytes=1 << 16)
+    with LogDir(tmp_path / "data") as directory:
+        log = directory.log("t", 0, config=config)
+        for number in range(30):
+            log.append_record(b"%d" % number, b"key-%d" % (number % 3))
+            if number % 10 == 9:
+                log.roll()
+        log.flush()
+        log.compact(force=True)
+        for number in range(10):
+            log.append_record(b"%d" % number, b"key-%d" % number)
+        log.roll()
+        log.append_record(b"last", b"key")
+        log.flush()
+        directory.checkpoint()
+        bases = [segment.base_offset for segment in log.segments if segment.size > 0]
+    partition = tmp_path / "data" / "t-0"
+    if stop == "killed":
+        (tmp_path / "data" / CLEAN_SHUTDOWN).unlink()
+    (partition / f"{bases[-2]:020d}.log").unlink()      # behind what was compacted
+    for _ in range(2):
+        with LogDir(tmp_path / "data") as directory:
+            log = directory.log("t", 0, config=config)
+            with pytest.raises(errors.CorruptLogError) as caught:
+                log.read(bases[-2], isolation="log_end")
+            assert (caught.value.offset, caught.value.next_offset) == (bases[-2], bases[-1])
+            directory.checkpoint()

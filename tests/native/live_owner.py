@@ -14,6 +14,7 @@ import random
 import sys
 from pathlib import Path
 
+from kraft_native.checkpoints import LogState, write_log_state
 from kraft_native.config import LogConfig
 from kraft_native.live import LivePage
 from kraft_native.log import Log
@@ -55,7 +56,8 @@ class Owner:
         self.generation = 1
         self.page = LivePage(directory)
         self.batches: list[tuple[int, int, int, int]] = []  # (segment base, position, first offset, end offset)
-        self.log_start = self.log_end = self.high_watermark = 0
+        self.log_start = self.log_end = self.high_watermark = self.gaps_end = 0
+        self.note()
         self.new_segment(0)
         self.publish()
         self.page.end_truncation()
@@ -71,6 +73,11 @@ class Owner:
 
     def publish(self) -> None:
         self.page.publish(self.log_start, self.high_watermark, self.high_watermark, self.log_end, self.base, self.size)
+
+    def note(self, *, clean: bool = False) -> None:
+        """What a reader without an owner must know, and one with an owner when offsets are missing."""
+        write_log_state(self.directory, LogState(self.log_start, 0, self.log_end if clean else -1, clean,
+                                                 {"gaps_end": str(self.gaps_end)}))
 
     def append(self, *, hidden: bool = False) -> None:
         count = self.random.randint(1, 20)
@@ -122,7 +129,7 @@ class Owner:
     def cut(self, count: int) -> None:
         base, position, first, _ = self.batches[-count]
         self.page.begin_truncation()
-        dropped = {batch[0] for batch in self.batches[-count:]} | {self.base}
+        dropped = [int(path.stem) for path in self.directory.glob("*.log")]      # compaction leaves empty ones, too
         del self.batches[-count:]
         self.generation += 1
         self.close_files()
@@ -151,6 +158,7 @@ class Owner:
         if len(bases) < 8:
             return
         self.log_start = bases[1]
+        self.note()
         self.publish()
         self.page.segments_changed()
         self.path(bases[0]).unlink()
@@ -161,14 +169,18 @@ class Owner:
     def move_log_start(self) -> None:
         if self.batches:
             self.log_start = max(self.log_start, self.random.choice(self.batches[: len(self.batches) // 8 + 1])[2])
+            self.note()
             self.publish()
 
     def compact(self) -> None:
-        """Rewrites a sealed segment without its first batch, under the same name."""
+        """Rewrites a sealed segment without its first batch, under the same name. Notes before it that offsets may be
+        missing from then on."""
         bases = sorted({batch[0] for batch in self.batches} - {self.base})
         if not bases:
             return
         base = self.random.choice(bases)
+        self.gaps_end = max(self.gaps_end, min([*(other for other in bases if other > base), self.base]))
+        self.note()
         inside = [batch for batch in self.batches if batch[0] == base]
         data = self.path(base).read_bytes()
         kept = inside[1:]
@@ -190,6 +202,7 @@ class Owner:
         self.write_index()
         self.file.truncate(self.size)
         self.close_files()
+        self.note(clean=True)
         self.page.close()
 
 

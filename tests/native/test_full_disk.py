@@ -2,14 +2,17 @@
 
 import errno
 import shutil
+from contextlib import ExitStack
 
 import pytest
 
 from kraft_native.errors import LogReadOnlyError, StorageError
 from kraft_native.faults import count_operations, fail_at
 from kraft_native.log import Log
+from tests.golden import needs_golden
 from tests.native.logs import batch, readable
 from tests.native.recovery_logs import answers, config, flip, killed, segments, template
+from tests.native.unclean_cases import cases, open_log, serve
 
 # What needs space. Names that exist open, files shrink and go on a full disk too.
 TAKES_SPACE = frozenset({"write", "allocate", "mkdir"})
@@ -115,6 +118,52 @@ def test_an_index_that_could_not_be_written_does_not_count_as_kept(tmp_path):
     log.close()
     with Log(directory, config()) as log:
         assert not log.recovery.clean
+
+
+# What a full disk refuses of a directory that only Kafka wrote: a new name, or the first bytes in a new file.
+NO_LOCK = {"kinds": {"open"}, "suffix": "/.lock"}
+NO_PAGE = {"kinds": {"open"}, "suffix": "/kraft.live"}
+NO_PAGE_BYTES = {"kinds": {"write"}, "suffix": "/kraft.live"}
+
+
+@needs_golden
+@pytest.mark.parametrize("refused", [NO_LOCK, NO_PAGE, NO_PAGE_BYTES], ids=["lock", "page", "bytes"])
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_kafka_s_directories_are_read_without_a_place_for_the_lock(case, refused, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "opened").mkdir()
+    directory, other = case.copy(tmp_path / "full"), case.copy(tmp_path / "opened")
+    with open_log(other) as log:
+        wanted = seen_by(log)
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    with ExitStack() as plans:
+        kept_out = plans.enter_context(fail_at(1, error=errno.ENOSPC, under=directory, persistent=True, **refused))
+        plans.enter_context(fail_at(1, error=errno.ENOSPC, kinds=TAKES_SPACE, under=directory, persistent=True))
+        with open_log(directory) as log:
+            assert seen_by(log) == wanted
+            expect_read_only(log, log.failure)
+        assert kept_out.fired
+    left = {path.name: path.read_bytes() for path in directory.iterdir()}
+    assert {name: data for name, data in left.items() if name not in (".lock", "kraft.live")} == before
+    with open_log(directory) as log:         # there is space again
+        assert log.failure is None
+        assert seen_by(log) == wanted
+
+
+def seen_by(log):
+    served = serve(log)
+    return (log.log_start_offset, log.log_end_offset, log.last_stable_offset, served.batches,
+            [(error.position, error.offset, error.next_offset) for error in served.refused], log.epochs.entries(),
+            log.max_timestamp(), log.aborted_transactions(0, log.log_end_offset))
+
+
+@needs_golden
+def test_other_failures_of_the_lock_are_raised(tmp_path):
+    directory = cases()[0].copy(tmp_path)
+    for refused in (NO_LOCK, NO_PAGE, NO_PAGE_BYTES):
+        with fail_at(1, error=errno.EIO, under=directory, **refused), pytest.raises(StorageError) as caught:
+            open_log(directory)
+        assert caught.value.errno == errno.EIO
 
 
 def test_other_failures_are_raised(tmp_path):

@@ -1,0 +1,43 @@
+"""The leader epochs of batches, against what the log's epoch cache says. The epoch lies outside a batch's CRC."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_offset, batch_load, batch_look
+from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, fault_set
+from kraft_native.scan cimport scan_epoch
+
+
+cdef int64_t check_epochs(LeaderEpochCache epochs, const uint8_t* data, int64_t position, int64_t end, int64_t size,
+                          int32_t* epoch_before, Fault* fault) except -1:
+    cdef BatchHeader h
+    cdef int64_t reached, epoch_end
+    cdef int32_t epoch
+    while position < end:
+        batch_load(data + position, &h)
+        # Its last offset, because a log start within the batch has become the start of its epoch.
+        epoch = epochs.epoch_from(batch_last_offset(&h), &epoch_end)
+        with nogil:
+            reached = scan_epoch(data, position, end, epoch_end, h.leader_epoch)
+        if (
+            h.leader_epoch != epoch and epoch >= 0
+            and (epochs.trusted or contradicts_neighbours(data + position, size - position, &h, epoch_before[0]))
+        ):
+            fault_set(fault, ERROR_CORRUPT_MESSAGE, "leader epoch %lld where the log was in %lld", h.leader_epoch,
+                      epoch)
+            return position
+        epoch_before[0] = h.leader_epoch
+        position = reached
+    return end
+
+
+cdef bint contradicts_neighbours(const uint8_t* batch, int64_t size, const BatchHeader* h,
+                                 int32_t epoch_before) noexcept nogil:
+    """Whether a batch of another epoch than the cache says is damaged, though the cache may be what is wrong: its epoch
+    is above, or below, those of the batch before and the batch behind. Epochs never fall."""
+    cdef BatchHeader behind
+    return (
+        epoch_before >= 0
+        and batch_look(batch + batch_bytes(h), size - batch_bytes(h), True, &behind, NULL) == LOOK_OK
+        and (h.leader_epoch > max(epoch_before, behind.leader_epoch)
+             or h.leader_epoch < min(epoch_before, behind.leader_epoch))
+    )
