@@ -25,7 +25,7 @@ from kraft.raft.types import NOBODY
 
 def drive_unattached(replica: Replica, role: Unattached) -> None:
     """Waits for the election time-out, and meanwhile asks around for a leader."""
-    if replica.is_voter and replica.now_ms >= role.election_ms:
+    if replica.may_stand and replica.now_ms >= role.election_ms:
         replica.become_prospective(Cause.ELECTION_TIMEOUT)
     else:
         inquire(replica, role)

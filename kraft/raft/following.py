@@ -42,8 +42,8 @@ def drive(replica: Replica, role: Follower) -> None:
 
 
 def stands(replica: Replica, role: Follower) -> bool:
-    """Whether it stands for election when the leader is silent: as a voter, unless the leader said that it is none."""
-    return replica.is_voter and not role.dismissed
+    """Whether it stands for election when the leader is silent. Not when that said that it votes no more."""
+    return replica.may_stand and not role.dismissed
 
 
 def _fetch(replica: Replica, node_id: int, max_wait_ms: int, role: Follower | Unattached) -> None:

@@ -324,7 +324,7 @@ def _deadline_ms(replica: Replica) -> int:
             is_late = replica.now_ms >= role.fetch_ms
             return NEVER_MS if is_late else role.fetch_ms
         case Unattached() as role:
-            return role.election_ms if replica.is_voter else NEVER_MS
+            return role.election_ms if replica.may_stand else NEVER_MS
         case Prospective() | Candidate() | Resigned() as role:
             return role.election_ms
     raise AssertionError(f"unknown role {replica.role}")

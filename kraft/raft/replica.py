@@ -109,6 +109,21 @@ class Replica:
         return self.config.can_vote and self.voters.has(self.config.key)
 
     @property
+    def may_stand(self) -> bool:
+        """Whether it stands for election when there is no leader: as a voter, and also as one whose removal is in its
+        log and perhaps not committed.
+
+        Take voters 1 and 2. The leader, 1, writes down that it is removed, and loses its leadership before 2 has
+        that. Now 2 needs the vote of 1, whose log is longer; so only 1 can be elected, by 2, and finish its removal
+        (Ongaro's dissertation, 4.2.2).
+        """
+        latest = self.history.latest
+        if latest.offset < self.high_watermark:
+            return self.is_voter
+        before = self.history.before(latest.offset).voters
+        return self.is_voter or (self.config.can_vote and before.has(self.config.key))
+
+    @property
     def cluster_id(self) -> str | None:
         return self.voters.cluster_id or self.config.cluster_id
 
@@ -302,13 +317,13 @@ class Replica:
         return Follower(fetch_ms=deadline_ms, update_voter_ms=deadline_ms)
 
     def become_prospective(self, cause: Cause) -> None:
-        assert self.is_voter, "observers do not stand for election"
+        assert self.may_stand, "observers do not stand for election"
         tally = Tally(self.voters)
         tally.record(self.config.node_id, granted=True)
         self._become(cause, Prospective(self.election_deadline_ms(), tally))
 
     def become_candidate(self, cause: Cause) -> None:
-        assert self.is_voter, "observers do not stand for election"
+        assert self.may_stand, "observers do not stand for election"
         self.enter_epoch(self.epoch + 1)
         self.vote_for(self.config.key)
         tally = Tally(self.voters)

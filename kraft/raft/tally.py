@@ -8,7 +8,7 @@ from kraft.raft.voters import VoterSet
 @dataclass(slots=True)
 class Tally:
     """Who was asked and what they said, by node id. `voters` are those of the log, which does
-    not change during an election: a replica that stands does not fetch."""
+    not change during an election: a replica that stands does not fetch. It need not be one of them itself."""
 
     voters: VoterSet
     answers: dict[int, bool] = field(default_factory=dict)

@@ -1,0 +1,311 @@
+"""What the door promises: the order in a `Ready`, group commit, time, refusals, and assertions that stop a node."""
+
+import pytest
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.config import RaftConfig
+from kraft.raft.errors import NotLeaderError
+from kraft.raft.messages import (
+    BeginQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from kraft.raft.raft import Raft
+from kraft.raft.ready import Answer, Ask, HardState, Leadership
+from kraft.raft.records import Voters
+from kraft.raft.replica import Ports
+from kraft.raft.transitions import Role
+from kraft.raft.types import NEVER_MS, Endpoint, OffsetAndEpoch, ReplicaKey
+from kraft.raft.voters import VoterSet
+from kraft.testing.memory_log import formatted
+from tests.raft.world import CLUSTER, NoChance, World, address, key, voter
+
+THREE = VoterSet.of(voter(1), voter(2), voter(3))
+
+
+def core(node_id: int = 1, hard_state: HardState | None = None, voters: VoterSet = THREE, **settings: object) -> Raft:
+    log, snapshots = formatted(voters)
+    given = {"key": key(node_id), "cluster_id": CLUSTER, "endpoints": address(node_id), **settings}
+    ports = Ports(log, snapshots, NoChance(0), lambda event: None)
+    return Raft(RaftConfig(**given), hard_state or HardState(), ports, now_ms=0)
+
+
+def vote(epoch: int, *, pre_vote: bool = False) -> VoteRequest:
+    return VoteRequest(cluster_id=CLUSTER, candidate=key(2), epoch=epoch, log_end=OffsetAndEpoch(0, 0),
+                       voter=key(1), pre_vote=pre_vote)
+
+
+def pre_votes(raft: Raft) -> list[Ask]:
+    """A replica that stands, and whom it asks."""
+    raft.tick(1000)
+    return [each for each in raft.take_ready().messages if isinstance(each, Ask)
+            and isinstance(each.request, VoteRequest)]
+
+
+# --- Ready ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_vote_is_in_the_hard_state_of_the_ready_that_answers_it() -> None:
+    raft = core()
+    raft.take_ready()
+    raft.step(7, 8, vote(epoch=1), now_ms=1)
+    ready = raft.take_ready()
+    assert ready.hard_state == HardState(1, key(2), -1)
+    answer = next(each for each in ready.messages if isinstance(each, Answer))
+    assert (answer.source, answer.correlation) == (7, 8)
+    assert isinstance(answer.response, VoteResponse)
+    assert answer.response.granted
+
+
+def test_a_pre_vote_is_not() -> None:
+    raft = core()
+    raft.take_ready()
+    raft.step(7, 8, vote(epoch=0, pre_vote=True), now_ms=1)
+    assert raft.take_ready().hard_state is None
+
+
+def test_everything_is_given_once() -> None:
+    world = World()
+    world.elect(1)
+    ready = world.raft(1).take_ready()
+    assert (ready.hard_state, ready.messages, ready.flush, ready.installed, ready.high_watermark,
+            ready.leadership) == (None, (), None, None, None, None)
+
+
+def test_a_candidate_has_voted_for_itself_before_it_asks() -> None:
+    raft = core()
+    pre_vote = pre_votes(raft)[0]
+    raft.step(pre_vote.node_id, pre_vote.correlation, VoteResponse(granted=True, pre_vote=True), 1001)
+    ready = raft.take_ready()
+    assert ready.hard_state == HardState(1, key(1), -1)
+    votes = [each.request for each in ready.messages if isinstance(each, Ask)]
+    assert all(isinstance(each, VoteRequest) and each.epoch == 1 and not each.pre_vote for each in votes)
+    assert len(votes) == 2
+
+
+def test_what_is_proposed_in_one_turn_is_one_flush_and_one_answer() -> None:
+    world = World()
+    world.elect(1)
+    raft = world.raft(1)
+    for number in range(10):
+        raft.propose((f"r{number}",), world.now_ms)
+    ready = raft.take_ready()
+    assert ready.flush == 13
+    answers = [each.response for each in ready.messages if isinstance(each, Answer)]
+    assert [getattr(each, "records", None) for each in answers] and len(answers) == 2
+    raft.propose(("later",), world.now_ms)
+    assert raft.take_ready().flush is None, "one flush at a time"
+    raft.log_flushed(13, world.now_ms)
+    assert raft.take_ready().flush == 14
+
+
+def test_a_flush_that_nobody_asked_for_is_a_fault() -> None:
+    with pytest.raises(AssertionError, match="was asked for"):
+        core().log_flushed(5, 0)
+
+
+def test_leadership_tells_where_the_epoch_starts() -> None:
+    world = World((1,))
+    world.elect(1)
+    assert world.nodes[1].leadership == Leadership(Role.LEADER, 1, 1, 0)
+    world.restart(1)
+    world.pass_time(3000)
+    assert world.nodes[1].leadership == Leadership(Role.LEADER, 3, 1, 3)
+
+
+# --- proposing and giving up ------------------------------------------------------------------------------------------
+
+
+def test_only_the_leader_of_the_epoch_takes_proposals() -> None:
+    world = World()
+    world.elect(1)
+    end = world.nodes[1].log.end
+    with pytest.raises(NotLeaderError, match="Follower in epoch 1") as refused:
+        world.propose(2, "a")
+    assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(NotLeaderError):
+        world.raft(1).propose(("a",), world.now_ms, epoch=2)
+    assert world.nodes[1].log.end == end
+    assert world.raft(1).propose(("a",), world.now_ms, epoch=1) == OffsetAndEpoch(4, 1)
+
+
+def test_giving_up_names_its_epoch() -> None:
+    world = World()
+    world.elect(1)
+    world.raft(1).resign(2, world.now_ms)
+    assert world.role(1) is Role.LEADER
+    world.raft(2).resign(1, world.now_ms)
+    assert world.role(2) is Role.FOLLOWER
+    world.raft(1).resign(1, world.now_ms)
+    assert world.role(1) is Role.RESIGNED
+    assert not world.raft(1).has_left
+    world.settle(1)
+    world.deliver(lambda packet: 1 in (packet.sender, packet.receiver))
+    assert world.raft(1).has_left
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_idle_quorum_is_called_seldom() -> None:
+    """KAFKA-17751: a timer that is not reset makes a busy loop."""
+    world = World(observers=(4, 5))
+    world.elect(1)
+    world.pass_time(1000)
+    calls = 0
+    tick = world.tick
+
+    def counted(node_id: int) -> None:
+        nonlocal calls
+        calls += 1
+        tick(node_id)
+
+    world.tick = counted  # type: ignore[method-assign]
+    world.pass_time(60_000)
+    assert calls < 60 * 5 * 4, "four fetches of half a second each a node and second, at most"
+
+
+@pytest.mark.parametrize("node_id", [1, 2, 4])
+def test_the_deadline_is_never_far_behind(node_id: int) -> None:
+    world = World(observers=(4,))
+    world.elect(1)
+    world.crash(3)
+    for _ in range(200):
+        world.pass_time(37)
+        for each in (1, 2, 4):
+            assert world.raft(each).deadline_ms > world.now_ms - 1
+
+
+def test_a_clock_that_goes_back_is_not_believed() -> None:
+    raft = core()
+    raft.tick(500)
+    raft.tick(100)
+    assert raft.replica.now_ms == 500
+
+
+def test_nothing_to_wait_for() -> None:
+    assert core(9, voters=VoterSet()).deadline_ms == NEVER_MS
+
+
+# --- what a peer says -------------------------------------------------------------------------------------------------
+
+
+def test_a_response_that_says_it_was_no_pre_vote() -> None:
+    """KIP-996: "if we were to receive PreVote=false [...] we transition to Candidate state immediately"."""
+    raft = core()
+    asked = pre_votes(raft)[0]
+    raft.step(asked.node_id, asked.correlation, VoteResponse(granted=False, pre_vote=False), 1001)
+    assert raft.replica.role.role is Role.CANDIDATE
+
+
+def test_java_does_not_tell_and_is_counted() -> None:
+    raft = core()
+    for asked in pre_votes(raft):
+        raft.step(asked.node_id, asked.correlation, VoteResponse(granted=False), 1001)
+    assert raft.replica.role.role is Role.UNATTACHED, "both refused"
+
+
+def test_an_answer_under_another_number_is_not_an_answer() -> None:
+    raft = core()
+    asked = pre_votes(raft)[0]
+    raft.step(asked.node_id, asked.correlation + 99, VoteResponse(granted=True, pre_vote=True), 1001)
+    assert raft.replica.role.role is Role.PROSPECTIVE
+
+
+def test_an_answer_of_another_cluster_teaches_nothing() -> None:
+    raft = core()
+    raft.step(2, 1, FetchResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID, epoch=9, leader_id=2), 5)
+    assert raft.replica.epoch == 0
+    raft.step(2, 1, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, epoch=9, leader_id=2), 5)
+    assert (raft.replica.epoch, raft.replica.role.role) == (9, Role.FOLLOWER)
+
+
+def test_a_follower_does_not_cut_what_is_committed() -> None:
+    world = World()
+    world.elect(1)
+    asked = next(each for each in world.raft(2).replica.requests._peers.values())
+    wrong = FetchResponse(epoch=1, leader_id=1, diverging=OffsetAndEpoch(1, 1))
+    with pytest.raises(AssertionError, match="is committed"):
+        world.raft(2).step(1, asked.correlation, wrong, world.now_ms)
+
+
+def test_divergence_that_would_cut_nothing_is_the_peers_fault() -> None:
+    world = World()
+    world.elect(1)
+    asked = next(each for each in world.raft(2).replica.requests._peers.values())
+    world.raft(2).step(1, asked.correlation, FetchResponse(epoch=1, leader_id=1, diverging=OffsetAndEpoch(9, 1)),
+                       world.now_ms)
+    assert world.nodes[2].log.end == OffsetAndEpoch(3, 1)
+
+
+# --- the start --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("state", "role"), [
+    (HardState(3, None, 1), Role.RESIGNED),
+    (HardState(3, None, 2), Role.FOLLOWER),
+    (HardState(3, None, 9), Role.UNATTACHED),
+    (HardState(3, key(1), -1), Role.UNATTACHED),
+    (HardState(3, key(2), -1), Role.UNATTACHED),
+])
+def test_the_role_at_the_start(state: HardState, role: Role) -> None:
+    raft = core(hard_state=state)
+    assert raft.replica.role.role is role
+    assert raft.replica.hard_state == state
+    assert raft.take_ready().hard_state is None
+
+
+def test_the_first_leader_makes_the_cluster_id() -> None:
+    raft = core(voters=VoterSet.of(voter(1)), cluster_id=None)
+    raft.tick(1000)
+    log = raft.replica.log
+    founding = next(record for _, record in log.controls() if isinstance(record, Voters))
+    assert founding.voters.cluster_id == "AAAAAAAAAAAAAAAAAAAAAA"
+    raft.step(5, 5, BeginQuorumEpochRequest(cluster_id="other", epoch=9, leader_id=2), 1001)
+    answer = raft.take_ready().messages[-1]
+    assert isinstance(answer, Answer)
+    assert answer.response.error is ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None:
+    servers = tuple(Endpoint("CONTROLLER", host, 1) for host in ("here", "there"))
+    raft = core(9, voters=VoterSet(), bootstrap=servers, endpoints=servers[:1])
+    asked = raft.take_ready().messages[0]
+    assert isinstance(asked, Ask)
+    assert (asked.node_id, asked.address) == (-3, servers[1]), "not itself"
+    assert isinstance(asked.request, FetchRequest)
+    assert asked.request.replica == key(9)
+
+
+def test_a_node_without_the_controller_role_votes_for_nobody() -> None:
+    raft = core(9, can_vote=False)
+    raft.step(1, 1, VoteRequest(candidate=key(2), epoch=1, log_end=OffsetAndEpoch(0, 0)), 1)
+    answer = raft.take_ready().messages[-1]
+    assert isinstance(answer, Answer)
+    assert answer.response.error is ErrorCode.INCONSISTENT_VOTER_SET
+
+
+def test_state_names_are_kafkas() -> None:
+    world = World(observers=(4,))
+    assert [world.raft(each).state_name for each in (1, 4)] == ["unattached", "observer"]
+    world.time_out(1)
+    assert world.raft(1).state_name == "prospective"
+    world.deliver()
+    assert [world.raft(each).state_name for each in (1, 2)] == ["leader", "follower"]
+
+
+def test_snapshot_ids_name_the_epoch_of_the_last_record() -> None:
+    world = World((1,))
+    world.elect(1)
+    world.restart(1)
+    world.pass_time(3000)
+    world.propose(1, "a")
+    raft = world.raft(1)
+    assert [raft.snapshot_id(end) for end in (0, 1, 3, 4, 5)] == [
+        OffsetAndEpoch(0, 0), OffsetAndEpoch(1, 1), OffsetAndEpoch(3, 1), OffsetAndEpoch(4, 3), OffsetAndEpoch(5, 3)]
+
+
+def test_keys_in_text() -> None:
+    assert [str(ReplicaKey(3)), str(key(3))] == ["3", "3:d003"]
