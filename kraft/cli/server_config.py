@@ -62,6 +62,10 @@ def _listen_on(texts: dict[str, str], host: str, port: int) -> None:
 
 
 def _take_controllers(texts: dict[str, str], brokers: list[str], controllers: list[str]) -> None:
+    roles = [role.strip() for role in texts.get("process.roles", "controller").split(",")]
+    if "controller" not in roles:
+        texts["listeners"] = ",".join(brokers)
+        return
     name = texts.setdefault("controller.listener.names", CONTROLLER_LISTENER).split(",")[0].strip()
     default = CONTROLLER_DEFAULT.replace(CONTROLLER_LISTENER, name, 1)
     texts["listeners"] = ",".join([*brokers, *(controllers or [default])])

@@ -9,6 +9,7 @@ from kraft.config.node import NodeConfig, parse_socket
 
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _VOTER = re.compile(r"(?P<id>\d{1,10})@(?P<socket>.+)")
 
 
@@ -39,10 +40,17 @@ def bootstrap_servers(config: NodeConfig) -> tuple[Address, ...]:
 
 
 def is_sole_controller(config: NodeConfig) -> bool:
-    """Whether this node has both roles and is told of no other voter. Bootstrap servers do not count: Kafka's own file
-    for a single node names one, the node itself."""
-    ids = [each.node_id for each in static_voters(config)]
-    return config.is_broker and config.is_controller and ids in ([], [config.node_id])
+    """Whether this node has both roles and is told of no other controller. Kafka's own file for a single node names a
+    bootstrap server: the node itself."""
+    if not (config.is_broker and config.is_controller):
+        return False
+    listeners = [*config.controller_listeners, *config.advertised_listeners]
+    hosts = [*LOOPBACK, *(each.host for each in listeners)]
+    ports = [each.port for each in listeners if each.listener in config.controller_listener_names]
+    # A listener whose port the system chooses may be the one that is meant.
+    are_others = any(each.host not in hosts or (each.port not in ports and 0 not in ports)
+                     for each in bootstrap_servers(config))
+    return not are_others and [each.node_id for each in static_voters(config)] in ([], [config.node_id])
 
 
 def check_quorum(config: NodeConfig) -> None:

@@ -1,7 +1,7 @@
-"""The broker of the controller's own process: registers, stays alive, says goodbye (Kafka's `BrokerLifecycleManager`).
+"""A node's own broker as the controller sees it: registers, stays alive, says goodbye (`BrokerLifecycleManager`).
 
     broker = LocalBroker(controller, registration, heartbeat_interval_ms)
-    broker.start(now_ms)            # once the controller is active
+    broker.start(now_ms)            # once there is a controller to ask
     broker.tick(now_ms)             # no later than broker.deadline_ms
     broker.serve(now_ms)            # the node is ready for clients: it may be unfenced
     broker.stop(now_ms)             # controlled shutdown; `state` says when it may go
@@ -10,10 +10,12 @@ It talks to the controller by the requests that a broker elsewhere would send. W
 controller.
 """
 
+from collections.abc import Callable
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
-from kraft.controller.controller import NEVER_MS, Controller
+from kraft.controller.controller import NEVER_MS
+from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -36,6 +38,15 @@ class State(Enum):
     STOPPED = "stopped"
 
 
+class ControllerDoor(Protocol):
+    """The active controller, here or elsewhere. `image` is what is committed, as far as this node knows."""
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None: ...
+
+
 class LocalBroker:
     """`registration` says who the broker is; a new incarnation id for every process. `epoch` is -1 before the
     controller gave one; it belongs into `.kafka_cleanshutdown` after a clean stop, and from there into the next
@@ -45,7 +56,7 @@ class LocalBroker:
     """
 
     def __init__(
-        self, controller: Controller, registration: BrokerRegistrationRequest, heartbeat_interval_ms: int = 2_000
+        self, controller: ControllerDoor, registration: BrokerRegistrationRequest, heartbeat_interval_ms: int = 2_000
     ):
         self.state = State.NEW
         self.epoch = -1

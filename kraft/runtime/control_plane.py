@@ -15,23 +15,16 @@ from kraft.controller.controller import NEVER_MS, Controller
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import Endpoint, MetadataImage
-from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.message import Message
-from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft.runtime.broker_registration import PLAINTEXT, RegistrationError, broker_registration
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.metadata_log import DIRECTORY_NAME, Identity, MetadataLog
 from kraft.runtime.storage import random_id
-from kraft_native.errors import OperationError
 from kraft_native.flusher import Flusher
 
 log = logging.getLogger(__name__)
 
-PLAINTEXT: Final = 0
 SNAPSHOT_CHECK_SECONDS: Final = 5.0
-
-
-class RegistrationError(OperationError):
-    """The controller refused this node's broker."""
 
 
 class ControlPlane:
@@ -70,7 +63,7 @@ class ControlPlane:
         """`listener(delta, image)` hears of every committed change."""
         self.controller.subscribe(listener)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Leads a new epoch, and waits until that is durable."""
         self.log.start(self.controller, self.clock())
         self.log.wait(self.clock())
@@ -84,20 +77,14 @@ class ControlPlane:
         self.controller.submit(request, version, now_ms, answer)
         self._schedule()
 
-    def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
-                        previous_epoch: int) -> int:
+    async def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
+                              previous_epoch: int) -> int:
         """Registers this node's broker, still fenced; gives its epoch. Waits for the commit.
 
         `previous_epoch` is the one in which it stopped in good order, else -1. `RegistrationError` when the controller
         refuses.
         """
-        request = BrokerRegistrationRequest(
-            broker_id=self.config.node_id, cluster_id=self.cluster_id, incarnation_id=uuid.uuid4(),
-            listeners=[Listener(name=each.listener, host=each.host, port=each.port, security_protocol=PLAINTEXT)
-                       for each in endpoints],
-            features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
-                      for name, (low, high) in SUPPORTED.items()],
-            rack=_text(self.config["broker.rack"]), log_dirs=directories, previous_broker_epoch=previous_epoch)
+        request = broker_registration(self.config, self.cluster_id, endpoints, directories, previous_epoch)
         self.broker = LocalBroker(self.controller, request, self.config.integer("broker.heartbeat.interval.ms"))
         self.broker.start(self.clock())
         self.log.wait(self.clock())
@@ -107,7 +94,7 @@ class ControlPlane:
                                     f"{f': {refusal.name}, {refusal.message}' if refusal else ''}")
         return self.broker.epoch
 
-    def serve(self) -> None:
+    async def serve(self) -> None:
         """Lets the registered broker serve; waits until that is committed."""
         assert self.broker is not None
         self.broker.serve(self.clock())
@@ -116,7 +103,7 @@ class ControlPlane:
             self.broker.tick(self.broker.deadline_ms)
         self._schedule()
 
-    def leave(self) -> None:
+    async def leave(self) -> None:
         """This node's broker stops in good order; waits until the controller has let it go."""
         if self.broker is None:
             return
@@ -125,7 +112,7 @@ class ControlPlane:
             self.log.wait(self.clock())
             self.broker.tick(self.broker.deadline_ms)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stops the clocks and closes the log. May be called again."""
         if self._snapshots is not None:
             self._snapshots.cancel()
@@ -192,7 +179,3 @@ class ControlPlane:
 def image_endpoint(endpoint: ConfigEndpoint) -> Endpoint:
     """An address of the configuration as the metadata tells it."""
     return Endpoint(endpoint.listener, endpoint.host, endpoint.port, PLAINTEXT)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

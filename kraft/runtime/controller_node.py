@@ -8,42 +8,25 @@
 import asyncio
 import logging
 from typing import Final
-from uuid import UUID
 
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.quorum import check_quorum
 from kraft.controller.controller import NEVER_MS
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
-from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.api_versions import api_versions_answers
-from kraft.runtime.controller_requests import SERVED, ControllerRouter
+from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum import Member, Quorum
-from kraft.runtime.requests import NEVER_FLEXIBLE
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import server_limits
-from kraft.runtime.storage import describe
+from kraft.runtime.storage import formatted_identity
 from kraft_native.channel import RequestChannel
-from kraft_native.errors import InvalidArgumentError
 from kraft_native.flusher import Flusher
 
 log = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 0.5
-
-
-def formatted_identity(config: NodeConfig) -> tuple[str, UUID]:
-    """The cluster's id and the directory's, from a directory that was formatted for this node; no other will do, since
-    all nodes of a cluster have to have one id."""
-    info = describe(config.metadata_log_dir)
-    if not info.formatted or info.directory_id is None or info.cluster_id is None:
-        raise InvalidArgumentError(f"{info.path}: {info.problem or 'it is not formatted'}; all nodes of a cluster are "
-                                   "formatted with its id: kraft storage format --cluster-id")
-    if info.node_id != config.node_id:
-        raise InvalidArgumentError(
-            f"{info.path}: it is formatted for node {info.node_id}, not for node {config.node_id}")
-    return info.cluster_id, info.directory_id
 
 
 class ControllerNode:
@@ -67,7 +50,8 @@ class ControllerNode:
         """Opens everything and serves. Raises what cannot be had by name: a directory, a lock, an address, a quorum."""
         try:
             check_quorum(self.config)
-            self.cluster_id, directory_id = formatted_identity(self.config)
+            self.cluster_id, directory_id = formatted_identity(
+                self.config.node_id, [self.config.metadata_log_dir])
             self.server = Server(server_limits(self.config), self.fail)
             for endpoint in self.config.listeners:
                 self.listeners[endpoint.listener] = await self.server.bind(
@@ -88,11 +72,7 @@ class ControllerNode:
         router = ControllerRouter(self.quorum, self.cluster_id, self._schedule)
         for name in self.listeners:
             channel = self.server.channel(name, router.on_request)
-            for key in SERVED:
-                api = API_BY_KEY[key]
-                versions = api.controller_versions or api.versions
-                channel.serve(key, versions.start, min(versions.stop - 1, api.latest_stable),
-                              min(api.flexible_from, NEVER_FLEXIBLE))
+            serve_apis(channel)
             self._channels.append(channel)
         self._publish_versions()
         for listener, channel in zip(self.listeners.values(), self._channels, strict=True):

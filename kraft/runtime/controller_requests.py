@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final
 
+from kraft.controller.controller import HANDLERS
 from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
@@ -15,11 +16,14 @@ from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.wire import WrongPartitionError
 from kraft.raft.wire_changes import CODEC_BY_KEY
 from kraft.runtime.quorum import Quorum
+from kraft.runtime.requests import NEVER_FLEXIBLE
+from kraft_native.channel import RequestChannel
 from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
 
@@ -28,15 +32,23 @@ log = logging.getLogger(__name__)
 ENVELOPE: Final = API_BY_NAME["Envelope"].key
 DESCRIBE_CLUSTER: Final = API_BY_NAME["DescribeCluster"].key
 CONTROLLERS: Final = 2
-DECIDED: Final = tuple(API_BY_NAME[name].key for name in (
-    "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "ElectLeaders",
-    "ListPartitionReassignments", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "BrokerRegistration",
-    "BrokerHeartbeat", "ControllerRegistration", "AllocateProducerIds"))
+DECIDED: Final = tuple(sorted(
+    key for key in (DescribeQuorumRequest.API_KEY, *(message.API_KEY for message in HANDLERS))
+    if API_BY_KEY[key].controller_versions is not None))
 """What the controller decides."""
 
 SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, *DECIDED, *CODEC_BY_KEY)
 
 Respond = Callable[[Message], None]
+
+
+def serve_apis(channel: RequestChannel) -> None:
+    """Lets a listener serve what controllers serve."""
+    for key in SERVED:
+        api = API_BY_KEY[key]
+        versions = api.controller_versions or api.versions
+        channel.serve(key, versions.start, min(versions.stop - 1, api.latest_stable),
+                      min(api.flexible_from, NEVER_FLEXIBLE))
 
 
 class ControllerRouter:

@@ -230,6 +230,16 @@ class MetadataLog:
     def end_offset(self) -> int:
         return self.log.log_end_offset
 
+    @property
+    def end_epoch(self) -> int:
+        """Of the last record; a log that leads has one of its own epoch."""
+        return self._epoch
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's metric `current-state`."""
+        return "leader"
+
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
         """See `CommitPort`. `MessageTooLargeError` for a batch over 8 MiB, which Kafka's readers would refuse."""
         assert self._listener is not None, "append before start"

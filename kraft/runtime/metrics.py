@@ -184,11 +184,11 @@ def _read_raft(node: "Node", sheet: Sheet) -> None:
     prefix = "kafka_server_raft_metrics"
     sheet.put(f"{prefix}_current_leader", quorum.leader_id)
     sheet.put(f"{prefix}_current_epoch", quorum.leader_epoch)
-    sheet.put(f"{prefix}_current_state", 1, "leader")
+    sheet.put(f"{prefix}_current_state", 1, log.state_name)
     sheet.put(f"{prefix}_number_of_voters", len(quorum.voters))
     sheet.put(f"{prefix}_high_watermark", quorum.high_watermark)
     sheet.put(f"{prefix}_log_end_offset", log.end_offset)
-    sheet.put(f"{prefix}_log_end_epoch", log.leader_epoch)
+    sheet.put(f"{prefix}_log_end_epoch", log.end_epoch)
     sheet.put(f"{prefix}_append_records_total", log.appended_records)
     latencies_ms = log.commit_latencies_ms
     if latencies_ms:

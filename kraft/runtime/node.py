@@ -11,7 +11,8 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from kraft.broker import apis  # noqa: F401 - importing it registers every handler
 from kraft.broker.api import HANDLERS
@@ -22,6 +23,7 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.replica_plan import plan_all, plan_change
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
+from kraft.config.quorum import check_quorum, is_sole_controller
 from kraft.log_dir import new_cluster_id
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -37,7 +39,7 @@ from kraft.runtime.replicas import Replicas
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import server_limits
-from kraft.runtime.storage import FormatRequest, describe, format_storage
+from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity
 from kraft_native.channel import RequestChannel
 from kraft_native.coldread import ColdReader
 from kraft_native.fetch import FetchHandler
@@ -47,6 +49,9 @@ from kraft_native.produce import ProduceHandler
 from kraft_native.purgatory import Purgatory
 from kraft_native.purgatory import now_ms as monotonic_ms
 from kraft_native.table import PartitionTable
+
+if TYPE_CHECKING:
+    from kraft.runtime.quorum_plane import QuorumPlane
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +66,8 @@ class Node:
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
+        self.is_alone = is_sole_controller(config)
+        """Whether this node is the only controller; else it is one of several, or follows them."""
         self.cluster_id = ""
         self.failure: BaseException | None = None
         self.listeners: dict[str, Listener] = {}
@@ -78,8 +85,8 @@ class Node:
             self._open_storage()
             self._open_requests()
             await self._bind()
-            self._open_metadata()
-            self._open_replicas()
+            await self._open_metadata()
+            await self._open_replicas()
             await self._serve()
         except BaseException:
             await self.close()
@@ -89,15 +96,23 @@ class Node:
         """Formats what is new, refuses what is another's, and locks the directories."""
         config = self.config
         paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+        if self.is_alone:
+            self._format(paths)
+        else:
+            check_quorum(config)
+            self.cluster_id, _ = formatted_identity(config.node_id, paths)
+        self.flusher = Flusher(bytes_trigger=config.integer("kraft.flush.bytes"),
+                               linger_us=config.integer("kraft.flush.interval.us"))
+        self.logs = LogManager(config.log_dirs, node_id=config.node_id, cluster_id=self.cluster_id,
+                               flusher=self.flusher)
+
+    def _format(self, paths: tuple[Path, ...]) -> None:
+        config = self.config
         known = [info for info in map(describe, paths) if info.formatted]
         self.cluster_id = known[0].cluster_id or "" if known else new_cluster_id()
         endpoints = tuple(image_endpoint(self._reachable(each)) for each in config.controller_listeners)
         format_storage(FormatRequest(config.node_id, self.cluster_id, config.log_dirs, endpoints,
                                      config.metadata_log_dir), now_ms(), uuid.uuid4)
-        self.flusher = Flusher(bytes_trigger=config.integer("kraft.flush.bytes"),
-                               linger_us=config.integer("kraft.flush.interval.us"))
-        self.logs = LogManager(config.log_dirs, node_id=config.node_id, cluster_id=self.cluster_id,
-                               flusher=self.flusher)
 
     def _open_requests(self) -> None:
         loop = asyncio.get_running_loop()
@@ -117,14 +132,23 @@ class Node:
         for endpoint in self.config.listeners:
             self.listeners[endpoint.listener] = await self.server.bind(endpoint.listener, endpoint.host, endpoint.port)
 
-    def _open_metadata(self) -> None:
+    def _control_plane(self) -> "ControlPlane | QuorumPlane":
         config = self.config
         metadata_directory = describe(config.metadata_log_dir).directory_id
-        assert metadata_directory is not None, f"{config.metadata_log_dir} was formatted a moment ago"
-        self.control = ControlPlane(
-            config, self.cluster_id, metadata_directory,
-            tuple(self._advertised(each) for each in config.controller_listeners), self.flusher, now_ms, self.fail,
-            log_dir_locked=config.metadata_log_dir in config.log_dirs)
+        assert metadata_directory is not None, f"{config.metadata_log_dir} is not formatted"
+        endpoints = tuple(self._advertised(each) for each in config.controller_listeners)
+        is_locked = config.metadata_log_dir in config.log_dirs
+        if self.is_alone:
+            return ControlPlane(config, self.cluster_id, metadata_directory, endpoints, self.flusher, now_ms, self.fail,
+                                log_dir_locked=is_locked)
+        # Only here: a node alone needs nothing of it.
+        from kraft.runtime.quorum_plane import QuorumPlane
+        return QuorumPlane(config, self.cluster_id, metadata_directory, endpoints, self.flusher, self.fail,
+                           log_dir_locked=is_locked)
+
+    async def _open_metadata(self) -> None:
+        config = self.config
+        self.control = self._control_plane()
         appends = OffsetsAppends(self.table, now_ms, config.integer("offsets.topic.compression.codec"))
         self.image_topics = ImageTopics(self.control.image)
         groups = GroupCoordinator(self._group_config(), appends, self.image_topics, uuid.uuid4)
@@ -136,28 +160,38 @@ class Node:
         self.groups = GroupDriver(groups, self.table, now_ms, self.fail)
         self.replicas = Replicas(self.broker, self.logs, self.groups)
         self.turns = ReplicaTurns(self.replicas, self.fail)
-        self.control.start()
+        await self._accept_controllers()
+        await self.control.start()
         self._applied(self.control.image)
 
-    def _open_replicas(self) -> None:
+    async def _open_replicas(self) -> None:
         """Registers the broker, opens every replica's log, then lets the broker lead."""
         config = self.config
         advertised = tuple(self._advertised(each) for each in config.broker_listeners)
-        self.broker.epoch = self.control.register_broker(advertised, self.logs.directory_ids, self.logs.previous_epoch)
+        self.broker.epoch = await self.control.register_broker(
+            advertised, self.logs.directory_ids, self.logs.previous_epoch)
         for endpoint in advertised:
             self.table.set_endpoint(config.node_id, endpoint.host, endpoint.port, _text(config["broker.rack"]))
         self._applied(self.control.image)
         self.replicas.remove_strays(self.broker.image)
         self.replicas.carry_out(plan_all(self.broker.image, config.node_id))
         self.control.subscribe(self._changed)
-        self.control.serve()
+        await self.control.serve()
+
+    async def _accept_controllers(self) -> None:
+        """One of several controllers is heard from the start: without an election no broker can be registered."""
+        if not self.is_alone:
+            await self._accept([each.listener for each in self.config.controller_listeners])
+
+    async def _accept(self, names: list[str]) -> None:
+        for name in names:
+            self._channels[name] = self._channel(name)
+        self._publish_versions()
+        for name in names:
+            await self.server.accept(self.listeners[name], self._channels[name])
 
     async def _serve(self) -> None:
-        for endpoint in self.config.listeners:
-            self._channels[endpoint.listener] = self._channel(endpoint.listener)
-        self._publish_versions()
-        for name, listener in self.listeners.items():
-            await self.server.accept(listener, self._channels[name])
+        await self._accept([name for name in self.listeners if name not in self._channels])
         self.housekeeping = Housekeeping(self.broker, self.logs, now_ms, self.fail)
         self.housekeeping.start()
         if address := _text(self.config["kraft.metrics.listener"]):
@@ -167,6 +201,8 @@ class Node:
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
     def _channel(self, listener: str) -> RequestChannel:
+        if not self.is_alone and listener in self.config.controller_listener_names:
+            return self._controller_channel(listener)
         router = RequestRouter(self.broker, listener, self.groups.schedule)
         channel = self.server.channel(listener, router.on_request)
         self.routers.append(router)
@@ -177,9 +213,23 @@ class Node:
                           min(api.flexible_from, NEVER_FLEXIBLE), handler)
         return channel
 
+    def _controller_channel(self, listener: str) -> RequestChannel:
+        """The listener of one controller of several."""
+        from kraft.runtime.controller_requests import ControllerRouter, serve_apis
+        from kraft.runtime.quorum_plane import QuorumPlane
+
+        assert isinstance(self.control, QuorumPlane)
+        router = ControllerRouter(self.control.quorum, self.cluster_id, self.control.schedule)
+        channel = self.server.channel(listener, router.on_request)
+        serve_apis(channel)
+        return channel
+
     def _keys(self, listener: str) -> list[int]:
         """What the listener serves of what there is a handler for: what Kafka announces on one of its kind."""
         if listener in self.config.controller_listener_names:
+            if not self.is_alone:
+                from kraft.runtime.controller_requests import SERVED
+                return sorted(SERVED)
             return sorted(key for key in HANDLERS if API_BY_KEY[key].controller_versions is not None)
         return sorted([0, 1, *(key for key in HANDLERS if API_BY_KEY[key].broker_versions is not None)])
 
@@ -256,6 +306,9 @@ class Node:
             await self.metrics.close()
         if hasattr(self, "housekeeping"):
             await self.housekeeping.stop()
+        if not self.is_alone and hasattr(self, "control") and self.failure is None and self._channels:
+            # While its listeners are open: the others hear a controller that leads until it has let its broker go.
+            await self.control.leave()
         if hasattr(self, "server"):
             await self.server.close(DRAIN_SECONDS)
         if hasattr(self, "turns"):
@@ -263,9 +316,9 @@ class Node:
         if hasattr(self, "groups"):
             self.groups.close()
         if hasattr(self, "control"):
-            if self.failure is None and self._channels:
-                self.control.leave()
-            self.control.close()
+            if self.is_alone and self.failure is None and self._channels:
+                await self.control.leave()
+            await self.control.close()
         for descriptor in self._readers:
             asyncio.get_running_loop().remove_reader(descriptor)
         self._readers.clear()

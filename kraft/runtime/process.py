@@ -12,9 +12,7 @@ from typing import Final, Protocol
 
 import uvloop
 
-from kraft.config.errors import InvalidConfigError
 from kraft.config.node import NodeConfig
-from kraft.config.quorum import is_sole_controller
 from kraft.runtime.server import Listener
 from kraft_native.errors import KraftError
 
@@ -41,14 +39,11 @@ class AnyNode(Protocol):
 
 
 def make_node(config: NodeConfig) -> AnyNode:
-    """The node that the roles ask for; `InvalidConfigError` for roles that this version does not run."""
+    """The node that the roles ask for."""
     # Imported only now: each kind loads what the other does not need.
-    if is_sole_controller(config):
+    if config.is_broker:
         from kraft.runtime.node import Node
         return Node(config)
-    if config.is_broker:
-        raise InvalidConfigError(f"process.roles: {','.join(config.roles)} with other controllers: in this version a "
-                                 "broker runs in one process with the only controller")
     from kraft.runtime.controller_node import ControllerNode
     return ControllerNode(config)
 

@@ -68,7 +68,8 @@ class Quorum:
     """
 
     def __init__(self, config: NodeConfig, member: Member, settings: ControllerSettings, log_settings:
-                 MetadataLogSettings, flusher: Flusher, on_failure: Callable[[BaseException], object]) -> None:
+                 MetadataLogSettings, flusher: Flusher, on_failure: Callable[[BaseException], object], *,
+                 log_dir_locked: bool = False) -> None:
         self.config = config
         self.clock = SteadyClock()
         self.directory: Path = config.metadata_log_dir / DIRECTORY_NAME
@@ -76,9 +77,9 @@ class Quorum:
         self._on_failure = on_failure
         self._answers: dict[int, Callable[[Answer], None]] = {}
         self._tokens = 0
-        self._snapshot_ms = self.clock()
         self._snapshots_task: asyncio.Task[None] | None = None
-        self.log = Log(self.directory, log_settings.log_config(), flusher=flusher)
+        self.log = Log(self.directory, log_settings.log_config(), flusher=flusher,
+                       log_dir_locked=log_dir_locked)
         try:
             self._open_log()
             key = ReplicaKey(config.node_id) if self._static_ids else ReplicaKey(config.node_id, member.directory_id)
@@ -184,12 +185,11 @@ class Quorum:
         kept."""
         now_ms, interval_ms = self.clock(), self._settings.snapshot_interval_ms
         is_long = self.raft_log.appended_bytes >= self._settings.snapshot_bytes
-        is_old = interval_ms > 0 and now_ms - self._snapshot_ms >= interval_ms
+        is_old = interval_ms > 0 and now_ms - self.metadata.snapshot_ms >= interval_ms
         if self.metadata.in_transaction or not (is_long or is_old):
             return
         snapshot = self.metadata.write_snapshot(now_ms)
         if snapshot is not None:
-            self._snapshot_ms = now_ms
             self.raft_log.appended_bytes = 0
             log.info("metadata snapshot %s written", snapshot.file_name)
             self._clean()

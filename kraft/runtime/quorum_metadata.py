@@ -6,6 +6,7 @@ gone on with from the log again: decisions that were not committed are forgotten
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
@@ -24,6 +25,7 @@ from kraft.raft.ready import Leadership
 from kraft.raft.records import voters_record
 from kraft.raft.transitions import Role
 from kraft.raft.types import OffsetAndEpoch
+from kraft.runtime.metadata_log import LATENCIES_KEPT
 from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
@@ -60,9 +62,15 @@ class QuorumMetadata:
         self._clock = clock
         self._listeners: list[ImageListener] = []
         self.on_change: Callable[[], None] = lambda: None
-        """Called when the controller began or ceased to be active: `deadline_ms` has moved."""
+        """Called when another node may lead, or the controller began or ceased to be active."""
         self._leading: Leadership | None = None
         self._high_watermark = 0
+        self._uncommitted: deque[tuple[int, int]] = deque()     # end offset, when it was appended
+        self.appended_records = 0
+        self.commit_latencies_ms: deque[int] = deque(maxlen=LATENCIES_KEPT)
+        """Of the last appends of this node that were committed, oldest first."""
+        self.snapshot_ms = clock()
+        """When the last snapshot was written; the start, when none was yet."""
         self._begin_with_snapshot()
 
     def _begin_with_snapshot(self) -> None:
@@ -120,6 +128,8 @@ class QuorumMetadata:
 
     def committed(self, end_offset: int) -> None:
         self._high_watermark = end_offset
+        while self._uncommitted and self._uncommitted[0][0] <= end_offset:
+            self.commit_latencies_ms.append(self._clock() - self._uncommitted.popleft()[1])
         if self.controller.active:
             self.controller.committed(end_offset, self._clock())
             return
@@ -136,6 +146,7 @@ class QuorumMetadata:
         self._leading = leadership if leads else None
         if leads and not self.controller.active and self._high_watermark > leadership.epoch_start:
             self._activate(leadership.epoch)
+        self.on_change()
 
     # --- leading
 
@@ -151,6 +162,7 @@ class QuorumMetadata:
         controller = self.controller
         if not controller.active:
             return
+        self._uncommitted.clear()
         controller.resigned(self._clock())
         self._begin_replay(Replayer(controller.image))
         self._replay(self._high_watermark)
@@ -190,9 +202,22 @@ class QuorumMetadata:
     def end_offset(self) -> int:
         return self._log.log.log_end_offset
 
+    @property
+    def end_epoch(self) -> int:
+        """Of the last record."""
+        return self._log.end.epoch
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's metric `current-state`."""
+        return self.raft.state_name
+
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
         """See `CommitPort`."""
-        return self.driver.propose(payloads, now_ms, self.leader_epoch) - 1
+        end_offset = self.driver.propose(payloads, now_ms, self.leader_epoch)
+        self.appended_records += len(payloads)
+        self._uncommitted.append((end_offset, now_ms))
+        return end_offset - 1
 
     def describe_quorum(self, now_ms: int) -> QuorumState:  # noqa: ARG002 - the core has a clock of its own
         view = self.raft.describe()
@@ -216,6 +241,7 @@ class QuorumMetadata:
             image_records(image), epoch=snapshot.epoch, now_ms=now_ms, last_timestamp_ms=image.timestamp_ms,
             quorum=quorum if assignment.kraft_version else None)))
         self.snapshot_end = snapshot.end_offset
+        self.snapshot_ms = now_ms
         return snapshot
 
 

@@ -74,6 +74,8 @@ class RaftDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER_MS
         self._left: asyncio.Future[None] | None = None
+        self.on_turn: Callable[[], None] = lambda: None
+        """Called after each turn: more may be committed and known."""
 
     def start(self) -> None:
         """Begins to carry out what the core wants; nothing is sent before."""
@@ -172,6 +174,7 @@ class RaftDriver:
         if self._left is not None and not self._left.done() and self.raft.has_left:
             self._left.set_result(None)
         self._arm()
+        self.on_turn()
 
     def _carry_out(self, ready: Ready) -> None:
         if ready.hard_state is not None:

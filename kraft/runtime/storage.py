@@ -212,3 +212,19 @@ def read_bootstrap(path: Path) -> Sequence[Record]:
     """The records that the log of this directory's cluster begins with; none when nothing says so."""
     file = path / BOOTSTRAP_CHECKPOINT
     return decode_snapshot(fileio.read_file(file)).messages if file.exists() else ()
+
+
+def formatted_identity(node_id: int, paths: Sequence[Path]) -> tuple[str, UUID]:
+    """The cluster's id, and the directory id of the first of these directories, which were all formatted for this node;
+    `InvalidArgumentError` when they were not: the nodes of a cluster have one id, so none of them makes it up."""
+    found = [describe(path) for path in paths]
+    for info in found:
+        if not info.formatted:
+            raise InvalidArgumentError(f"{info.path}: {info.problem or 'it is not formatted'}; all nodes of a cluster "
+                                       "are formatted with its id: kraft storage format --cluster-id")
+        if (info.node_id, info.cluster_id) != (node_id, found[0].cluster_id):
+            raise InvalidArgumentError(f"{info.path}: it is formatted for node {info.node_id} of cluster "
+                                       f"{info.cluster_id}, not for node {node_id} of {found[0].cluster_id}")
+    assert found[0].cluster_id is not None
+    assert found[0].directory_id is not None
+    return found[0].cluster_id, found[0].directory_id

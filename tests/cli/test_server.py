@@ -80,6 +80,12 @@ def test_listeners_of_set_count() -> None:
     assert [str(each) for each in config.advertised_listeners] == ["PLAINTEXT://here:6"]
 
 
+def test_broker_without_a_controller_has_no_controller_listener() -> None:
+    config = server_config(None, None, "127.0.0.1:5", ["process.roles=broker"])
+    assert listeners(config) == ["PLAINTEXT://127.0.0.1:5"]
+    assert config.controller_listener_names == ("CONTROLLER",)
+
+
 @pytest.mark.parametrize(("assignments", "listen", "told"), [
     (["log.retension.ms=5"], None, "log.retension.ms; did you mean log.retention.ms?"),
     (["num.partitions=none"], None, "num.partitions: 'none' is not a whole number"),

@@ -56,6 +56,8 @@ def test_broker_is_no_voter() -> None:
 @pytest.mark.parametrize(("texts", "expected"), [
     ({}, True), ({"controller.quorum.voters": "2@localhost:9093"}, True),
     ({"controller.quorum.bootstrap.servers": "localhost:9093"}, True),
+    ({"controller.quorum.bootstrap.servers": "elsewhere:9093"}, False),
+    ({"controller.quorum.bootstrap.servers": "localhost:9093,localhost:9094"}, False),
     ({"controller.quorum.voters": "1@a:9093,2@localhost:9093"}, False), (CONTROLLER, False),
 ])
 def test_sole_controller(texts: dict[str, str], expected: bool) -> None:

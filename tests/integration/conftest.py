@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from tests.integration.process import NodeProcess
+from tests.integration.quorum import MakeQuorum, Quorum
 
 NODES = pytest.StashKey[list[NodeProcess]]()
 
@@ -52,6 +54,22 @@ def new_node(tmp_path_factory: pytest.TempPathFactory,
     for node in made:
         node.stop()
         assert node.alarms() == []
+
+
+@pytest.fixture
+def new_quorum(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[MakeQuorum]:
+    """Makes the controllers of a test; what runs at its end is stopped in good order."""
+    made: list[Quorum] = []
+
+    def make(count: int, **options: Any) -> Quorum:
+        quorum = Quorum(tmp_path_factory.mktemp("quorum"), count, **options)
+        made.append(quorum)
+        request.node.stash[NODES] = list(quorum.nodes.values())
+        return quorum
+
+    yield make
+    for quorum in made:
+        quorum.stop()
 
 
 _names = itertools.count(1)

@@ -2,7 +2,7 @@
 
 import socket
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -39,27 +39,12 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-class ControllerProcess(NodeProcess):
-    """A controller and nothing else."""
+class MemberProcess(NodeProcess):
+    """A node of a cluster of several: `settings` say which roles."""
 
-    def __init__(self, directory: Path, node_id: int, port: int, settings: dict[str, str]) -> None:
-        super().__init__(directory, {
-            "process.roles": "controller", "node.id": str(node_id), "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://127.0.0.1:{port}", "broker.session.timeout.ms": "60000", **settings})
+    def __init__(self, directory: Path, node_id: int, settings: dict[str, str]) -> None:
+        super().__init__(directory, {"node.id": str(node_id), "controller.listener.names": "CONTROLLER", **settings})
         self.node_id = node_id
-        self.port = port
-        self.directory_id = random_id(uuid.uuid4)
-
-    def _options(self) -> list[str]:
-        return []
-
-    def _ready(self, told: dict[str, Any]) -> None:
-        assert told["listeners"] == {"CONTROLLER": self.address}
-
-    @property
-    def voter(self) -> str:
-        """As `--initial-controllers` wants it."""
-        return f"{self.node_id}@{self.address}:{id_text(self.directory_id)}"
 
     def format(self, *options: str) -> None:
         """`kraft storage format`."""
@@ -68,16 +53,51 @@ class ControllerProcess(NodeProcess):
         assert code == 0, f"format {options} ended with {code}"
 
 
-class Quorum:
-    """Controllers that know each other by `controller.quorum.bootstrap.servers` (`static`: by the voters named)."""
+class ControllerProcess(MemberProcess):
+    """A controller, and with `is_broker` a broker beside it."""
 
-    def __init__(self, directory: Path, count: int, *, voters: int | None = None, static: bool = False) -> None:
+    def __init__(self, directory: Path, node_id: int, port: int, settings: dict[str, str], *, is_broker: bool) -> None:
+        super().__init__(directory, node_id, {
+            "process.roles": "broker,controller" if is_broker else "controller",
+            "listeners": ("PLAINTEXT://127.0.0.1:0," if is_broker else "") + f"CONTROLLER://127.0.0.1:{port}",
+            **settings})
+        self.is_broker = is_broker
+        self.controller_port = port
+        self.directory_id = random_id(uuid.uuid4)
+
+    def _options(self) -> list[str]:
+        return super()._options() if self.is_broker else []
+
+    def _ready(self, told: dict[str, Any]) -> None:
+        assert told["listeners"]["CONTROLLER"] == self.controller_address
+        if self.is_broker:
+            super()._ready(told)
+
+    @property
+    def controller_address(self) -> str:
+        return f"127.0.0.1:{self.controller_port}"
+
+    @property
+    def voter(self) -> str:
+        """As `--initial-controllers` wants it."""
+        return f"{self.node_id}@{self.controller_address}:{id_text(self.directory_id)}"
+
+
+class Quorum:
+    """Controllers that know each other by `controller.quorum.bootstrap.servers` (`static`: by the voters
+    named). `session_ms`: how long a broker may be silent, and one that was killed cannot come back."""
+
+    def __init__(self, directory: Path, count: int, *, voters: int | None = None, static: bool = False,
+                 is_broker: bool = False, session_ms: int = 60_000) -> None:
         ports = free_ports(count)
         addresses = [f"127.0.0.1:{port}" for port in ports]
         known = ",".join(f"{number}@{each}" for number, each in enumerate(addresses, 1))
-        settings = ({"controller.quorum.voters": known} if static
-                    else {"controller.quorum.bootstrap.servers": ",".join(addresses)})
-        self.nodes = {node_id: ControllerProcess(directory / str(node_id), node_id, port, settings)
+        self.settings = ({"controller.quorum.voters": known} if static
+                         else {"controller.quorum.bootstrap.servers": ",".join(addresses)})
+        self.settings |= {"broker.session.timeout.ms": str(session_ms), "broker.heartbeat.interval.ms": "500"}
+        self.directory = directory
+        self.nodes = {node_id: ControllerProcess(directory / str(node_id), node_id, port, self.settings,
+                                                 is_broker=is_broker)
                       for node_id, port in enumerate(ports, 1)}
         first = list(self.nodes.values())[:voters]
         for node in self.nodes.values():
@@ -98,12 +118,17 @@ class Quorum:
 
     def describe(self) -> Description:
         """As the leader sees it; waits for one."""
-        addresses = ",".join(node.address for node in self.nodes.values())
-        with Cluster(addresses, timeout=SECONDS) as cluster:
-            return QuorumClient(cluster).describe()
+        return self.client().describe()
 
     def client(self) -> QuorumClient:
-        return QuorumClient(Cluster(",".join(node.address for node in self.nodes.values()), timeout=SECONDS))
+        addresses = ",".join(node.controller_address for node in self.nodes.values())
+        return QuorumClient(Cluster(addresses, timeout=SECONDS))
+
+    def new_broker(self, node_id: int) -> MemberProcess:
+        """A broker beside the controllers, formatted."""
+        broker = MemberProcess(self.directory / str(node_id), node_id, {"process.roles": "broker", **self.settings})
+        broker.format()
+        return broker
 
     @property
     def leader(self) -> ControllerProcess:
@@ -121,9 +146,12 @@ class Quorum:
             assert node.alarms() == []
 
 
+MakeQuorum = Callable[..., Quorum]
+
+
 def register_broker(node: ControllerProcess) -> None:
     """A broker that is nothing but its registration: topics need one to be placed on."""
-    with Connection("127.0.0.1", node.port) as connection:
+    with Connection("127.0.0.1", node.controller_port) as connection:
         registered = connection.send(BrokerRegistrationRequest(
             broker_id=BROKER, cluster_id=CLUSTER_ID, incarnation_id=uuid.uuid4(), log_dirs=[random_id(uuid.uuid4)],
             listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=1, security_protocol=0)],
@@ -141,7 +169,7 @@ def create_topic(node: ControllerProcess, name: str) -> tuple[int, UUID]:
     """Asks one controller; gives the error code and the topic's id."""
     request = CreateTopicsRequest(timeout_ms=10_000, topics=[
         CreatableTopic(name=name, num_partitions=1, replication_factor=1)])
-    with Connection("127.0.0.1", node.port) as connection:
+    with Connection("127.0.0.1", node.controller_port) as connection:
         found = connection.send(request, CreateTopicsResponse).topics[0]
     return found.error_code, found.topic_id
 

@@ -1,32 +1,11 @@
 """Three controllers in three processes: they elect, commit, lose their leader, and change who votes."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from kraft.client.quorum import Replica
 from kraft.client.refusals import RefusedError
 from kraft.protocol.error_codes import ErrorCode
-from tests.integration.conftest import NODES
-from tests.integration.quorum import Quorum, create_topic, register_broker, topics_exist
-
-MakeQuorum = Callable[..., Quorum]
-
-
-@pytest.fixture
-def new_quorum(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[MakeQuorum]:
-    """Makes the controllers of a test; what runs at its end is stopped in good order."""
-    made: list[Quorum] = []
-
-    def make(count: int, **settings: object) -> Quorum:
-        quorum = Quorum(tmp_path_factory.mktemp("quorum"), count, **settings)  # type: ignore[arg-type]
-        made.append(quorum)
-        request.node.stash[NODES] = list(quorum.nodes.values())
-        return quorum
-
-    yield make
-    for quorum in made:
-        quorum.stop()
+from tests.integration.quorum import MakeQuorum, Quorum, create_topic, register_broker, topics_exist
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -80,10 +59,10 @@ def test_voters_come_and_go(new_quorum: MakeQuorum) -> None:
     for node_id in (2, 3):
         node = quorum.nodes[node_id]
         directory_id = _replica(quorum, node_id).directory_id
-        client.add(node_id, directory_id, [("CONTROLLER", "127.0.0.1", node.port)])
+        client.add(node_id, directory_id, [("CONTROLLER", "127.0.0.1", node.controller_port)])
     assert [each.node_id for each in quorum.describe().voters] == [1, 2, 3]
     with pytest.raises(RefusedError, match="DUPLICATE_VOTER"):
-        client.add(3, directory_id, [("CONTROLLER", "127.0.0.1", quorum.nodes[3].port)])
+        client.add(3, directory_id, [("CONTROLLER", "127.0.0.1", quorum.nodes[3].controller_port)])
     client.remove(1, _replica(quorum, 1).directory_id)
     found = quorum.describe()
     assert [each.node_id for each in found.voters] == [2, 3]

@@ -1,0 +1,29 @@
+"""What a node tells the controller of its broker."""
+
+import uuid
+from typing import Final
+from uuid import UUID
+
+from kraft.config.node import Endpoint, NodeConfig
+from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft_native.errors import OperationError
+
+PLAINTEXT: Final = 0
+
+
+class RegistrationError(OperationError):
+    """The controller refused this node's broker."""
+
+
+def broker_registration(config: NodeConfig, cluster_id: str, endpoints: tuple[Endpoint, ...],
+                        directories: tuple[UUID, ...], previous_epoch: int) -> BrokerRegistrationRequest:
+    """Of a new incarnation. `previous_epoch` is the one in which the broker stopped in good order, else -1."""
+    rack = config["broker.rack"]
+    return BrokerRegistrationRequest(
+        broker_id=config.node_id, cluster_id=cluster_id, incarnation_id=uuid.uuid4(),
+        listeners=[Listener(name=each.listener, host=each.host, port=each.port, security_protocol=PLAINTEXT)
+                   for each in endpoints],
+        features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
+                  for name, (low, high) in SUPPORTED.items()],
+        rack=rack if isinstance(rack, str) else None, log_dirs=directories, previous_broker_epoch=previous_epoch)

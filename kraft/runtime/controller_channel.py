@@ -1,0 +1,198 @@
+"""From a broker to the active controller, wherever it is: one request at a time, in order, until it is answered.
+
+A broker's own requests (registration, heartbeats) go as they are, those that clients send too in an Envelope (KIP-590).
+While no controller is known, after a connection broke, and after an answer of NOT_CONTROLLER, the request is sent again
+to whoever is the controller then, so it may be carried out twice: the second time is refused as such.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kraft.controller.controller import HANDLERS
+from kraft.controller.quorum import describe_quorum_refused
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import decode_response_header, encode_request_header
+from kraft.protocol.message import Message
+from kraft.protocol.messages.default_principal_data import DefaultPrincipalData
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.raft.types import Endpoint
+from kraft.runtime.peers import PeerConnection, PeerVersions
+from kraft_native.errors import KraftError
+
+log = logging.getLogger(__name__)
+
+CONNECT_SECONDS_MAX: Final = 5.0
+PAUSE_SECONDS: Final = 0.05
+ANONYMOUS: Final = (0).to_bytes(2, "big") + DefaultPrincipalData(type="User", name="ANONYMOUS").encode(0)
+"""Who a client is on a listener without authentication, as Kafka's principals are written."""
+CLIENT_ADDRESS: Final = bytes((127, 0, 0, 1))
+
+Answer = Callable[[Message], None]
+
+
+class _Waiting(NamedTuple):
+    request: Message
+    version: int
+    answer: Answer
+    expires: float
+
+
+class _Line:
+    """One open connection with one request at a time, for a coroutine. Raises ConnectionError when it breaks."""
+
+    def __init__(self, client_id: str) -> None:
+        self._answer: asyncio.Future[memoryview] | None = None
+        self._ready: asyncio.Future[PeerVersions] = asyncio.get_running_loop().create_future()
+        self.connection = PeerConnection(client_id, self._ready.set_result, self._answered, self._lost)
+        self.broken = False
+
+    async def open(self, address: Endpoint) -> None:
+        async with asyncio.timeout(CONNECT_SECONDS_MAX):
+            await asyncio.get_running_loop().create_connection(lambda: self.connection, address.host, address.port)
+            await self._ready
+
+    async def ask(self, message: Message, version: int, timeout_seconds: float) -> memoryview:
+        self._answer = asyncio.get_running_loop().create_future()
+        self.connection.send(message, version)
+        async with asyncio.timeout(timeout_seconds):
+            return await self._answer
+
+    def close(self) -> None:
+        """Whoever waits hears that it broke."""
+        self.connection.abandon()
+        self._lost()
+
+    def _answered(self, body: memoryview) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(body)
+
+    def _lost(self) -> None:
+        self.broken = True
+        for future in (self._ready, self._answer):
+            if future is not None and not future.done():
+                future.set_exception(ConnectionError("the controller closed the connection"))
+                future.exception()      # perhaps nobody waits for it, which is no fault
+
+
+class ControllerChannel:
+    """Requests in a row. `find` gives the active controller's address, None while it is not known; `here` takes a
+    request when this very node is the active controller, and says whether it did. After `timeout_seconds` a request is
+    refused with REQUEST_TIMED_OUT."""
+
+    def __init__(self, client_id: str, find: Callable[[], Endpoint | None],
+                 here: Callable[[Message, int, Answer], bool], timeout_seconds: float) -> None:
+        self._client_id = client_id
+        self._find = find
+        self._here = here
+        self._timeout_seconds = timeout_seconds
+        self._queue: deque[_Waiting] = deque()
+        self._moved = asyncio.Event()
+        self._worker: asyncio.Task[None] | None = None
+        self._line: _Line | None = None
+        self._address: Endpoint | None = None
+
+    def submit(self, request: Message, version: int, answer: Answer) -> None:
+        """`answer` gets the controller's response, or a refusal; never before this returns, unless the controller is
+        here."""
+        if not self._queue and self._here(request, version, answer):
+            return
+        loop = asyncio.get_running_loop()
+        self._queue.append(_Waiting(request, version, answer, loop.time() + self._timeout_seconds))
+        if self._worker is None:
+            self._worker = loop.create_task(self._work())
+
+    def changed(self) -> None:
+        """Another node may lead now: who waits for the old one waits no longer."""
+        self._moved.set()
+        if self._line is not None and self._address != self._find():
+            self._line.close()
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        if self._worker is not None:
+            self._worker.cancel()
+        if self._line is not None:
+            self._line.close()
+
+    async def _work(self) -> None:
+        while self._queue:
+            waiting = self._queue[0]
+            self._moved.clear()
+            if self._here(waiting.request, waiting.version, waiting.answer):
+                self._queue.popleft()
+                continue
+            response = await self._ask(waiting)
+            if response is None and asyncio.get_running_loop().time() > waiting.expires:
+                response = refusal(waiting.request, ErrorCode.REQUEST_TIMED_OUT)
+            if response is not None:
+                self._queue.popleft()
+                waiting.answer(response)
+                continue
+            try:
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    await self._moved.wait()
+            except TimeoutError:
+                pass
+        self._worker = None
+
+    async def _ask(self, waiting: _Waiting) -> Message | None:
+        """The response; None when there was no controller to give one."""
+        address = self._find()
+        if address is None:
+            return None
+        try:
+            line = await self._connected(address)
+            left = max(PAUSE_SECONDS, waiting.expires - asyncio.get_running_loop().time())
+            api = API_BY_KEY[waiting.request.API_KEY]
+            if not api.forwardable:
+                body = await line.ask(waiting.request, waiting.version, left)
+                response = api.response.decode(body, waiting.version)
+                return None if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER else response
+            envelope = EnvelopeResponse.decode(await line.ask(self._envelope(waiting), 0, left), 0)
+            return _opened(envelope, waiting)
+        except (OSError, TimeoutError) as error:
+            log.debug("the controller at %s:%d does not answer: %r", address.host, address.port, error)
+        except KraftError as error:
+            log.warning("the controller at %s:%d answers with what cannot be read: %s", address.host, address.port,
+                        error)
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        return None
+
+    async def _connected(self, address: Endpoint) -> _Line:
+        if self._line is None or self._line.broken or address != self._address:
+            if self._line is not None:
+                self._line.close()
+            self._line, self._address = _Line(self._client_id), address
+            await self._line.open(address)
+        return self._line
+
+    def _envelope(self, waiting: _Waiting) -> EnvelopeRequest:
+        api = API_BY_KEY[waiting.request.API_KEY]
+        header = encode_request_header(api, waiting.version, 0, self._client_id)
+        return EnvelopeRequest(request_data=header + waiting.request.encode(waiting.version),
+                               request_principal=ANONYMOUS, client_host_address=CLIENT_ADDRESS)
+
+
+def _opened(envelope: EnvelopeResponse, waiting: _Waiting) -> Message | None:
+    if envelope.error_code == ErrorCode.NOT_CONTROLLER:
+        return None
+    if envelope.error_code != ErrorCode.NONE or envelope.response_data is None:
+        return refusal(waiting.request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    api = API_BY_KEY[waiting.request.API_KEY]
+    _, body = decode_response_header(envelope.response_data, api, waiting.version)
+    return api.response.decode(body, waiting.version)
+
+
+def refusal(request: Message, code: ErrorCode) -> Message:
+    """The answer to a request that no controller was found for."""
+    if isinstance(request, DescribeQuorumRequest):
+        return describe_quorum_refused(request, code, None)
+    return HANDLERS[type(request)].refuse(request, code, None)

@@ -1,0 +1,205 @@
+"""The metadata side of a broker that is not alone with its controller: it follows the metadata log, as a voter when its
+node has that role too, and asks whoever is the active controller. What `ControlPlane` is to a node alone."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from kraft.config.node import Endpoint as ConfigEndpoint
+from kraft.config.node import NodeConfig
+from kraft.controller.controller import NEVER_MS, Controller
+from kraft.controller.local_broker import LocalBroker, State
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import MetadataImage
+from kraft.protocol.message import Message
+from kraft.raft.types import Endpoint
+from kraft.runtime.broker_registration import RegistrationError, broker_registration
+from kraft.runtime.controller_channel import Answer, ControllerChannel
+from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.quorum import Member, Quorum
+from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft_native.flusher import Flusher
+
+FORWARD_SECONDS: Final = 30.0
+LEAVE_SECONDS: Final = 5.0
+CLIENT_ID: Final = "kraft-broker-{}"
+
+
+class QuorumPlane:
+    """Opens the metadata log. Loop thread only; raises what `Quorum` raises. `on_failure` is called once when the log
+    or what was replayed from it can no longer be trusted: the node must stop then."""
+
+    def __init__(self, config: NodeConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[ConfigEndpoint, ...],
+                 flusher: Flusher, on_failure: Callable[[BaseException], object], *, log_dir_locked: bool) -> None:
+        self.config = config
+        self.cluster_id = cluster_id
+        self.quorum = Quorum(
+            config, Member(cluster_id, directory_id, endpoints), controller_settings(config, cluster_id),
+            metadata_log_settings(config), flusher, on_failure, log_dir_locked=log_dir_locked)
+        self.metadata = self.quorum.metadata
+        self.clock = self.quorum.clock
+        self.broker: LocalBroker | None = None
+        self._on_failure = on_failure
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = NEVER_MS
+        self._advanced = asyncio.Event()
+        client_id = CLIENT_ID.format(config.node_id)
+        session_seconds = config.integer("broker.session.timeout.ms") / 1000
+        self._forwarded = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
+        self._own = ControllerChannel(client_id, self._controller_address, self._here, session_seconds)
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed and known here."""
+        return self.metadata.image
+
+    @property
+    def controller(self) -> Controller:
+        """This node's; active only while it leads."""
+        return self.metadata.controller
+
+    @property
+    def log(self) -> QuorumMetadata:
+        """What metrics tell of the log."""
+        return self.metadata
+
+    def subscribe(self, listener: Callable[[MetadataDelta, MetadataImage], None]) -> None:
+        """`listener(delta, image)` hears of every committed change."""
+        self.metadata.subscribe(listener)
+
+    async def start(self) -> None:
+        """Takes part in the quorum."""
+        self.metadata.on_change = self._changed
+        self.quorum.driver.on_turn = self._advanced.set
+        self.quorum.start()
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:  # noqa: ARG002 - own clock
+        """See `ControllerPort`."""
+        self._forwarded.submit(request, version, answer)
+        self.schedule()
+
+    async def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
+                              previous_epoch: int) -> int:
+        """Registers this node's broker, still fenced, and waits until its registration is in the image; gives its
+        epoch. `RegistrationError` when no controller accepted it in `initial.broker.registration.timeout.ms`."""
+        request = broker_registration(self.config, self.cluster_id, endpoints, directories, previous_epoch)
+        self.broker = broker = LocalBroker(
+            _OwnRequests(self), request, self.config.integer("broker.heartbeat.interval.ms"))
+        broker.start(self.clock())
+        node_id = self.config.node_id
+
+        def registered() -> bool:
+            known = self.image.brokers.get(node_id)
+            return broker.epoch >= 0 and known is not None and known.epoch == broker.epoch
+
+        if not await self._wait(registered, self.config.integer("initial.broker.registration.timeout.ms") / 1000):
+            refusal = broker.refusal
+            raise RegistrationError("no controller registered this node's broker in time"
+                                    f"{f': {refusal.name}, {refusal.message}' if refusal else ''}")
+        return broker.epoch
+
+    async def serve(self) -> None:
+        """Lets the registered broker serve; waits until that is committed and known here."""
+        broker = self.broker
+        assert broker is not None
+        broker.serve(self.clock())
+        node_id = self.config.node_id
+        await self._wait(lambda: broker.state is State.RUNNING and not self.image.brokers[node_id].fenced, None)
+
+    async def leave(self) -> None:
+        """This node's broker stops in good order; waits until the controller has let it go, or cannot be found."""
+        if self.broker is not None:
+            broker = self.broker
+            broker.stop(self.clock())
+            await self._wait(lambda: broker.state is State.STOPPED, LEAVE_SECONDS)
+
+    async def close(self) -> None:
+        """Stops the clocks and leaves the quorum. May be called again."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._forwarded.close()
+        self._own.close()
+        await self.quorum.close()
+
+    async def _wait(self, done: Callable[[], bool], timeout_seconds: float | None) -> bool:
+        """Waits until it is so; says whether it is."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while not done():
+                    self.schedule()
+                    self._advanced.clear()
+                    await self._advanced.wait()
+        except TimeoutError:
+            return False
+        self.schedule()
+        return True
+
+    # --- where the controller is
+
+    def _controller_address(self) -> Endpoint | None:
+        replica = self.quorum.raft.replica
+        return None if replica.leader_id in (-1, self.config.node_id) else replica.address_of(replica.leader_id)
+
+    def _here(self, request: Message, version: int, answer: Answer) -> bool:
+        if not self.metadata.controller.active:
+            return False
+        self.metadata.submit(request, version, self.clock(), answer)
+        return True
+
+    def submit_own(self, request: Message, version: int, answer: Answer) -> None:
+        """What the broker itself asks, beside its clients' requests and not behind them."""
+        def told(response: Message) -> None:
+            answer(response)
+            self._advanced.set()
+            self.schedule()
+
+        self._own.submit(request, version, told)
+
+    def _changed(self) -> None:
+        self._forwarded.changed()
+        self._own.changed()
+        self.schedule()
+
+    # --- the clock
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = NEVER_MS
+        try:
+            self.metadata.tick()
+            if self.broker is not None:
+                self.broker.tick(self.clock())
+        except Exception as error:  # noqa: BLE001 - a controller that failed half-way must not decide again
+            self._on_failure(error)
+            return
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Looks again when `_tick` is due: something was asked of the controller or the broker."""
+        deadline_ms = self.metadata.deadline_ms
+        if self.broker is not None:
+            deadline_ms = min(deadline_ms, self.broker.deadline_ms)
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return  # `_tick` looks again
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = deadline_ms
+        if deadline_ms < NEVER_MS:
+            delay = max(0, deadline_ms - self.clock()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+
+class _OwnRequests:
+    """The active controller as this node's broker sees it."""
+
+    def __init__(self, plane: QuorumPlane) -> None:
+        self._plane = plane
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._plane.image
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:  # noqa: ARG002 - own clock
+        self._plane.submit_own(request, version, answer)

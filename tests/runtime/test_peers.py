@@ -1,0 +1,178 @@
+"""Connections to other replicas, against a peer that answers as the test says."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Self
+
+from kraft.metadata.versions import SUPPORTED
+from kraft.protocol.api import API_VERSIONS_KEY
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import decode_request, encode_response_header
+from kraft.protocol.message import Message as WireMessage
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse
+from kraft.raft.messages import Loss, Lost, Message, VersionsRequest, VersionsResponse, VoteRequest, VoteResponse
+from kraft.raft.ready import Ask
+from kraft.raft.types import Endpoint, OffsetAndEpoch
+from kraft.raft.voters import KRAFT_VERSIONS
+from kraft.raft.wire_changes import CODECS
+from kraft.runtime.api_versions import api_versions_answers
+from kraft.runtime.controller_channel import ControllerChannel
+from kraft.runtime.peers import Peers
+from tests.raft.world import key
+
+SECONDS = 10.0
+VOTE = CODECS[VoteRequest]
+
+
+class FakePeer:
+    """Tells its versions and answers votes while `answers`. `keys` are the APIs it knows."""
+
+    def __init__(self, keys: tuple[int, ...] = (API_VERSIONS_KEY, VOTE.key)) -> None:
+        self.keys = keys
+        self.answers = True
+        self.connections = 0
+        self.asked = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self.serving: list[tuple[asyncio.Task[None] | None, asyncio.StreamWriter]] = []
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.address = Endpoint("C", "127.0.0.1", self.server.sockets[0].getsockname()[1])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+        for task, writer in self.serving:
+            writer.transport.abort()
+            if task is not None:
+                await task
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.serving.append((asyncio.current_task(), writer))
+        try:
+            while True:
+                frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                request = decode_request(frame)
+                version = request.header.request_api_version
+                if request.api.key == API_VERSIONS_KEY:
+                    body = api_versions_answers(self.keys, SUPPORTED, {}, 0, controller=True).answers[version]
+                else:
+                    self.asked.set()
+                    if not self.answers:
+                        continue
+                    body = VOTE.encode_response(VoteResponse(granted=True, epoch=3), version).encode(version)
+                header = encode_response_header(request.api, version, request.header.correlation_id)
+                writer.write((len(header) + len(body)).to_bytes(4, "big") + header + body)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+
+class Told:
+    """What was delivered, in order."""
+
+    def __init__(self) -> None:
+        self.messages: asyncio.Queue[tuple[int, int, Message]] = asyncio.Queue()
+
+    def __call__(self, node_id: int, correlation: int, message: Message) -> None:
+        self.messages.put_nowait((node_id, correlation, message))
+
+    async def next(self) -> tuple[int, int, Message]:
+        async with asyncio.timeout(SECONDS):
+            return await self.messages.get()
+
+
+def vote(correlation: int, address: Endpoint | None, *, pre_vote: bool = False) -> Ask:
+    return Ask(2, address, correlation, VoteRequest(
+        candidate=key(1), epoch=3, log_end=OffsetAndEpoch(0, 0), voter=key(2), pre_vote=pre_vote))
+
+
+def test_asked_answered_and_lost() -> None:
+    async def run() -> None:
+        told = Told()
+        peers = Peers("test", told)
+        async with FakePeer() as peer:
+            peers.ask(vote(1, peer.address))
+            assert await told.next() == (2, 1, VoteResponse(granted=True, epoch=3))
+            peers.ask(vote(2, None))
+            assert (await told.next())[:2] == (2, 2)
+            peers.ask(Ask(2, None, 3, VersionsRequest()))
+            assert await told.next() == (2, 3, VersionsResponse(kraft_versions=KRAFT_VERSIONS))
+            assert peer.connections == 1
+        gone = peer.address
+        peers.close()
+        peers = Peers("test", told)
+        peers.ask(vote(4, gone))
+        assert await told.next() == (2, 4, Lost(Loss.DISCONNECTED))
+        peers.ask(Ask(9, None, 5, VersionsRequest()))
+        assert await told.next() == (9, 5, Lost(Loss.DISCONNECTED))
+        peers.close()
+
+    asyncio.run(run())
+
+
+def test_who_is_asked_again_is_asked_on_a_new_connection() -> None:
+    """Answers come in order: the one to the request that was given up would hold up the other."""
+    async def run() -> None:
+        told = Told()
+        peers = Peers("test", told)
+        async with FakePeer() as peer:
+            peer.answers = False
+            peers.ask(vote(1, peer.address))
+            async with asyncio.timeout(SECONDS):
+                await peer.asked.wait()
+            peer.answers = True
+            peers.ask(vote(2, peer.address))
+            assert (await told.next())[:2] == (2, 2)
+            assert (peer.connections, told.messages.empty()) == (2, True)
+            peers.close()
+
+    asyncio.run(run())
+
+
+def test_peer_that_does_not_know_the_request() -> None:
+    async def run() -> None:
+        told = Told()
+        peers = Peers("test", told)
+        async with FakePeer(keys=(API_VERSIONS_KEY,)) as peer:
+            peers.ask(vote(1, peer.address))
+            assert await told.next() == (2, 1, Lost(Loss.UNSUPPORTED))
+            peers.close()
+
+    asyncio.run(run())
+
+
+def refused(request: WireMessage, version: int) -> WireMessage:
+    """What a broker answers when no controller is found in time."""
+    async def run() -> WireMessage:
+        found: asyncio.Future[WireMessage] = asyncio.get_running_loop().create_future()
+        channel = ControllerChannel("test", lambda: None, lambda *_: False, timeout_seconds=0.01)
+        channel.submit(request, version, found.set_result)
+        async with asyncio.timeout(SECONDS):
+            return await found
+
+    return asyncio.run(run())
+
+
+def test_nobody_to_ask() -> None:
+    topics = refused(CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1)]), 7)
+    assert isinstance(topics, CreateTopicsResponse)
+    assert [each.error_code for each in topics.topics] == [ErrorCode.REQUEST_TIMED_OUT]
+    quorum = refused(DescribeQuorumRequest(), 2)
+    assert isinstance(quorum, DescribeQuorumResponse)
+    assert quorum.error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_controller_in_the_same_node_is_asked_at_once() -> None:
+    async def run() -> None:
+        asked: list[Callable[[WireMessage], None]] = []
+        channel = ControllerChannel("test", lambda: None, lambda _request, _version, answer: not asked.append(answer),
+                                    timeout_seconds=SECONDS)
+        answered: list[WireMessage] = []
+        channel.submit(CreateTopicsRequest(), 7, answered.append)
+        asked[0](CreateTopicsResponse())
+        assert answered == [CreateTopicsResponse()]
+
+    asyncio.run(run())
