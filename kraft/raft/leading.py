@@ -5,6 +5,8 @@ when a majority of the voters in the leader's own log have it durably, and it li
 5.4.2: records of earlier epochs become committed only together with one of the leader's own).
 """
 
+from typing import Final
+
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import membership
 from kraft.raft.messages import (
@@ -26,6 +28,8 @@ from kraft.raft.snapshots import part_for
 from kraft.raft.tally import Tally
 from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE
+
+OBSERVER_SESSION_MS: Final = 300_000
 
 # --- the epoch --------------------------------------------------------------------------------------------------------
 
@@ -51,7 +55,17 @@ def progress_of(replica: Replica, leader: Leader, key: ReplicaKey) -> Progress:
     voter = replica.voters.find(key.node_id)
     if voter is not None and replica.voters.has(key):
         key = voter.key
-    return leader.progress.setdefault(key, Progress(begin_due_ms=replica.now_ms))
+    if key not in leader.progress:
+        _forget_the_silent(replica, leader)
+        leader.progress[key] = Progress(begin_due_ms=replica.now_ms)
+    return leader.progress[key]
+
+
+def _forget_the_silent(replica: Replica, leader: Leader) -> None:
+    """Observers come and go, each with an id of its disk: those that have not fetched for long are not remembered."""
+    for key, progress in list(leader.progress.items()):
+        if not replica.voters.has(key) and replica.now_ms - progress.fetch_ms > OBSERVER_SESSION_MS:
+            del leader.progress[key]
 
 
 def drive(replica: Replica, leader: Leader) -> None:
@@ -153,11 +167,7 @@ def handle_begin_answer(
 def handle_fetch(replica: Replica, source: int, correlation: int, request: FetchRequest) -> None:
     """Serves a replica. What it has is believed only when it agrees with this log: records of another epoch at the same
     offset are not an acknowledgement."""
-    error = replica.leader_error(request, request.epoch)
-    if request.epoch < 0 or request.fetch_offset < 0 or not 0 <= request.last_fetched_epoch <= request.epoch:
-        error = ErrorCode.INVALID_REQUEST
-    if request.replica.node_id == replica.config.node_id:
-        error = ErrorCode.INVALID_REQUEST
+    error = _fetch_error(replica, request)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
         replica.answer(source, correlation, FetchResponse(error=error))
@@ -172,6 +182,15 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
             progress.heard(replica.now_ms)
     _release_earlier(replica, leader, source)
     leader.parked.append(ParkedFetch(source, correlation, request, replica.now_ms + request.max_wait_ms))
+
+
+def _fetch_error(replica: Replica, request: FetchRequest) -> ErrorCode:
+    is_possible = request.fetch_offset >= 0 and 0 <= request.last_fetched_epoch <= request.epoch
+    error = replica.leader_error(request, request.epoch)
+    if error is not ErrorCode.INCONSISTENT_CLUSTER_ID and (
+            not is_possible or request.replica.node_id == replica.config.node_id):
+        return ErrorCode.INVALID_REQUEST
+    return error
 
 
 def _release_earlier(replica: Replica, leader: Leader, source: int) -> None:

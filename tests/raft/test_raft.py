@@ -240,6 +240,36 @@ def test_divergence_that_would_cut_nothing_is_the_peers_fault() -> None:
     assert world.nodes[2].log.end == OffsetAndEpoch(3, 1)
 
 
+def test_a_leader_forgets_observers_that_went_long_ago() -> None:
+    world = World(observers=(4, 5))
+    world.elect(1)
+    world.pass_time(1000)
+    world.crash(4)
+    world.pass_time(299_000)
+    assert [view.key for view in world.raft(1).describe().observers] == [key(4), key(5)]
+    world.pass_time(10_000)
+    world.make(6)
+    world.pass_time(1000)
+    assert [view.key for view in world.raft(1).describe().observers] == [key(5), key(6)]
+
+
+@pytest.mark.parametrize(("wrong", "error"), [
+    ({"epoch": -1}, ErrorCode.INVALID_REQUEST),
+    ({"fetch_offset": -1}, ErrorCode.INVALID_REQUEST),
+    ({"last_fetched_epoch": 2}, ErrorCode.INVALID_REQUEST),
+    ({"replica": key(1)}, ErrorCode.INVALID_REQUEST),
+    ({"epoch": -1, "cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+    ({"epoch": 0, "last_fetched_epoch": 0}, ErrorCode.FENCED_LEADER_EPOCH),
+])
+def test_fetches_that_cannot_be(wrong: dict[str, object], error: ErrorCode) -> None:
+    world = World()
+    world.elect(1)
+    given = {"cluster_id": CLUSTER, "replica": key(2), "epoch": 1, "fetch_offset": 3, "last_fetched_epoch": 1, **wrong}
+    answer = world.request(1, FetchRequest(**given))
+    assert answer is not None
+    assert answer.error is error
+
+
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
