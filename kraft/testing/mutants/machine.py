@@ -99,7 +99,9 @@ def no_snapshot_after_a_leadership(patches: Patches) -> None:
     """What counts until the next snapshot is reset when the leadership ends, and is never looked at again."""
     def around(original: Any) -> Any:
         def maybe_snapshot(node: Any) -> None:
-            if node.told is None or node.told.role is not Role.RESIGNED:
+            if node.leads_epoch != NOBODY:
+                node.led_in_life = node.life
+            if node.leads_epoch != NOBODY or getattr(node, "led_in_life", -1) != node.life:
                 original(node)
 
         return maybe_snapshot

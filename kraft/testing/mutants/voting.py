@@ -65,7 +65,13 @@ def removed_leader_hears_itself(patches: Patches) -> None:
 @VOTING.add(10, "KAFKA-17067")
 def observers_stand(patches: Patches) -> None:
     """A node that does not vote stands for election."""
-    patches.put(Replica, "is_voter", property(lambda replica: replica.config.can_vote and bool(replica.voters.voters)))
+    patches.put(Replica, "may_stand", property(lambda replica: bool(replica.voters.voters)))
+
+
+@VOTING.add(0, "Ongaro's thesis, 4.2.2")
+def removed_leader_never_stands(patches: Patches) -> None:
+    """A leader that wrote its own removal down and died stands no more, though nobody else can commit it."""
+    patches.put(Replica, "may_stand", property(lambda replica: replica.is_voter))
 
 
 @VOTING.add(11, "KAFKA-17751")

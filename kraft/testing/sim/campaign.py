@@ -14,11 +14,11 @@ from kraft.testing.sim.run import Outcome, simulate
 
 FAULTS = (
     "message dropped", "message duplicated", "message late", "message cut", "records damaged", "link cut one way",
-    "network parted", "node isolated", "link flapping", "process killed", "power lost", "power lost everywhere",
-    "pieces lost", "process paused", "rolling restart", "graceful stop", "node moved", "clock jumped", "flush slow",
-    "flush fails", "write fails", "quorum-state write fails", "quorum-state of a later release", "bit flipped",
-    "disk wiped", "voter to add", "voter to remove", "reassignment", "reassignment stopped", "leader resigns",
-    "pre-vote unsupported",
+    "network parted", "node isolated", "successor killed", "link flapping", "process killed", "power lost",
+    "power lost everywhere", "pieces lost", "process paused", "rolling restart", "graceful stop", "node moved",
+    "clock jumped", "flush slow", "flush fails", "write fails", "quorum-state write fails",
+    "quorum-state of a later release", "bit flipped", "disk wiped", "voter to add", "voter to remove",
+    "reassignment", "reassignment stopped", "leader resigns", "pre-vote unsupported",
 )
 """The names under which runs count what was done to them."""
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from kraft.testing.sim.cluster import Cluster
-from kraft.testing.sim.node import Node
+from kraft.testing.sim.node import Moment, Node
 from kraft.testing.sim.operator import Operator
 from kraft.testing.sim.options import MILLISECOND
 
@@ -61,7 +61,7 @@ class Faults:
 
     # --- links -------------------------------------------------------------------------------------------------------
 
-    def _cut_links(self, links: list[tuple[int, int]]) -> None:
+    def _cut_links(self, links: list[tuple[int, int]], healed: Callable[[], None] = lambda: None) -> None:
         network = self._cluster.network
         for source, target in links:
             network.cut(source, target)
@@ -69,6 +69,7 @@ class Faults:
         def heal() -> None:
             for source, target in links:
                 network.heal(source, target)
+            healed()
 
         self._cluster.loop.after(self._about_us(self._cluster.options.cut_ms), heal)
 
@@ -100,7 +101,16 @@ class Faults:
         kind = self._random.randrange(3)
         links = [(each, node.id) for each in others] if kind != 1 else []
         links += [(node.id, each) for each in others] if kind != 2 else []
-        self._cut_links(links)
+
+        def usurp() -> None:
+            """The old leader comes back when the new one dies."""
+            successor = self._cluster.leader()
+            if node is leader and successor not in (None, node) and self._random.random() < 0.5 and self._is_on:
+                assert successor is not None
+                self._count("successor killed")
+                self._stop(successor, power=False)
+
+        self._cut_links(links, usurp)
 
     def _flap(self) -> None:
         ids = self._ids()
@@ -114,9 +124,10 @@ class Faults:
 
     # --- processes and machines --------------------------------------------------------------------------------------
 
-    def _stop(self, node: Node, *, power: bool) -> None:
+    def _stop(self, node: Node, *, power: bool, down_ms: int | None = None) -> None:
         node.kill(power=power)
-        self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), self._operator.start, node)
+        down_us = self._about_us(self._cluster.options.down_ms if down_ms is None else down_ms)
+        self._cluster.loop.after(down_us, self._operator.start, node)
 
     def _kill(self) -> None:
         node = self._anyone_up()
@@ -125,10 +136,23 @@ class Faults:
             self._stop(node, power=False)
 
     def _power(self) -> None:
+        """Now, or at the next moment at which it hurts."""
         node = self._anyone_up()
-        if node is not None:
-            self._count("power lost")
-            self._stop(node, power=True)
+        if node is None:
+            return
+
+        def strike(down_ms: int) -> None:
+            if self._is_on:
+                self._count("power lost")
+                self._stop(node, power=True, down_ms=down_ms)
+
+        down_ms = self._cluster.options.down_ms
+        kind = self._random.randrange(2 * len(Moment))
+        if kind < len(Moment):
+            # Back soon, so that messages of the time before find it.
+            node.at_next[list(Moment)[kind]] = lambda: strike(self._random.choice((1, 30, down_ms)))
+        else:
+            strike(down_ms)
 
     def _blackout(self) -> None:
         self._count("power lost everywhere")

@@ -102,9 +102,11 @@ def _may_stand(node: Node) -> bool:
     """Whether it votes, or was removed by a record that is not committed yet: as long as that is so, it may be needed
     to commit it."""
     replica = node.raft.replica
+    if replica.voters.has(replica.config.key):
+        return True
     entries = replica.history.entries
-    return any(entry.voters.has(replica.config.key) for entry in entries
-               if entry is entries[-1] or entry is replica.history.before(replica.high_watermark))
+    return (len(entries) > 1 and entries[-1].offset >= replica.high_watermark
+            and entries[-2].voters.has(replica.config.key))
 
 
 def single_leader(node: Node, memory: Memory) -> None:

@@ -8,6 +8,7 @@ when the core leads and it has applied the first record of its epoch.
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from errno import EIO
 from random import Random
 from typing import Any, Final, Protocol
@@ -36,6 +37,14 @@ from kraft_native.errors import UnsupportedVersionError
 
 TICKS_MAX: Final = 50
 """So often may a core ask to be woken within one millisecond of its clock; more is a loop that burns a processor."""
+
+
+class Moment(StrEnum):
+    """When a death does most harm."""
+
+    SAVES = "quorum-state is being written"
+    FLUSHES = "the log is being flushed"
+    LEADS = "it has just won an election"
 
 
 class Watcher(Protocol):
@@ -100,6 +109,7 @@ class Node:
         self._around = surroundings
         self._random = random
         self._process: _Process | None = None
+        self.at_next: dict[Moment, Callable[[], None]] = {}
         self._backlog: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._last_sets: tuple[Assignment, ...] = ()
         self._clear()
@@ -358,6 +368,7 @@ class Node:
         if self.disk.fail_quorum_state:
             raise DiskError("quorum-state", EIO, "write")
         self._saving = True
+        self._meet(Moment.SAVES)
         rest = Ready(None, ready.messages, ready.flush, ready.installed, ready.high_watermark, ready.leadership)
         process.queue.appendleft(rest)
         self._around.loop.after(self._flush_us(), self._enter, self._saved, self.life, state)
@@ -385,6 +396,7 @@ class Node:
 
     def _start_flush(self, process: _Process, end_offset: int) -> None:
         mark = process.log.flush_begins()
+        self._meet(Moment.FLUSHES)
         self._around.loop.after(self._flush_us(), self._enter, self._flushed, self.life, mark, end_offset)
 
     def _flushed(self, life: int, mark: int, end_offset: int) -> None:
@@ -394,6 +406,12 @@ class Node:
         process.log.flush_ends(mark)
         process.raft.log_flushed(end_offset, self.clock.now_ms)
         self._pump()
+
+    def _meet(self, moment: Moment) -> None:
+        """If somebody waits for this moment, it begins; that it is reached does not mean that it is over."""
+        strike = self.at_next.pop(moment, None)
+        if strike is not None:
+            self._around.loop.after(1 + self._random.randrange(self._around.options.flush_us), strike)
 
     def _flush_us(self) -> int:
         options = self._around.options
@@ -413,6 +431,8 @@ class Node:
             self._maybe_snapshot()
         if leadership is not None:
             self.told = leadership
+            if leadership.role is Role.LEADER:
+                self._meet(Moment.LEADS)
         told = self.told
         if told is None or told.role is not Role.LEADER:
             self.leads_epoch = NOBODY

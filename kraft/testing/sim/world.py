@@ -8,7 +8,7 @@ from typing import Final, TextIO
 from kraft.raft.messages import Message, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.roles import Leader
-from kraft.raft.transitions import Cause
+from kraft.raft.transitions import Cause, Role
 from kraft.raft.types import NOBODY
 from kraft.testing.sim import invariants, liveness
 from kraft.testing.sim.batches import Batch
@@ -95,6 +95,7 @@ class World:
             if node.is_up and node.is_paused:
                 node.resume()
             node.disk.mend()
+            node.at_next.clear()
             node.disk.quorum_state.is_newer = False
             if not node.is_up:
                 self.operator.start(node)
@@ -113,7 +114,8 @@ class World:
             missing = liveness.unmet(cluster, self.ledger, probe)
             if missing is None:
                 self._look_closely()
-                self._tell_idle(cluster.leader())
+                self._tell_idle()
+                self._move_unnoticed()
                 return
             if self.loop.now_us >= deadline_us:
                 raise missing
@@ -122,9 +124,30 @@ class World:
                 self.clients.propose(0)
                 probe = self.history.operations[-1]
 
-    def _tell_idle(self, leader: Node | None) -> None:
+    def _move_unnoticed(self) -> None:
+        """NobodyStandsNeedlessly: in a quorum without faults a follower is restarted at another address. It tells the
+        leader, and nobody stands for election meanwhile (KAFKA-19400)."""
+        leader = self.cluster.leader()
+        assert leader is not None
+        followers = [node for node in self.cluster.nodes if node is not leader and node.raft.replica.is_voter]
+        if not followers:
+            return
+        follower = followers[self.loop.events % len(followers)]
+        follower.kill(power=False, why="moves")
+        self.cluster.move(follower)
+        follower.start()
+        stood = self._times_stood()
+        self._run_until(self.loop.now_us + 3 * self.cluster.options.fetch_timeout_ms * MILLISECOND)
+        if self._times_stood() != stood:
+            raise ViolationError("NobodyStandsNeedlessly", f"{follower} moved, and somebody stood for election")
+
+    def _times_stood(self) -> int:
+        return sum(number for (_, _, role), number in self.transitions.items() if role == Role.PROSPECTIVE.value)
+
+    def _tell_idle(self) -> None:
         """HighWatermarkIsTold: what is committed while nothing else happens is told at once, not with the next record
         or when a Fetch has waited its time (KAFKA-13959)."""
+        leader = self.cluster.leader()
         assert leader is not None
         self.clients.propose(0)
         self._run_until(self.loop.now_us + TELL_US)
