@@ -166,6 +166,9 @@ cdef class Cleaner:
         if not self.present(self.group):
             return False
         if not self.replacing:
+            # A record may only go for a later one that is as durable. With page-cache durability that is not so by
+            # itself; the roll has had the segment flushed, so there is seldom anything to wait for.
+            self.core.flush_to(self.map_end, -1)
             self.core.begin_compaction(self.gaps_end)
             self.replacing = True
         self.swapping = True

@@ -8,6 +8,7 @@ from pathlib import Path
 from kraft_native import faults
 from kraft_native.control import marker
 from kraft_native.errors import LogReadOnlyError, StorageError
+from kraft_native.flusher import Flusher
 from kraft_native.log import Log
 from tests.native.test_cleaner import START_MS, batch, check_structure, config, values
 from tests.oracle import cleaner as oracle
@@ -107,3 +108,26 @@ def test_stops_between_operations(tmp_path):
         shutil.rmtree(directory)
         number += 1
     assert number > 30
+
+
+def test_what_a_record_goes_for_is_durable_first(tmp_path):
+    """Page-cache durability: a flush made the first values durable, and nothing the ones that replace them."""
+    directory = tmp_path / "log"
+    # It works only while somebody waits.
+    with Flusher(linger_us=None, bytes_trigger=1 << 62) as flusher, Log(directory, config(), flusher=flusher) as log:
+        log.append(batch([(b"a", b"old"), (b"b", b"old")]), now_ms=START_MS)
+        log.flush()
+        log.append(batch([(b"a", b"new")]), now_ms=START_MS)
+        end = log.log_end_offset
+        log.roll()
+        trace = faults.Trace(directory)
+        with trace:
+            log.compact(START_MS, force=True)
+        events = trace.events()
+        swap = next(at for at, event in enumerate(events)
+                    if event.kind == "rename" and event.target.endswith(".log.swap"))
+        flushed = [at for at, event in enumerate(events) if event.kind in ("sync", "datasync") and not event.begun
+                   and event.path.endswith(f"{0:020d}.log")]
+        assert flushed
+        assert flushed[0] < swap
+        assert log.durable_end_offset >= end
