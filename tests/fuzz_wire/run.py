@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kraft.client import Cluster
 from kraft.load.measure import create_topic
@@ -58,13 +58,22 @@ class Report:
                 + "".join(f"WRONG: {each}\n" for each in self.wrong))
 
 
-class Feeder(threading.Thread):
-    """One connection after another; a frame, and behind it a question that only a living node answers."""
+class Target(NamedTuple):
+    """A listener of the node, and what is sent there."""
 
-    def __init__(self, port: int, corpus: Corpus, next_number: Callable[[], int | None], report: Report,
+    port: int
+    corpus: Corpus
+
+
+class Feeder(threading.Thread):
+    """One connection after another; a frame, and behind it a question that only a living node answers. A frame's number
+    says which of the targets gets it."""
+
+    def __init__(self, targets: tuple[Target, ...], next_number: Callable[[], int | None], report: Report,
                  lock: threading.Lock) -> None:
         super().__init__(name="feeder", daemon=True)
-        self.port, self.corpus, self.next_number, self.report, self.lock = port, corpus, next_number, report, lock
+        self.targets, self.next_number, self.report, self.lock = targets, next_number, report, lock
+        self.port = -1
         self.connection: socket.socket | None = None
         self.current = -1
 
@@ -79,7 +88,11 @@ class Feeder(threading.Thread):
     def _run(self) -> None:
         while (number := self.next_number()) is not None:
             self.current = number
-            frame = self.corpus.frame(number)
+            target = self.targets[number % len(self.targets)]
+            if target.port != self.port:
+                self._hang_up()
+                self.port = target.port
+            frame = target.corpus.frame(number)
             try:
                 end, wrong = self._feed(frame)
             except ConnectionRefusedError:
@@ -200,6 +213,8 @@ def _fuzz(node: NodeProcess, report: Report, seed: int, seconds: float, frames_m
     with Cluster(node.address, timeout=ANSWER_SECONDS_MAX) as cluster:
         ids = tuple(cluster.topic(topic).topic_id for topic in TOPICS)
         served = frozenset(cluster.any().versions)
+        with cluster.connect("127.0.0.1", node.controller_port) as controller:
+            for_controllers = frozenset(controller.versions)
     lock = threading.Lock()
     deadline = time.monotonic() + seconds
     numbers = iter(range(first, first + frames_max))
@@ -209,8 +224,10 @@ def _fuzz(node: NodeProcess, report: Report, seed: int, seconds: float, frames_m
         with lock:
             return None if stop.is_set() or time.monotonic() > deadline else next(numbers, None)
 
-    corpus = Corpus(seed, ids, served)
-    feeders = [Feeder(node.port, corpus, next_number, report, lock) for _ in range(THREADS)]
+    broker = Target(node.port, Corpus(seed, ids, served))
+    controller_target = Target(node.controller_port, Corpus(seed, ids, for_controllers))
+    targets = (broker, broker, broker, controller_target)
+    feeders = [Feeder(targets, next_number, report, lock) for _ in range(THREADS)]
     for feeder in feeders:
         feeder.start()
     while any(feeder.is_alive() for feeder in feeders) and not report.wrong:

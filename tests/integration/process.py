@@ -37,6 +37,7 @@ class NodeProcess:
         self.settings = {**DEFAULTS, **(settings or {})}
         self.log_path = directory.with_name(directory.name + ".log")
         self.port = 0
+        self.controller_port = 0
         self.kills = 0
         self._process: subprocess.Popen[str] | None = None
 
@@ -91,6 +92,7 @@ class NodeProcess:
     def _ready(self, told: dict[str, Any]) -> None:
         """What the ready line tells."""
         self.port = int(told["listeners"]["PLAINTEXT"].rpartition(":")[2])
+        self.controller_port = int(told["listeners"].get("CONTROLLER", ":0").rpartition(":")[2])
 
     def stop(self) -> None:
         """SIGTERM: the node stops in good order, or the test fails. A node that does not run stays as it is."""

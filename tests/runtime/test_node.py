@@ -244,6 +244,8 @@ def test_each_listener_tells_its_own_kind_of_node(tmp_path):
             found = controller.send(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse)
             assert [(each.broker_id, each.port) for each in found.brokers] == [(1, port)]
             assert 0 not in controller.versions
+            old = controller.send(DescribeClusterRequest(), DescribeClusterResponse, version=0)
+            assert (old.error_code, old.brokers) == (ErrorCode.INVALID_REQUEST, [])
 
     with_node(config(tmp_path), work)
 

@@ -19,9 +19,13 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: R
     """The nodes of the kind that the listener serves."""
     here = CONTROLLERS if context.listener in broker.config.controller_listener_names else BROKERS
     if request.endpoint_type != here:
-        code = (ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type in (BROKERS, CONTROLLERS)
-                else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)
-        answer(DescribeClusterResponse(error_code=code, error_message=code.message, endpoint_type=here))
+        if context.version == 0:
+            code = ErrorCode.INVALID_REQUEST       # version 0 knows of no endpoint types
+        elif request.endpoint_type in (BROKERS, CONTROLLERS):
+            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        else:
+            code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        answer(DescribeClusterResponse(error_code=code, error_message=code.message))
         return
     answer(DescribeClusterResponse(
         endpoint_type=here, cluster_id=broker.cluster_id, controller_id=broker.node_id,

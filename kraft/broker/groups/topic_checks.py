@@ -5,10 +5,17 @@ Topics that do not are answered here, before the group is looked at; what remain
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
 from kraft.broker.groups.offsets import ZERO_UUID
 from kraft.broker.groups.shard import TopicView
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraft.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -31,6 +38,22 @@ FIRST_COMMIT_VERSION_BY_ID = 10
 FIRST_FETCH_VERSION_BY_ID = 10
 
 
+class _HasIndex(Protocol):
+    partition_index: int
+
+
+_Part = TypeVar("_Part", bound=_HasIndex)
+
+
+def _parted(topics: TopicView, name: str, partitions: Iterable[_Part]) -> tuple[list[_Part], list[_Part]]:
+    """The partitions that exist, and those that do not."""
+    there: list[_Part] = []
+    absent: list[_Part] = []
+    for each in partitions:
+        (there if topics.has_partition(name, each.partition_index) else absent).append(each)
+    return there, absent
+
+
 # -------------------------------------------------------------------- OffsetCommit
 
 def split_commit(request: OffsetCommitRequest, api_version: int, topics: TopicView) -> \
@@ -45,10 +68,10 @@ def split_commit(request: OffsetCommitRequest, api_version: int, topics: TopicVi
             name = topics.topic_name(topic.topic_id)
             missing = ErrorCode.UNKNOWN_TOPIC_ID
         if name is None or topics.topic_id(name) is None:
-            there, absent, error = [], topic.partitions, missing
+            there: list[OffsetCommitRequestPartition] = []
+            absent, error = topic.partitions, missing
         else:
-            there = [p for p in topic.partitions if topics.has_partition(name, p.partition_index)]
-            absent = [p for p in topic.partitions if not topics.has_partition(name, p.partition_index)]
+            there, absent = _parted(topics, name, topic.partitions)
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if absent:
             refused.append(OffsetCommitResponseTopic(name=name or "", topic_id=topic.topic_id, partitions=[
@@ -116,8 +139,7 @@ def split_delete(request: OffsetDeleteRequest, topics: TopicView) -> \
     known = []
     refused = []
     for topic in request.topics:
-        there = [p for p in topic.partitions if topics.has_partition(topic.name, p.partition_index)]
-        absent = [p for p in topic.partitions if not topics.has_partition(topic.name, p.partition_index)]
+        there, absent = _parted(topics, topic.name, topic.partitions)
         if absent:
             refused.append(OffsetDeleteResponseTopic(name=topic.name, partitions=[
                 OffsetDeleteResponsePartition(partition_index=p.partition_index,
