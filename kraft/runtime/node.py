@@ -10,7 +10,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -75,7 +75,8 @@ class Node:
         self._channels: dict[str, RequestChannel] = {}
         self.routers: list[RequestRouter] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._readers: list[int] = []
+        self._opened = AsyncExitStack()
+        self._served = False
 
     # --- the start
 
@@ -103,8 +104,10 @@ class Node:
             self.cluster_id, _ = formatted_identity(config.node_id, paths)
         self.flusher = Flusher(bytes_trigger=config.integer("kraft.flush.bytes"),
                                linger_us=config.integer("kraft.flush.interval.us"))
+        self._opened.callback(self.flusher.close)
         self.logs = LogManager(config.log_dirs, node_id=config.node_id, cluster_id=self.cluster_id,
                                flusher=self.flusher)
+        self._opened.callback(self._close_logs)
 
     def _format(self, paths: tuple[Path, ...]) -> None:
         config = self.config
@@ -119,6 +122,8 @@ class Node:
         self.purgatory = Purgatory(loop.call_soon, self._arm)
         self.table = PartitionTable(self.purgatory)
         self.cold_reader = ColdReader()
+        self._opened.callback(self.cold_reader.close)
+        self._opened.callback(self._disarm)
         self.sessions = SessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"))
         self.produce = ProduceHandler(self.table)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
@@ -126,6 +131,7 @@ class Node:
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
         self.server = Server(server_limits(self.config), self.fail)
+        self._opened.push_async_callback(self.server.close, 0)
 
     async def _bind(self) -> None:
         """Takes the addresses first, so that their real ports can be registered. Nobody is answered yet."""
@@ -149,6 +155,7 @@ class Node:
     async def _open_metadata(self) -> None:
         config = self.config
         self.control = self._control_plane()
+        self._opened.push_async_callback(self._close_control)
         appends = OffsetsAppends(self.table, now_ms, config.integer("offsets.topic.compression.codec"))
         self.image_topics = ImageTopics(self.control.image)
         groups = GroupCoordinator(self._group_config(), appends, self.image_topics, uuid.uuid4)
@@ -158,8 +165,10 @@ class Node:
             log_dirs=self.logs, image=self.control.image,
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
         self.groups = GroupDriver(groups, self.table, now_ms, self.fail)
+        self._opened.callback(self.groups.close)
         self.replicas = Replicas(self.broker, self.logs, self.groups)
         self.turns = ReplicaTurns(self.replicas, self.fail)
+        self._opened.callback(self.turns.close)
         await self._accept_controllers()
         await self.control.start()
         self._applied(self.control.image)
@@ -184,6 +193,8 @@ class Node:
             await self._accept([each.listener for each in self.config.controller_listeners])
 
     async def _accept(self, names: list[str]) -> None:
+        # Before what answers requests is closed, what clients await is sent.
+        self._opened.push_async_callback(self.server.close, DRAIN_SECONDS)
         for name in names:
             self._channels[name] = self._channel(name)
         self._publish_versions()
@@ -191,13 +202,19 @@ class Node:
             await self.server.accept(self.listeners[name], self._channels[name])
 
     async def _serve(self) -> None:
+        self._served = True
         await self._accept([name for name in self.listeners if name not in self._channels])
+        if not self.is_alone:
+            # While its listeners are open: the others hear a controller that leads until it has let its broker go.
+            self._opened.push_async_callback(self._leave)
         self.housekeeping = Housekeeping(self.broker, self.logs, now_ms, self.fail)
         self.housekeeping.start()
+        self._opened.push_async_callback(self.housekeeping.stop)
         if address := _text(self.config["kraft.metrics.listener"]):
             # Only here: what it needs takes a good part of a start to load.
             from kraft.runtime.metrics import MetricsServer
             self.metrics = MetricsServer(self, *parse_socket("kraft.metrics.listener", address))
+            self._opened.push_async_callback(self.metrics.close)
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
     def _channel(self, listener: str) -> RequestChannel:
@@ -301,35 +318,27 @@ class Node:
         self._ended.set()
 
     async def close(self) -> None:
-        """Ends what was opened, backwards. Only a node without a fault leaves the mark of a clean stop."""
-        if hasattr(self, "metrics"):
-            await self.metrics.close()
-        if hasattr(self, "housekeeping"):
-            await self.housekeeping.stop()
-        if not self.is_alone and hasattr(self, "control") and self.failure is None and self._channels:
-            # While its listeners are open: the others hear a controller that leads until it has let its broker go.
+        """Ends what was opened, backwards, all of it also when a part of it fails. Only a node without a fault leaves
+        the mark of a clean stop."""
+        await self._opened.aclose()
+
+    async def _leave(self) -> None:
+        if self.failure is None and self._served:
             await self.control.leave()
-        if hasattr(self, "server"):
-            await self.server.close(DRAIN_SECONDS)
-        if hasattr(self, "turns"):
-            self.turns.close()
-        if hasattr(self, "groups"):
-            self.groups.close()
-        if hasattr(self, "control"):
-            if self.is_alone and self.failure is None and self._channels:
-                await self.control.leave()
+
+    async def _close_control(self) -> None:
+        try:
+            if self.is_alone:
+                await self._leave()
+        finally:
             await self.control.close()
-        for descriptor in self._readers:
-            asyncio.get_running_loop().remove_reader(descriptor)
-        self._readers.clear()
+
+    def _close_logs(self) -> None:
+        self.logs.close(clean=self.failure is None, broker_epoch=self.broker.epoch if self._served else -1)
+
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if hasattr(self, "cold_reader"):
-            self.cold_reader.close()
-        if hasattr(self, "logs"):
-            self.logs.close(clean=self.failure is None, broker_epoch=self.broker.epoch if self._channels else -1)
-        if hasattr(self, "flusher"):
-            self.flusher.close()
 
     # --- small things
 
@@ -364,8 +373,9 @@ class Node:
                 os.eventfd_read(descriptor)
             callback()
 
-        asyncio.get_running_loop().add_reader(descriptor, readable)
-        self._readers.append(descriptor)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(descriptor, readable)
+        self._opened.callback(loop.remove_reader, descriptor)
 
     def _arm(self, deadline_ms: int) -> None:
         """The purgatory's one timer; its clock is the monotonic one."""
