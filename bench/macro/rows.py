@@ -11,6 +11,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.machine import touch_memory
 from bench.macro.paced import PacedRun
 from bench.macro.servers import KafkaServer, KraftServer, Server, cpu_seconds, resident_megabytes
 from bench.macro.topics import BATCH, create_topics, create_up_to, delete_topics
@@ -20,6 +21,7 @@ from kraft.load.workload import Workload
 
 WARMUP_SECONDS: Final = 1.0
 FILL_BYTES: Final = 1 << 28
+LOAD_BYTES_MAX: Final = 4 << 30
 GIGABYTE: Final = 1e9
 MANY_TOPICS: Final = 1_300
 
@@ -61,6 +63,10 @@ class Pair:
     turns: int
     seconds: float
     bytes_scale: float
+
+    def prepare_memory(self, size: int) -> None:
+        """Before a turn that fills the page cache, of either node: what it gets must not be the host's to give."""
+        touch_memory(at_most=int(size * self.bytes_scale))
 
     def alternate(self, action: Callable[[Server], tuple[float, ...]],
                   figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:
@@ -136,6 +142,8 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
                     fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
 
     def run(server: Server) -> tuple[float, ...]:
+        if workload.kind == "produce" and workload.batch_bytes > workload.record_bytes:
+            pair.prepare_memory(LOAD_BYTES_MAX)
         with Cluster(server.bootstrap) as cluster:
             found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pid=server.pid)
         if found.errors:
@@ -160,6 +168,7 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
         topic = f"client-{uuid.uuid4().hex[:8]}"
         with Cluster(server.bootstrap) as cluster:
             create_topic(cluster, topic, 1)
+        pair.prepare_memory(2 * data_bytes)
         before = cpu_seconds(server.pid)
         _produce(server, topic, count, record_bytes)
         between = cpu_seconds(server.pid)
