@@ -31,7 +31,7 @@ $(VENV)/.locked: requirements.lock
 build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only what changed is compiled
 	@$(BIN)/python setup.py -q build_ext --inplace
 	@test -x $(BIN)/kraft -a $(VENV)/.installed -nt pyproject.toml -a $(VENV)/.installed -nt kraft/_version.py || \
-		{ $(PIP) install --no-deps --no-build-isolation --editable . && touch $(VENV)/.installed; }
+		{ KRAFT_BUILT=1 $(PIP) install --no-deps --no-build-isolation --editable . && touch $(VENV)/.installed; }
 	@$(BIN)/kraft --version
 
 # Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.

@@ -7,6 +7,7 @@ Switches, all environment variables, all off by default:
   KRAFT_ANNOTATE=1   write the annotated HTML of every module beside its source
   KRAFT_JOBS=N       how many compilers run at once (default: every processor)
   KRAFT_CACHE=DIR    keep generated C by content there: several checkouts of one tree share the work
+  KRAFT_BUILT=1      install without compiling: `build_ext --inplace` has made the modules
 """
 
 import os
@@ -173,8 +174,10 @@ JOBS = int(os.environ.get("KRAFT_JOBS", os.cpu_count() or 1))
 FLAGS = repr((flags(), switch("ANNOTATE")))
 REBUILD = not FLAGS_STAMP.exists() or FLAGS_STAMP.read_text() != FLAGS
 
-setup(
-    ext_modules=cythonize(
+
+def modules() -> list[Extension]:
+    """The table with every .pyx translated to C, as far as it changed."""
+    return cythonize(
         extensions(),
         nthreads=JOBS,
         quiet="-q" in sys.argv,
@@ -193,7 +196,13 @@ setup(
             "embedsignature": False,
             "linetrace": switch("COVERAGE"),
         },
-    ),
+    )
+
+
+# An installer of an editable package compiles every module in a directory of its own, which it throws away, although the
+# package points at those that `build_ext --inplace` has made.
+setup(
+    ext_modules=[] if switch("BUILT") else modules(),
     options={"build_ext": {"parallel": JOBS, "force": REBUILD}},
 )
 
