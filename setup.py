@@ -199,8 +199,8 @@ def modules() -> list[Extension]:
     )
 
 
-# An installer of an editable package compiles every module in a directory of its own, which it throws away, although the
-# package points at those that `build_ext --inplace` has made.
+# An installer of an editable package compiles every module in a directory of its own, which it throws away: the package
+# points at those that `build_ext --inplace` has made.
 setup(
     ext_modules=[] if switch("BUILT") else modules(),
     options={"build_ext": {"parallel": JOBS, "force": REBUILD}},
