@@ -149,7 +149,9 @@ static void place_log(log_state *log) {
     if (log->place == PLACE_READY || log->queued.count == 0) return;
     if (log->hold_until_ns && flusher->linger_ns >= 0) {
         if (log->queued_bytes < log->hold_bytes && now_ns() < log->hold_until_ns) {
-            if (log->place == PLACE_NOWHERE) gather_until(log, log->hold_until_ns);
+            /* What somebody asks for may have come while a round ran, and gather for long: no later than the hold. */
+            bool wanted = log->wanted_end > log->taken_end && log->deadline_ns > log->hold_until_ns;
+            if (log->place == PLACE_NOWHERE || wanted) gather_until(log, log->hold_until_ns);
             return;
         }
         log->hold_until_ns = 0;

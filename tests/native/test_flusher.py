@@ -124,6 +124,22 @@ def test_after_a_slow_flush_the_next_one_is_held_for_a_moment_only(files, gate):
         assert handle.wait(4, SOON)
 
 
+def test_a_hold_does_not_make_what_is_asked_for_gather(files, gate):
+    with Flusher(linger_us=60_000_000) as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 1, 100)
+        handle.ask(1)
+        gate.arrived()
+        handle.submit(files[0], 2, 10)   # gathers for a minute
+        assert not handle.wait(1, 0.05)  # so long a flush says that the disk is slow
+        gate.let_go()
+        assert handle.wait(1, SOON)
+        handle.ask(2)
+        gate.arrived()
+        gate.let_go()
+        assert handle.wait(2, SOON)
+
+
 def test_without_a_linger_time_nothing_is_flushed_until_somebody_waits(files, gate):
     with Flusher(linger_us=None) as thread:
         assert thread.linger_us is None
