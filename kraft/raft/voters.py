@@ -77,7 +77,10 @@ class VoterSet:
         return len(self.voters) // 2 + 1
 
     def find(self, node_id: int) -> Voter | None:
-        return next((voter for voter in self.voters if voter.key.node_id == node_id), None)
+        for voter in self.voters:
+            if voter.key.node_id == node_id:
+                return voter
+        return None
 
     def has(self, key: ReplicaKey) -> bool:
         """Whether this node with this disk votes. A set that does not tell disks (kraft.version 0) asks for none; one

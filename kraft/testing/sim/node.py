@@ -486,5 +486,6 @@ class Node:
                 self._around.counts["snapshot made"] += 1
                 self._process.raft.trim_log(snapshot.id)
                 self._pump()
+            self._maybe_snapshot()  # as much again may have been applied while this one was written
 
         self._around.loop.after(self._flush_us() * 3, self._enter, written, self.life)
