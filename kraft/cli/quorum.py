@@ -8,6 +8,7 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.cli.quorum_timeline import timeline_command
 from kraft.client import Cluster
 from kraft.client.quorum import Description, QuorumClient, Replica
 from kraft.config.errors import InvalidConfigError
@@ -22,6 +23,9 @@ def quorum_group() -> None:
 
     --bootstrap may name controllers or brokers, of this program or of Apache Kafka.
     """
+
+
+quorum_group.add_command(timeline_command)
 
 
 @quorum_group.command("status")

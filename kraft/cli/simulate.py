@@ -9,6 +9,11 @@ from typing import Final
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.quorum_timeline import write_timeline
+from kraft.raft.ports import Event
+from kraft.recorder.entry import Entry
+from kraft.recorder.ring import Recorder
+from kraft.recorder.timeline import merged
 from kraft.testing.mutants.find import Hunt, hunt
 from kraft.testing.mutants.registry import MUTANTS
 from kraft.testing.sim.campaign import Finding, Report, campaign, finding_of, shrink
@@ -45,6 +50,8 @@ class FaultOptions(click.ParamType[Options]):
 @kraft.command("simulate")
 @click.option("--seed", type=click.IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
+@click.option("--timeline", type=click.Path(path_type=Path, dir_okay=False),
+              help="With --seed: write what happened to the nodes as one HTML file; as text unless it ends in .html.")
 @click.option("--options", type=FaultOptions(), help="With --seed: not what the seed draws, but these.")
 @click.option("--shrink", "shrinks", is_flag=True, help="Look for fewer faults that break the same invariant.")
 @click.option("--seeds", type=Seeds(), help="All runs from seed A to seed B.")
@@ -54,9 +61,9 @@ class FaultOptions(click.ParamType[Options]):
 @click.option("--mutant", "mutant_names", multiple=True, help="With --mutants: only these.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
               help="Write the report as JSON; - is standard output.")
-def simulate_command(seed: int | None, trace: bool, options: Options | None, shrinks: bool, seeds: range | None,
-                     minutes: float | None, jobs: int, mutants: bool, mutant_names: tuple[str, ...],
-                     json_file: Path | None) -> None:
+def simulate_command(seed: int | None, trace: bool, timeline: Path | None, options: Options | None, shrinks: bool,
+                     seeds: range | None, minutes: float | None, jobs: int, mutants: bool,
+                     mutant_names: tuple[str, ...], json_file: Path | None) -> None:
     """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
     --mutants: a bug was not found)."""
     if mutants:
@@ -66,7 +73,7 @@ def simulate_command(seed: int | None, trace: bool, options: Options | None, shr
         chosen = [MUTANTS[name] for name in mutant_names or MUTANTS]
         _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt), json_file)
     elif seed is not None:
-        outcome = simulate(seed, options or options_of(seed), sys.stdout if trace else None)
+        outcome = _simulate_one(seed, options or options_of(seed), trace, timeline)
         _print_outcome(outcome)
         _finish([finding_of(outcome)] if outcome.violation else [], shrinks)
     else:
@@ -77,6 +84,23 @@ def simulate_command(seed: int | None, trace: bool, options: Options | None, shr
         _print_report(report)
         _write(json_file, report.as_json())
         _finish(report.findings, shrinks)
+
+
+def _simulate_one(seed: int, options: Options, trace: bool, timeline: Path | None) -> Outcome:
+    """One run, and its time line in a file if one is wanted."""
+    recorders: dict[int, Recorder] = {}
+    entries: list[Entry] = []
+
+    def listen(node_id: int, time_ms: float, event: Event) -> None:
+        recorder = recorders.setdefault(node_id, Recorder(node_id, entries.append))
+        recorder.record(event, time_ms)
+
+    outcome = simulate(seed, options, sys.stdout if trace else None, None if timeline is None else listen)
+    if timeline is not None:
+        for recorder in recorders.values():
+            recorder.tell()
+        write_timeline(timeline, merged(entries), f"Seed {seed}: {outcome.violation or 'all invariants held'}")
+    return outcome
 
 
 def _finish(findings: list[Finding], shrinks: bool) -> None:

@@ -104,10 +104,11 @@ def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRe
         return
     replica.learn(request.epoch, NOBODY)
     granted = _is_granted(replica, request)
+    because = {} if granted else {"because": _why_refused(replica, request)}
     if granted and not request.pre_vote and replica.voted is None:
         replica.become_voted(request.candidate)
     replica.note("answers pre-vote" if request.pre_vote else "answers vote", candidate=request.candidate,
-                 epoch=request.epoch, end=request.log_end, granted=granted)
+                 epoch=request.epoch, end=request.log_end, granted=granted, **because)
     replica.answer(source, correlation, VoteResponse(granted=granted, pre_vote=request.pre_vote))
 
 
@@ -151,6 +152,15 @@ def _is_granted(replica: Replica, request: VoteRequest) -> bool:
     if replica.voted is not None:
         return replica.voted == request.candidate
     return is_up_to_date and replica.leader_id == NOBODY
+
+
+def _why_refused(replica: Replica, request: VoteRequest) -> str:
+    """For who wants to know why nobody is elected."""
+    if not request.log_end.at_least(replica.log.end):
+        return f"the log here ends at {replica.log.end}"
+    if replica.leader_id != NOBODY:
+        return f"{replica.leader_id} leads"
+    return f"voted for {replica.voted}" if replica.voted is not None else f"is {replica.role.role}"
 
 
 # --- having led -------------------------------------------------------------------------------------------------------

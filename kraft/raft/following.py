@@ -107,7 +107,10 @@ def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Respons
     replica.requests.back_off(node_id, replica.now_ms)
     if answer == Lost(Loss.DISCONNECTED):
         grace_ms = replica.config.disconnect_grace_ms
-        role.fetch_ms = min(role.fetch_ms, replica.now_ms + grace_ms + replica.random_ms(grace_ms))
+        stands_ms = replica.now_ms + grace_ms + replica.random_ms(grace_ms)
+        if stands_ms < role.fetch_ms:
+            role.fetch_ms = stands_ms
+            replica.note("loses its connection", leader=node_id)
 
 
 def _take(replica: Replica, role: Follower, answer: FetchResponse) -> None:

@@ -21,7 +21,7 @@ from kraft.raft.messages import (
     VersionsRequest,
     VersionsResponse,
 )
-from kraft.raft.reassignment import Add, Done, HandOver, Remove, Wait, next_step
+from kraft.raft.reassignment import Add, Done, HandOver, Remove, next_step
 from kraft.raft.records import Voters
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, Reassignment, VoterChange
@@ -53,12 +53,12 @@ def _refusal(replica: Replica, request: Request, epoch: int) -> Refusal | None:
         return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed a record of its epoch yet"
     if replica.history.latest.kraft_version < RECONFIGURABLE:
         return ErrorCode.UNSUPPORTED_VERSION, "kraft.version 0 has no voters that can be changed"
-    if not _is_settled(replica):
+    if not is_settled(replica):
         return ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet"
     return None
 
 
-def _is_settled(replica: Replica) -> bool:
+def is_settled(replica: Replica) -> bool:
     return replica.history.latest.offset < replica.high_watermark
 
 
@@ -66,8 +66,9 @@ def _supports(replica: Replica, versions: VersionRange) -> bool:
     return versions.lowest <= replica.history.latest.kraft_version <= versions.highest
 
 
-def _write(replica: Replica, voters: VoterSet) -> int:
+def _write(replica: Replica, voters: VoterSet, because: str) -> int:
     """Gives the offset of the record; the voters count from now on."""
+    replica.note("changes voters", because=because)
     return replica.append_control([Voters(voters)])
 
 
@@ -113,7 +114,8 @@ def handle_remove(replica: Replica, source: int, correlation: int, request: Remo
         _refuse(replica, source, correlation, refusal)
         return
     leader.change = VoterChange(
-        source, correlation, replica.now_ms + replica.config.request_timeout_ms, offset=_write(replica, remaining))
+        source, correlation, replica.now_ms + replica.config.request_timeout_ms,
+        offset=_write(replica, remaining, f"was asked to remove {request.voter}"))
 
 
 def handle_update(replica: Replica, source: int, correlation: int, request: UpdateVoterRequest) -> None:
@@ -129,7 +131,7 @@ def handle_update(replica: Replica, source: int, correlation: int, request: Upda
         return
     updated = replica.voters.with_voter(request.voter)
     if updated != replica.voters:
-        _write(replica, updated)
+        _write(replica, updated, f"{request.voter.key} tells its address and versions")
     replica.answer(source, correlation, ChangeVotersResponse())
 
 
@@ -182,7 +184,7 @@ def drive(replica: Replica, leader: Leader) -> bool:
     if leader.change is not None:
         _admit(replica, leader, leader.change)
         return False
-    if not leader.is_established or not _is_settled(replica):
+    if not leader.is_established or not is_settled(replica):
         return False
     if not replica.is_voter:
         return True
@@ -217,7 +219,8 @@ def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
             replica.ask(voter.key.node_id, VersionsRequest(cluster_id=replica.cluster_id), voter.endpoints[0])
         return
     if is_caught_up(replica, leader, voter.key):
-        change.offset = _write(replica, replica.voters.with_voter(voter))
+        change.offset = _write(replica, replica.voters.with_voter(voter),
+                               f"was asked to add {voter.key}, which has caught up")
         if not change.ack_when_committed:
             _reply(replica, change, ErrorCode.NONE, "")
 
@@ -268,7 +271,7 @@ def _correct_own_entry(replica: Replica) -> bool:
     known = replica.voters.find(config.node_id)
     if not config.endpoints or known is None or known.key != config.key or known == mine:
         return False
-    _write(replica, replica.voters.with_voter(mine))
+    _write(replica, replica.voters.with_voter(mine), "its own address or versions are others")
     return True
 
 
@@ -287,15 +290,16 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
         return next((key for key in keys if is_caught_up(replica, leader, key)), None)
 
     step = next_step(replica.voters, replica.config.key, find_caught_up)
-    if not isinstance(step, Wait):
-        replica.note("reassigns", step=step)
+    because = f"the reassignment's next step: {step}"
     match step:
         case Add(key):
-            _write(replica, replica.voters.with_voter(Voter(key, replica.directory.get(key.node_id, ()))))
+            _write(replica, replica.voters.with_voter(Voter(key, replica.directory.get(key.node_id, ()))), because)
         case Remove(key):
-            _write(replica, replica.voters.without(key))
+            _write(replica, replica.voters.without(key), because)
         case Done():
-            _write(replica, replica.voters.toward(None))
+            _write(replica, replica.voters.toward(None), because)
+        case HandOver():
+            replica.note("hands over", because="only the leader is left to be removed")
     return isinstance(step, HandOver)
 
 
@@ -305,7 +309,8 @@ def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) 
     targets = None if ids is None else tuple(_key_of(replica, leader, node_id) for node_id in ids)
     if replica.voters.targets == targets:
         return replica.history.latest.offset
-    return _write(replica, replica.voters.toward(targets))
+    because = "was asked to end the reassignment" if ids is None else f"was asked for {', '.join(map(str, ids))}"
+    return _write(replica, replica.voters.toward(targets), because)
 
 
 def _key_of(replica: Replica, leader: Leader, node_id: int) -> ReplicaKey:

@@ -17,6 +17,8 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRequest
+from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.wire import WrongPartitionError
@@ -37,7 +39,7 @@ DECIDED: Final = tuple(sorted(
     if API_BY_KEY[key].controller_versions is not None))
 """What the controller decides."""
 
-SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, *DECIDED, *CODEC_BY_KEY)
+SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, *DECIDED, *CODEC_BY_KEY)
 
 Respond = Callable[[Message], None]
 
@@ -95,6 +97,8 @@ class ControllerRouter:
                 self.quorum.serve(codec, source, asked, version, respond)
         elif isinstance(request, DescribeClusterRequest):
             respond(self._describe_cluster(request))
+        elif isinstance(request, DescribeRecorderRequest):
+            respond(self._describe_recorder(request))
         else:
             self.quorum.metadata.submit(request, version, self.quorum.clock(), respond)
 
@@ -135,6 +139,12 @@ class ControllerRouter:
             endpoint_type=CONTROLLERS, cluster_id=self.cluster_id, controller_id=replica.leader_id, brokers=[
                 DescribeClusterBroker(broker_id=voter.key.node_id, host=endpoint.host, port=endpoint.port)
                 for voter in replica.voters.voters for endpoint in voter.endpoints[:1]])
+
+    def _describe_recorder(self, request: DescribeRecorderRequest) -> Message:
+        """What happened to this replica, and at the end what it is now."""
+        entries = (*self.quorum.recorder.entries(request.max_entries), self.quorum.recorded_state())
+        return DescribeRecorderResponse(
+            node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
 
 
 def _source(host: str, port: int) -> int:

@@ -31,6 +31,9 @@ from kraft.raft.replica import Ports
 from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
 from kraft.raft.wire import Codec
+from kraft.recorder.entry import STATE, Entry
+from kraft.recorder.ring import Recorder
+from kraft.recorder.state import state_values
 from kraft.runtime.metadata_log import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.peers import Peers
 from kraft.runtime.quorum_metadata import QuorumMetadata
@@ -38,6 +41,7 @@ from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write
 from kraft.runtime.raft_driver import RaftDriver, SteadyClock
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
+from kraft.runtime.recorder_file import RecorderFile
 from kraft.runtime.snapshot_files import remove_leftovers
 from kraft.runtime.storage import random_id
 from kraft_native import checkpoints
@@ -80,6 +84,9 @@ class Quorum:
         self._snapshots_task: asyncio.Task[None] | None = None
         self.log = Log(self.directory, log_settings.log_config(), flusher=flusher,
                        log_dir_locked=log_dir_locked)
+        self._recorder_file = RecorderFile(self.directory)
+        self.recorder = Recorder(config.node_id, self._recorder_file.write)
+        """What happened to this replica."""
         try:
             self._open_log()
             key = ReplicaKey(config.node_id) if self._static_ids else ReplicaKey(config.node_id, member.directory_id)
@@ -89,8 +96,10 @@ class Quorum:
                 raft_config(config, key, member), self._read_hard_state(),
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
         except BaseException:
+            self._recorder_file.close()
             self.log.close()
             raise
+        self._recorder_file.state = self.recorded_state
         self.peers = Peers(CLIENT_ID.format(config.node_id), self._deliver)
         self.driver = RaftDriver(
             self.raft, self.log, self.metadata, write_hard_state=self._write_hard_state, ask=self.peers.ask,
@@ -131,6 +140,10 @@ class Quorum:
             await self.driver.resign(RESIGN_SECONDS)
         self.driver.close()
         self.peers.close()
+        if self._recorder_file.is_open:
+            self.recorder.tell()
+            self._recorder_file.write(self.recorded_state())
+            self._recorder_file.close()
         self.log.close()
 
     # --- requests that come in
@@ -167,7 +180,12 @@ class Quorum:
             voters=() if version else self._static_ids))
 
     def _trace(self, event: Event) -> None:
+        self.recorder.record(event)
         log.debug("raft: %s", event)
+
+    def recorded_state(self) -> Entry:
+        """Everything about this replica now, as an entry of the flight recorder."""
+        return self.recorder.made(self.clock(), STATE, state_values(self.raft))
 
     # --- snapshots
 

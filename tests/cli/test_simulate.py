@@ -19,6 +19,16 @@ def test_one_run_is_traced_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "all invariants held" in told
 
 
+def test_one_run_has_a_time_line(tmp_path: Path) -> None:
+    for name in ("run.html", "run.txt"):
+        assert run(["simulate", "--seed", "7", "--options", CALM, "--timeline", str(tmp_path / name)]) == 0
+    text = (tmp_path / "run.txt").read_text()
+    assert "becomes Leader in epoch 1: received a majority of votes" in text
+    page = (tmp_path / "run.html").read_text()
+    assert page.count("<tr ") == len(text.splitlines())
+    assert "Seed 7: all invariants held" in page
+
+
 def test_many_runs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", "--seeds", "1..3", "--json", str(tmp_path / "report.json")]) == 0
     report = json.loads((tmp_path / "report.json").read_text())

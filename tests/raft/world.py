@@ -83,10 +83,11 @@ class Node:
 
 
 class World:
-    """Nodes by id. `trace(node id, text)` hears what the cores tell."""
+    """Nodes by id. `trace(node id, text)` hears what the cores tell, `record(node id, event)` too."""
 
     def __init__(self, voters: tuple[int, ...] = (1, 2, 3), observers: tuple[int, ...] = (), *, kraft_version: int = 1,
-                 trace: Callable[[int, str], None] | None = None, **settings: int) -> None:
+                 trace: Callable[[int, str], None] | None = None,
+                 record: Callable[[int, Event], None] = lambda _node_id, _event: None, **settings: int) -> None:
         self.now_ms = 0
         self.wire: list[Packet] = []
         self.cut: list[tuple[int, int]] = []
@@ -94,6 +95,7 @@ class World:
         self.answers: dict[int, Response] = {}
         self.watch: Callable[[Packet], None] = lambda packet: None
         self.trace = trace or (lambda node_id, text: None)
+        self.record = record
         self.told: list[str] = []
         self.settings = settings
         self.kraft_version = kraft_version
@@ -127,6 +129,7 @@ class World:
         def trace(event: Event) -> None:
             self.told.append(f"{node_id} {event}")
             self.trace(node_id, str(event))
+            self.record(node_id, event)
 
         ports = Ports(node.log, node.snapshots, NoChance(100 * node_id), trace)
         node.high_watermark, node.leadership, node.flushes = 0, None, []

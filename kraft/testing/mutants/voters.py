@@ -56,7 +56,7 @@ def change_before_own_epoch(patches: Patches) -> None:
 @VOTERS.add(0, "KIP-642: one at a time")
 def two_changes_at_a_time(patches: Patches) -> None:
     """An uncommitted change does not stand in the way of the next."""
-    patches.put(membership, "_is_settled", lambda _replica: True)
+    patches.put(membership, "is_settled", lambda _replica: True)
 
 
 @VOTERS.add(0, "KIP-642: revert")

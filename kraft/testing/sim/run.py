@@ -1,11 +1,13 @@
 """One run from its seed, and what came of it."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from time import process_time
 from typing import TextIO
 
+from kraft.raft.ports import Event
 from kraft.testing.sim.options import SECOND, Options, draw
 from kraft.testing.sim.violation import ViolationError
 from kraft.testing.sim.world import World
@@ -31,11 +33,13 @@ def options_of(seed: int) -> Options:
     return draw(Random(f"{seed}/options"))
 
 
-def simulate(seed: int, options: Options | None = None, trace: TextIO | None = None) -> Outcome:
-    """Runs one seed, with the options that follow from it or with others."""
+def simulate(seed: int, options: Options | None = None, trace: TextIO | None = None,
+             listen: Callable[[int, float, Event], None] | None = None) -> Outcome:
+    """Runs one seed, with the options that follow from it or with others. `listen(node id, milliseconds, event)` hears
+    of every event of a core."""
     options = options_of(seed) if options is None else options
     started = process_time()
-    world = World(seed, options, trace)
+    world = World(seed, options, trace, listen)
     violation = None
     try:
         world.run()

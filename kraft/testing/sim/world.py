@@ -1,6 +1,7 @@
 """A run: the cluster, what breaks it, what watches it; first with faults, then healed."""
 
 from collections import Counter
+from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
 from typing import Final, TextIO
@@ -37,13 +38,15 @@ HEALED: Final = (
 class World:
     """`transitions` counts the changes of role by (role, cause, role)."""
 
-    def __init__(self, seed: int, options: Options, trace: TextIO | None = None) -> None:
+    def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
+                 listen: Callable[[int, float, Event], None] | None = None) -> None:
         self.counts: Counter[str] = Counter()
         self.transitions: Counter[tuple[str, str, str]] = Counter()
         self.loop = Loop()
         self.ledger = Ledger()
         self.history = History()
         self._trace = trace
+        self._listen = listen
         self._digest = blake2b(digest_size=16)
         self._memories: dict[int, invariants.Memory] = {}
         self._roles: dict[int, str] = {}
@@ -211,6 +214,8 @@ class World:
 
     def traced(self, node: Node, event: Event) -> None:
         self._tell(f"{node} {event}")
+        if self._listen is not None:
+            self._listen(node.id, self.loop.now_us / MILLISECOND, event)
         what = event.what
         if what in ("becomes", "started"):
             values = dict(event.values)

@@ -1,0 +1,53 @@
+"""`kraft quorum timeline`: what happened to the controllers, all of them in one row."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kraft.cli.options import JSON
+from kraft.cli.recordings import find, source_options
+from kraft.recorder.entry import Entry
+from kraft.recorder.page import page
+from kraft.recorder.ring import CAPACITY
+from kraft.recorder.timeline import text_lines
+
+TITLE: Final = "Time line of the metadata quorum"
+
+
+@click.command("timeline")
+@source_options
+@click.option("--out", "file", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write a file instead: one HTML file that needs no other, text unless it ends in .html.")
+@click.option("--last", "count", type=click.IntRange(1), default=CAPACITY, show_default=True,
+              help="Only so many entries.")
+@JSON
+def timeline_command(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, file: Path | None,
+                     count: int, as_json: bool) -> None:
+    """Show what happened to the controllers: roles, epochs, votes, high watermarks, voters, each with its cause.
+
+    From running controllers (--bootstrap), from the files of some that may not run any more (DIRECTORY: a data
+    directory, or the metadata log's in it), or from both. Ends with 1 when a controller did not answer.
+    """
+    found = find(directories, bootstrap, timeout, count)
+    entries = found.entries[-count:]
+    if file is not None:
+        write_timeline(file, entries, TITLE)
+    else:
+        for line in (entry.line for entry in entries) if as_json else text_lines(entries):
+            click.echo(line)
+    silent = {**{f"node {node_id}": why for node_id, why in found.silent.items()}, **found.unknown}
+    for who, why in silent.items():
+        click.echo(f"{who}: {why}", err=True)
+    if silent:
+        raise click.exceptions.Exit(1)
+
+
+def write_timeline(path: Path, entries: Sequence[Entry], title: str) -> None:
+    """Writes a time line as HTML when the file's name says so, else as text."""
+    with path.open("w", encoding="utf-8") as file:
+        if path.suffix in (".html", ".htm"):
+            file.writelines(page(entries, title))
+        else:
+            file.writelines(f"{line}\n" for line in text_lines(entries))

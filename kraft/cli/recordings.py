@@ -1,0 +1,68 @@
+"""Where the entries of flight recorders come from: running controllers, or the files of those that do not run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE
+from kraft.client import Cluster
+from kraft.client.recorder import collect
+from kraft.config.errors import InvalidConfigError
+from kraft.recorder.entry import Entry, parse
+from kraft.recorder.timeline import merged
+from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft.runtime.recorder_file import NAME, OLD_NAME, read_entries
+
+SECONDS_DEFAULT: Final = 5.0
+
+Command = Callable[..., None]
+
+
+@dataclass(slots=True)
+class Found:
+    """`entries` of all nodes in the order of time. `running`: those that answered. `silent`: why a node did not, by its
+    id; `unknown`: by its address."""
+
+    entries: list[Entry] = field(default_factory=list)
+    running: tuple[int, ...] = ()
+    silent: dict[int, str] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+def source_options(command: Command) -> Command:
+    """`DIRECTORY...`, `--bootstrap` and `--timeout`."""
+    for option in (
+        click.option("--timeout", default=SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),
+                     help="Seconds that one controller may take."),
+        click.option("--bootstrap", envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",
+                     help=f"Nodes to ask first; also {BOOTSTRAP_VARIABLE} [default, without a directory: "
+                          f"{ADDRESS_DEFAULT}]."),
+        click.argument("directories", nargs=-1, metavar="[DIRECTORY]...",
+                       type=click.Path(path_type=Path, exists=True, file_okay=False)),
+    ):
+        command = option(command)
+    return command
+
+
+def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, count: int) -> Found:
+    """The last `count` entries of each controller that answers, and all those of the files."""
+    found = Found()
+    entries = [entry for directory in directories for entry in read_entries(_with_files(directory))]
+    if bootstrap is not None or not directories:
+        with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
+            told = collect(cluster, count)
+        entries += [parse(line) for lines in told.lines.values() for line in lines]
+        found.running, found.silent, found.unknown = tuple(told.lines), told.silent, told.unknown
+    found.entries = merged(entries)
+    return found
+
+
+def _with_files(directory: Path) -> Path:
+    """The metadata log's directory: the one given, or the one in the data directory given."""
+    for each in (directory, directory / DIRECTORY_NAME):
+        if (each / NAME).exists() or (each / OLD_NAME).exists():
+            return each
+    raise InvalidConfigError(f"DIRECTORY: {directory}: neither it nor {DIRECTORY_NAME} in it has a {NAME}")

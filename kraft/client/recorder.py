@@ -1,0 +1,77 @@
+"""The flight recorders of a quorum's controllers, asked one by one: each tells only what happened to itself."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.quorum import CONTROLLERS, QuorumClient
+from kraft.client.refusals import RefusedError
+from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRequest
+from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
+from kraft_native.errors import KraftError
+
+RECORDER_KEY: Final = API_BY_NAME["DescribeRecorder"].key
+CONTROLLER_KEY: Final = API_BY_NAME["Vote"].key
+
+Address = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Recordings:
+    """`lines`: the entries of each node that answered, oldest first, the last one its state. `silent`: why a node did
+    not answer, by its id; `unknown`: the same by address, where no id is known for it."""
+
+    lines: dict[int, list[str]] = field(default_factory=dict)
+    silent: dict[int, str] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+def collect(cluster: Cluster, count: int) -> Recordings:
+    """The last `count` entries of every controller that the bootstrap addresses are, or lead to."""
+    found = Recordings()
+    known: dict[Address, int] = {}
+    asked: list[Address] = []
+    waiting: list[Address] = list(cluster.bootstrap)
+    while waiting:
+        address = waiting.pop(0)
+        if address in asked:
+            continue
+        asked.append(address)
+        try:
+            with cluster.connect(*address) as connection:
+                told = _controllers(cluster, connection)
+                known |= told
+                waiting += told
+                if RECORDER_KEY in connection.versions:
+                    answer = connection.send(DescribeRecorderRequest(max_entries=count), DescribeRecorderResponse)
+                    found.lines[answer.node_id] = answer.entries
+                elif CONTROLLER_KEY in connection.versions:
+                    found.unknown[_text(address)] = "has no flight recorder"
+        except KraftError as error:
+            found.unknown[_text(address)] = str(error)
+    for address, node_id in known.items():
+        why = found.unknown.pop(_text(address), None)
+        if why is not None and node_id not in found.lines:
+            found.silent[node_id] = why
+    return found
+
+
+def _controllers(cluster: Cluster, connection: Connection) -> dict[Address, int]:
+    """The controllers that a node knows, with their ids."""
+    if CONTROLLER_KEY in connection.versions:
+        told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
+        return {(each.host, each.port): each.broker_id for each in told.brokers}
+    try:
+        voters = QuorumClient(cluster).describe().voters
+    except (RefusedError, ConnectionFailedError):
+        return {}
+    return {(host, int(port)): voter.node_id for voter in voters for address in voter.addresses[:1]
+            for host, _, port in [address.partition("://")[2].rpartition(":")]}
+
+
+def _text(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"

@@ -1,0 +1,111 @@
+"""The entries of all nodes in one row, in the order of time, and in words.
+
+Clocks of machines differ: what two nodes did within their difference may stand in the wrong order. The epochs tell the
+true one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kraft.recorder.entry import STATE, Entry
+
+DAY_MS: Final = 86_400_000
+"""Times below are counted from the start of a simulation."""
+
+
+def merged(entries: Iterable[Entry]) -> list[Entry]:
+    """Each entry once, in its last form, in the order of time; of one node in the order in which it told them."""
+    last: dict[tuple[float, int, int, str], Entry] = {}
+    for entry in entries:
+        key = entry.time_ms, entry.node_id, entry.number, entry.what
+        if key not in last or entry.times >= last[key].times:
+            last[key] = entry
+    return sorted(last.values(), key=lambda each: (each.time_ms, each.node_id, each.number))
+
+
+def text_lines(entries: Sequence[Entry]) -> Iterable[str]:
+    """One line for each entry: when, which node, what."""
+    width = max((len(str(entry.node_id)) for entry in entries), default=1)
+    for entry in entries:
+        yield f"{clock_text(entry.time_ms)}  {entry.node_id:>{width}}  {sentence(entry)}"
+
+
+def clock_text(time_ms: float) -> str:
+    """A time of the day in UTC with its date, or seconds since the start of a simulation."""
+    if time_ms < DAY_MS:
+        return f"{time_ms / 1000:12.6f}"
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def sentence(entry: Entry) -> str:
+    """What happened, in words."""
+    make = _SENTENCES.get(entry.what)
+    text = _plain(entry.what, entry.values) if make is None else make(entry.values)
+    if entry.times > 1:
+        text += f" ({entry.times} times, until {clock_text(entry.until_ms).split()[-1]})"
+    return text
+
+
+def _plain(what: str, values: Mapping[str, Any]) -> str:
+    rest = " ".join(f"{name}={_listed(value)}" for name, value in values.items() if name != "because")
+    return " ".join(filter(None, [what, rest])) + _because(values)
+
+
+def _listed(value: object) -> str:
+    return "{" + " ".join(map(str, value)) + "}" if isinstance(value, list) else str(value)
+
+
+def _because(values: Mapping[str, Any]) -> str:
+    return f": {values['because']}" if "because" in values else ""
+
+
+def _voters(values: Mapping[str, Any]) -> str:
+    targets = values.get("targets")
+    return _listed(values.get("voters", [])) + ("" if targets is None else f", to become {_listed(targets)}")
+
+
+def _started(values: Mapping[str, Any]) -> str:
+    return (f"starts as {values.get('role')} in epoch {values.get('epoch')}, its log ends at {values.get('end')}, "
+            f"voters {_voters(values)}")
+
+
+def _becomes(values: Mapping[str, Any]) -> str:
+    leader = values.get("leader")
+    whom = f" of {leader}" if values.get("role") == "Follower" else ""
+    return f"becomes {values.get('role')}{whom} in epoch {values.get('epoch')}{_because(values)}"
+
+
+def _answers(kind: str, values: Mapping[str, Any]) -> str:
+    does = "grants" if values.get("granted") is True else "refuses"
+    return (f"{does} the {kind} to {values.get('candidate')} in epoch {values.get('epoch')}, whose log ends at "
+            f"{values.get('end')}{_because(values)}")
+
+
+def _state(values: Mapping[str, Any]) -> str:
+    return (f"is {values.get('role')} in epoch {values.get('epoch')}, leader {values.get('leader')}, log to "
+            f"{values.get('end')}, committed to {values.get('hw')}, voters {_voters(values)}")
+
+
+def _new_voters(values: Mapping[str, Any]) -> str:
+    if "reverted" in values:
+        return f"takes the voters back, to {_voters(values)}: their record was truncated"
+    return f"counts with the voters {_voters(values)}, by the record at {values.get('offset')}"
+
+
+_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "started": _started,
+    "becomes": _becomes,
+    STATE: _state,
+    "voters": _new_voters,
+    "votes": lambda values: f"votes for {values.get('candidate')} in epoch {values.get('epoch')}",
+    "answers vote": lambda values: _answers("vote", values),
+    "answers pre-vote": lambda values: _answers("pre-vote", values),
+    "commits": lambda values: f"high watermark {values.get('hw')}",
+    "truncates": lambda values: f"truncates its log from {values.get('end')} to {values.get('to')}",
+    "changes voters": lambda values: f"changes the voters{_because(values)}",
+    "loses its connection": lambda values: f"loses its connection to the leader {values.get('leader')}",
+    "installed": lambda values: f"replaces its log by snapshot {values.get('snapshot')}, voters {_voters(values)}",
+    "hears no majority": lambda values: f"gives up epoch {values.get('epoch')}: no majority has fetched for too long",
+}
+"""By the `what` of an entry; others are told as they are."""

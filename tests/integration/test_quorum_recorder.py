@@ -1,0 +1,37 @@
+"""What real controllers recorded: asked while they run, read from the files of one that was killed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kraft.cli.command import run
+from tests.integration.quorum import MakeQuorum, Quorum
+
+
+def bootstrap(quorum: Quorum) -> str:
+    return "--bootstrap=" + ",".join(node.controller_address for node in quorum.nodes.values())
+
+
+def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    quorum = new_quorum(3)
+    quorum.start()
+    killed = quorum.leader
+    killed.kill()
+    epoch = quorum.describe().epoch
+    capsys.readouterr()
+    assert run(["quorum", "timeline", bootstrap(quorum), str(killed.directory)]) == 1
+    told = capsys.readouterr()
+    assert f"node {killed.node_id}: 127.0.0.1:{killed.controller_port}: cannot connect" in told.err
+    leads = [line for line in told.out.splitlines() if "becomes Leader" in line]
+    assert f"{killed.node_id}  becomes Leader in epoch {epoch - 1}" in leads[-2]
+    assert f"becomes Leader in epoch {epoch}" in leads[-1]
+    assert f"loses its connection to the leader {killed.node_id}" in told.out
+    assert run(["quorum", "timeline", str(killed.directory), "--json"]) == 0
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["node"] for each in entries] == [killed.node_id] * len(entries)
+    page = tmp_path / "page.html"
+    killed.start()
+    assert run(["quorum", "timeline", bootstrap(quorum), f"--out={page}"]) == 0
+    assert page.read_text().endswith("</html>\n")
