@@ -16,7 +16,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash simulate fuzz fuzz-wire sanitize bench bench-peer demo demo-engine check lock clean
+.PHONY: help build test peer crash simulate fuzz fuzz-wire sanitize bench bench-peer bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -73,6 +73,9 @@ bench: build ## the figures: micro benchmarks and the engine's table
 
 bench-peer: build ## our node beside Apache Kafka 4.3.1, in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.peer
+
+bench-commit: build ## commits of 3 and 5 controllers beside C, etcd and the disk; leaders killed and stopped
+	@$(BIN)/python -m bench.commit.commit
 
 demo: build ## a node, real data through it with a real client, every byte compared, killed and read again, figures
 	@$(BIN)/python -m tools.demo

@@ -60,7 +60,8 @@ class RaftDriver:
     ) -> None:
         self.raft = raft
         self._log = log
-        self._machine = machine
+        self.machine = machine
+        """Another one may take its place before the first turn."""
         self._write_hard_state = write_hard_state
         self._ask = ask
         self._answer = answer
@@ -187,11 +188,11 @@ class RaftDriver:
         if ready.flush is not None:
             self._flush(ready.flush)
         if ready.installed is not None:
-            self._machine.installed(ready.installed)
+            self.machine.installed(ready.installed)
         if ready.high_watermark is not None:
-            self._machine.committed(ready.high_watermark)
+            self.machine.committed(ready.high_watermark)
         if ready.leadership is not None:
-            self._machine.leadership(ready.leadership)
+            self.machine.leadership(ready.leadership)
 
     def _flush(self, end_offset: int) -> None:
         """The log flushes what is appended by itself; this notes that the core is to be told."""
