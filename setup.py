@@ -75,6 +75,7 @@ MODULES: dict[str, list[str]] = {
     "log": [],
     "foreign": [],
     "reader": [],
+    "request_times": [],
     "reply": [],
     "watermark": [],
     "purgatory": [],

@@ -6,6 +6,7 @@ from kraft_native.endpoint cimport Endpoint
 from kraft_native.frames cimport RequestMemory
 from kraft_native.outgoing cimport Outgoing
 from kraft_native.reply cimport RequestHandler
+from kraft_native.request_times cimport RequestTimes
 from kraft_native.span cimport Span
 
 cdef enum:
@@ -26,6 +27,7 @@ cdef class RequestChannel:
     """What the connections of one kind of listener share. Loop thread only."""
     cdef readonly str name
     cdef readonly RequestMemory memory
+    cdef readonly RequestTimes times
     cdef Outgoing outgoing
     cdef Api apis[1024]
     cdef list handlers             # by api key: RequestHandler or None

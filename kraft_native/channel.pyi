@@ -6,6 +6,7 @@ from typing import Any, final
 from kraft_native.endpoint import Endpoint
 from kraft_native.frames import RequestMemory
 from kraft_native.reply import Reply, RequestHandler
+from kraft_native.request_times import RequestTimes
 
 @final
 class RequestChannel:
@@ -20,6 +21,7 @@ class RequestChannel:
 
     name: str
     memory: RequestMemory
+    times: RequestTimes
     connections: set[Endpoint]
     now_ms: int
     """The time of the last sweep."""

@@ -49,6 +49,7 @@ cdef class RequestChannel:
                  idle_timeout_ms=600_000, reply_timeout_ms=30_000, rate_min_bytes_per_second=16 * 1024):
         self.name = name
         self.memory = memory
+        self.times = RequestTimes()
         self.outgoing = Outgoing()
         self.on_request = on_request
         self.on_failure = on_failure

@@ -7,6 +7,7 @@ from kraft_native.endpoint cimport Endpoint
 from kraft_native.frames cimport FrameReader
 from kraft_native.header cimport RequestHeader
 from kraft_native.reply cimport Reply
+from kraft_native.request_times cimport RequestTimes
 from kraft_native.span cimport Span
 
 
@@ -17,6 +18,8 @@ cdef class Connection(Endpoint):
     cdef readonly int peer_port
     cdef readonly str reason       # why it is closed or being closed; None while it is open
     cdef readonly int32_t in_progress
+    cdef RequestTimes times        # the channel's
+    cdef int64_t arrived_ns        # when it was last read from
     cdef FrameReader frames
     cdef object transport
     cdef int fd                    # of a plain socket while it may be written to; -1: only through the transport
@@ -43,6 +46,7 @@ cdef class Connection(Endpoint):
     cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
     cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1
     cdef Reply new_reply(self, RequestHeader* header)
+    cdef int worked_on(self, Reply reply) except -1
     cdef int refuse(self, str reason) except -1
     cdef int flush(self) except -1
     cdef int take_head(self) except -1

@@ -30,6 +30,7 @@ from kraft_native.frames cimport ReadWindow
 from kraft_native.header cimport request_header_begin, request_header_rest
 from kraft_native.outgoing cimport Outgoing
 from kraft_native.reply cimport REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, RequestHandler, make_reply_header
+from kraft_native.request_times cimport Moments
 from kraft_native.span cimport span_left, span_of
 
 from kraft_native.errors import ProtocolError
@@ -53,6 +54,7 @@ cdef class Connection(Endpoint):
     def __init__(self, RequestChannel channel not None, listener):
         self.channel = channel
         self.listener = listener
+        self.times = channel.times
         self.peer_host = ""
         self.frames = FrameReader(channel.memory, self, channel.request_bytes_max)
         self.fd = -1
@@ -98,6 +100,7 @@ cdef class Connection(Endpoint):
 
     def buffer_updated(self, Py_ssize_t count) -> None:
         self.channel.bytes_in += count
+        self.arrived_ns = self.times.read_clock()
         self.active = True
         if self.closing:
             return
@@ -199,6 +202,7 @@ cdef class Connection(Endpoint):
             if reply.state != REPLY_OPEN:
                 raise
             reply.refuse("malformed")
+        self.worked_on(reply)
         if reply.alone and reply.state == REPLY_OPEN:
             self.barrier = reply
             self.stall |= STALL_REQUEST
@@ -221,11 +225,21 @@ cdef class Connection(Endpoint):
     cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1:
         """Response header version 0 whatever the request's version, so that clients of any age can read it."""
         cdef bytes answer = self.channel.api_versions_body(header.api_version, body)
+        cdef Moments moments
+        cdef Reply reply
         if answer is None:
             return self.refuse("malformed")
-        if self.head is None:
-            return self.channel.outgoing.put_body(header.correlation_id, answer)
-        return self.new_reply(header).finish([make_reply_header(header.correlation_id, 0), answer])
+        if self.head is not None:
+            reply = self.new_reply(header)
+            reply.finish([make_reply_header(header.correlation_id, 0), answer])
+            return self.worked_on(reply)
+        self.channel.outgoing.put_body(header.correlation_id, answer)
+        moments.api_key = API_VERSIONS_KEY
+        moments.arrived_ns = self.arrived_ns
+        moments.begun_ns = self.times.now_ns
+        moments.handed_ns = moments.answered_ns = self.times.read_clock()
+        self.channel.outgoing.note(&moments)
+        return 0
 
     cdef Reply new_reply(self, RequestHeader* header):
         """A reply at the end of the row."""
@@ -235,6 +249,9 @@ cdef class Connection(Endpoint):
         reply.api_key = header.api_key
         reply.api_version = header.api_version
         reply.correlation_id = header.correlation_id
+        reply.at.api_key = header.api_key
+        reply.at.arrived_ns = self.arrived_ns
+        reply.at.begun_ns = self.times.now_ns
         if header.client_id != NULL:
             # Clients seldom change their name.
             if (self.client_id is None or PyBytes_GET_SIZE(self.client_id) != count
@@ -252,6 +269,15 @@ cdef class Connection(Endpoint):
             self.stall |= STALL_ROW
         return reply
 
+    cdef int worked_on(self, Reply reply) except -1:
+        """The handler returned: now it is answered, or somebody will answer it."""
+        reply.at.handed_ns = self.times.read_clock()
+        if reply.state != REPLY_OPEN:
+            reply.at.answered_ns = reply.at.handed_ns
+            if reply.state == REPLY_ANSWERED and reply.parts is None:
+                self.channel.outgoing.note(&reply.at)      # taken at once
+        return 0
+
     cdef int refuse(self, str reason) except -1:
         """What came cannot be answered: the replies before it leave, then the connection is closed."""
         cdef RequestHeader header
@@ -268,6 +294,8 @@ cdef class Connection(Endpoint):
         if reply.held_bytes > 0:
             self.channel.memory.adjust(-reply.held_bytes)
             reply.held_bytes = 0
+        if reply.at.handed_ns != 0:
+            reply.at.answered_ns = self.times.read_clock()
         if reply.parts is not None:
             for part in reply.parts:
                 self.ready_bytes += len(part)
@@ -282,7 +310,8 @@ cdef class Connection(Endpoint):
 
     cdef bint take_at_once(self, Reply reply, const uint8_t* data, Py_ssize_t size) except -1:
         """While requests are dispatched nothing else fills the buffer of the next write."""
-        if not self.dispatching or reply is not self.head or size > REPLY_AT_ONCE_BYTES_MAX:
+        if (not self.dispatching or reply is not self.head or reply.at.handed_ns != 0
+                or size > REPLY_AT_ONCE_BYTES_MAX):
             return False
         self.channel.outgoing.put_copy(data, size)
         self.ready_bytes += size
@@ -300,10 +329,12 @@ cdef class Connection(Endpoint):
                     out.put_reply(self.head)
                 elif self.head.state == REPLY_REFUSED:
                     refused = self.head.reason
+                if refused is None:
+                    out.note(&self.head.at)
                 self.take_head()
                 if refused is not None:
                     break
-            if out.total_bytes > 0:
+            if out.moment_count > 0:
                 self.send()
             if refused is not None:
                 return self.close_after_sent(refused)
@@ -330,9 +361,10 @@ cdef class Connection(Endpoint):
         cdef Outgoing out = self.channel.outgoing
         cdef Py_ssize_t total = out.total_bytes
         cdef Py_ssize_t sent = 0
-        cdef list rest
+        cdef int64_t begin_ns = self.times.now_ns
+        cdef list rest = None
         self.active = True
-        if self.fd >= 0:
+        if self.fd >= 0 and total > 0:
             sent = out.send(self.fd)
             if sent < 0:
                 if sent != -EAGAIN:
@@ -340,11 +372,12 @@ cdef class Connection(Endpoint):
                     return self.abort("peer")
                 sent = 0
         self.channel.bytes_out += total
-        if sent == total:
-            return out.clear()
-        rest = out.rest(sent)
+        if sent < total:
+            rest = out.rest(sent)
+        self.times.left(out.moments, out.moment_count, begin_ns, self.times.read_clock())
         out.clear()
-        self.transport.writelines(rest)
+        if rest is not None:
+            self.transport.writelines(rest)
         return 0
 
     # --- turns, limits, the end
@@ -352,6 +385,7 @@ cdef class Connection(Endpoint):
     cdef int take_turn(self) except -1:
         if self.closing:
             return 0
+        self.times.read_clock()
         if self.stall & STALL_MEMORY and not self.memory_queued:
             if self.stall != STALL_MEMORY:
                 self.channel.memory.settle(self)

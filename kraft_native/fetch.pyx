@@ -28,7 +28,7 @@ from kraft_native.fetch_wire cimport (
     FETCH_BY_ID_FROM, FETCH_VERSION_MAX, FETCH_VERSION_MIN, decode_fetch, encode_fetch,
 )
 from kraft_native.logcore cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END
-from kraft_native.purgatory cimport monotonic_ms
+from kraft_native.purgatory cimport PARKED_FETCH, monotonic_ms
 from kraft_native.span cimport Span, span_of
 
 from kraft_native.errors import InvalidArgumentError
@@ -66,6 +66,7 @@ cdef class FetchHandler(RequestHandler):
         cdef ParkedFetch fetch = ParkedFetch.__new__(ParkedFetch)
         cdef list forgotten = []
         cdef int version = reply.api_version, error
+        fetch.kind = PARKED_FETCH
         fetch.handler = self
         fetch.reply = reply
         fetch.entries = []
@@ -77,6 +78,7 @@ cdef class FetchHandler(RequestHandler):
         fetch.params.min_bytes = min(fetch.params.min_bytes, fetch.params.max_bytes)
         error = self.open_session(fetch, version, forgotten)
         if error != ERROR_NONE:
+            self.count_error(error)
             return reply.finish(encode_fetch(reply, self.table, <int16_t>error, 0, [], self.out))
         return fetch.start()
 
@@ -220,7 +222,11 @@ cdef class ParkedFetch(Parked):
                 self.begin()
             if self.session is not None:
                 session_id = self.session.session_id
+        if error != ERROR_NONE:
+            self.handler.count_error(error)
         for entry in self.entries:
+            if entry.error != ERROR_NONE and entry.goes_out and error == ERROR_NONE:
+                self.handler.count_error(entry.error)
             if entry.records is not None and entry.goes_out and entry.partition is not None:
                 entry.partition.fetched_bytes += entry.size()
         parts = encode_fetch(self.reply, self.handler.table, error, session_id,

@@ -4,9 +4,11 @@ from libc.stdint cimport int32_t, uint8_t
 
 from kraft_native.buffer cimport Scratch
 from kraft_native.reply cimport Reply
+from kraft_native.request_times cimport Moments
 
 cdef enum:
     PIECES_MAX = 64
+    MOMENTS_MAX = 256
 
 
 cdef struct Piece:
@@ -23,6 +25,11 @@ cdef class Outgoing:
     cdef int piece_count
     cdef readonly Py_ssize_t total_bytes
     cdef list pinned               # keeps the large parts alive until they are sent
+    cdef Moments[256] moments      # of the requests whose replies are in it, or that have none
+    cdef Py_ssize_t moment_count
+
+    # A request leaves with this write. Not called when it is full.
+    cdef void note(self, const Moments* moments) noexcept
 
     # Appends length and parts of an answered reply.
     cdef int put_reply(self, Reply reply) except -1

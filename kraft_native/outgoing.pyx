@@ -51,7 +51,13 @@ cdef class Outgoing:
         self.total_bytes = 0
 
     cdef bint is_full(self) noexcept:
-        return self.total_bytes >= TOTAL_BYTES_FULL or self.piece_count > PIECES_MAX // 2
+        return (self.total_bytes >= TOTAL_BYTES_FULL or self.piece_count > PIECES_MAX // 2
+                or self.moment_count == MOMENTS_MAX)
+
+    cdef void note(self, const Moments* moments) noexcept:
+        if self.moment_count < MOMENTS_MAX:
+            self.moments[self.moment_count] = moments[0]
+            self.moment_count += 1
 
     cdef int put_reply(self, Reply reply) except -1:
         cdef uint8_t[4] length = [0, 0, 0, 0]   # known when the parts are in
@@ -173,6 +179,7 @@ cdef class Outgoing:
         self.joined.size = 0
         self.piece_count = 0
         self.total_bytes = 0
+        self.moment_count = 0
         if len(self.pinned) > 0:
             self.pinned.clear()
         return 0

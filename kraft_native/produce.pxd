@@ -69,6 +69,7 @@ cdef struct PendingAppend:
 
 cdef class ParkedProduce(Parked):
     """A Produce whose appends are in the log, and whose reply waits for a flush or for replicas."""
+    cdef ProduceHandler handler
     cdef Reply reply
     cdef bytes encoded             # the reply as if all went well; error codes are written into it
     cdef list partitions           # Partition of each in `pending`; None once its outcome is known

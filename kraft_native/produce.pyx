@@ -44,7 +44,7 @@ from kraft_native.limits cimport (
 from kraft_native.logcore cimport clock_ms
 from kraft_native.partition cimport COMMIT_PENDING
 from kraft_native.producer_entry cimport ProducerEntry
-from kraft_native.purgatory cimport monotonic_ms
+from kraft_native.purgatory cimport PARKED_PRODUCE, monotonic_ms
 from kraft_native.reply cimport put_reply_header
 from kraft_native.span cimport span_bytes, span_i16, span_i32, span_of
 from kraft_native.table cimport Topic
@@ -334,6 +334,8 @@ cdef class ProduceHandler(RequestHandler):
         p = put_count(p, flexible, <int32_t>topic.count)
         for place in range(topic.first, topic.first + topic.count):
             part = self.parts + place
+            if part.error != ERROR_NONE:
+                self.count_error(part.error)
             p = put_i32(p, part.index)
             part.position = p - self.out.data
             p = put_i16(p, part.error)
@@ -403,6 +405,8 @@ cdef class ProduceHandler(RequestHandler):
     cdef ParkedProduce make_parked(self, Reply reply, int16_t acks):
         cdef ParkedProduce parked = ParkedProduce.__new__(ParkedProduce)
         cdef Py_ssize_t place
+        parked.kind = PARKED_PRODUCE
+        parked.handler = self
         parked.reply = reply
         self.encode(reply)
         parked.encoded = PyBytes_FromStringAndSize(<const char*>self.out.data, self.out.size)
@@ -491,6 +495,7 @@ cdef class ParkedProduce(Parked):
         # Nobody has seen these bytes yet.
         cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(self.encoded) + self.pending[place].position
         if error != ERROR_NONE:
+            self.handler.count_error(error)
             store_i16(p, <int16_t>error)
             store_i64(p + 2, -1)
             store_i64(p + 10, -1)

@@ -8,6 +8,13 @@ cdef enum:
     WAKE_BYTES_ALL = 0x7FFFFFFF
 
 
+cdef enum:
+    PARKED_INTERNAL                # somebody inside the node
+    PARKED_PRODUCE
+    PARKED_FETCH
+    PARKED_KINDS
+
+
 cdef class Watched:
     """Something that requests wait on: a partition."""
     cdef dict waiters              # of Parked, in the order in which they came; None until the first
@@ -24,6 +31,7 @@ cdef class Parked:
     cdef int64_t deadline_ms
     cdef Py_ssize_t slot
     cdef list watched              # of Watched
+    cdef int kind                  # of request, as metrics tell it
 
     # Something it watches moved by about so many bytes. It answers and leaves, or goes on waiting.
     cdef int wake(self, int64_t bytes_count) except -1
@@ -37,6 +45,7 @@ cdef class Purgatory:
     """All that wait, of one loop. Loop thread only."""
     cdef readonly int64_t parked_max
     cdef readonly int64_t parked_count
+    cdef int64_t[3] parked_by_kind
     cdef readonly int64_t parked_total         # since it was made
     cdef readonly int64_t expired_total
     cdef list slots                # of the wheel: dict of Parked, or None

@@ -78,6 +78,16 @@ cdef class Purgatory:
         """When `expire` must be called, at the latest; -1 when nothing waits for a time."""
         return self.armed_ms
 
+    @property
+    def parked_produces(self) -> int:
+        """Produce requests that wait."""
+        return self.parked_by_kind[PARKED_PRODUCE]
+
+    @property
+    def parked_fetches(self) -> int:
+        """Fetch requests that wait."""
+        return self.parked_by_kind[PARKED_FETCH]
+
     # --- who waits --------------------------------------------------------------------------------------------------
 
     cdef bint park(self, Parked parked, list watched, int64_t deadline_ms) except -1:
@@ -104,6 +114,7 @@ cdef class Purgatory:
         parked.deadline_ms = deadline_ms
         parked.watched = watched
         self.parked_count += 1
+        self.parked_by_kind[parked.kind] += 1
         self.parked_total += 1
         if self.armed_ms < 0 or deadline_ms < self.armed_ms:
             self.armed_ms = deadline_ms
@@ -121,6 +132,7 @@ cdef class Purgatory:
             one.waiters.pop(parked, None)          # once, though it may watch one thing twice
         parked.watched = None
         self.parked_count -= 1
+        self.parked_by_kind[parked.kind] -= 1
         return 0
 
     cdef int make_room(self) except -1:

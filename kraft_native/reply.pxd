@@ -1,8 +1,9 @@
 """One request's answer on its way: what handlers get, and what a connection gives them."""
 
-from libc.stdint cimport int16_t, int32_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.bytes_be cimport store_i32
+from kraft_native.request_times cimport Moments
 
 
 cdef enum ReplyState:
@@ -31,6 +32,7 @@ cdef class Reply:
     cdef readonly ReplySink sink   # None once the connection is gone; then finishing drops the parts
     cdef Reply after               # the connection's row: the request that came next
     cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
+    cdef Moments at                # kept by its connection
     cdef bint alone                # set by handlers: nothing further of its connection is looked at until the answer
     cdef int state
     cdef readonly int16_t api_key
@@ -57,6 +59,9 @@ cdef class Reply:
 cdef class RequestHandler:
     """Serves one api key. What it raises: `ProtocolError` counts as a malformed request and closes the connection;
     everything else is our own fault, is reported, and stops the node."""
+    cdef int64_t[160] errors       # by Kafka's code; other codes under the first
+
+    cdef void count_error(self, int code) noexcept
 
     # Answers `reply` before it returns, or keeps it and answers later. `body` is what follows the request header; it is
     # valid only during the call, so what is kept must be copied.

@@ -72,5 +72,8 @@ class RequestHandler:
     def handle_bytes(self, reply: Reply, body: bytes) -> None:
         """Answers `reply` before it returns, or keeps it and answers later."""
 
+    def error_counts(self) -> dict[int, int]:
+        """Errors told since the start, by Kafka's code: of whole requests, and of each partition."""
+
 def reply_header(correlation_id: int, header_version: int) -> bytes:
     """The response header of version 0 or 1, as bytes."""

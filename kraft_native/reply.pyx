@@ -12,6 +12,10 @@ cimport cython
 from kraft_native.errors import InvalidArgumentError
 
 
+cdef enum:
+    ERROR_CODES = 160
+
+
 cdef class ReplySink:
     """Where finished replies go. Extend it and override `reply_finished`, which must return 0."""
 
@@ -95,6 +99,14 @@ cdef class RequestHandler:
 
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
         raise AssertionError(f"{type(self).__name__} does not say how requests are served")
+
+    cdef void count_error(self, int code) noexcept:
+        self.errors[code + 1 if -1 <= code < ERROR_CODES - 1 else 0] += 1
+
+    def error_counts(self) -> dict[int, int]:
+        """Errors told since the start, by Kafka's code: of whole requests, and of each partition."""
+        cdef int place
+        return {place - 1: self.errors[place] for place in range(ERROR_CODES) if self.errors[place] > 0}
 
     def handle_bytes(self, Reply reply not None, bytes body not None) -> None:
         self.handle(reply, <const uint8_t*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))

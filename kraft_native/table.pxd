@@ -1,6 +1,6 @@
 """The partitions of this node by topic name, topic id and index; and where the other nodes are."""
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kraft_native.partition cimport Partition
 from kraft_native.purgatory cimport Purgatory
@@ -25,6 +25,12 @@ cdef class PartitionTable:
     cdef Topic latest_by_id
     cdef dict endpoints                    # node id -> (host in UTF-8, port, rack in UTF-8 or None)
     cdef readonly Py_ssize_t partition_count
+    # What the partitions that were removed had counted (see `Partition`).
+    cdef readonly int64_t produced_bytes
+    cdef readonly int64_t produced_records
+    cdef readonly int64_t fetched_bytes
+    cdef readonly int64_t refused_produces
+    cdef readonly int64_t refused_fetches
     cdef object bring                      # see `expect`; None when all partitions are here
 
     # `size` bytes of a name, or of an id when `by_id`; None when unknown.

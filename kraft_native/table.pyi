@@ -13,6 +13,12 @@ class Topic:
 class PartitionTable:
     purgatory: Purgatory
     partition_count: int
+    produced_bytes: int
+    """This and the following: what the partitions that were removed had counted."""
+    produced_records: int
+    fetched_bytes: int
+    refused_produces: int
+    refused_fetches: int
     def __init__(self, purgatory: Purgatory) -> None: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Partition]: ...

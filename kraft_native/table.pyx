@@ -122,6 +122,11 @@ cdef class PartitionTable:
             del self.by_name[topic.name]
             self.by_id.pop(topic.topic_id, None)
             self.latest_by_name = self.latest_by_id = None
+        self.produced_bytes += partition.produced_bytes
+        self.produced_records += partition.produced_records
+        self.fetched_bytes += partition.fetched_bytes
+        self.refused_produces += partition.refused_produces
+        self.refused_fetches += partition.refused_fetches
         partition.removed = True
         partition.is_leader = False
         partition.tell_all()

@@ -7,7 +7,7 @@ joined by "_"; "PerSec" meters are counters that end in "_total". What Kafka has
 
 from typing import Final, Literal, NamedTuple
 
-Kind = Literal["counter", "gauge"]
+Kind = Literal["counter", "gauge", "histogram"]
 
 PARTITION: Final = ("topic", "partition")
 
@@ -25,6 +25,16 @@ class Metric(NamedTuple):
 def _topics(name: str, kafka: str, text: str) -> Metric:
     return Metric(f"kafka_server_brokertopicmetrics_{name}_total", "counter", ("topic",),
                   f"kafka.server:type=BrokerTopicMetrics,name={kafka}", text)
+
+
+def _all_topics(name: str, kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_server_brokertopicmetrics_alltopics_{name}_total", "counter", (),
+                  f"kafka.server:type=BrokerTopicMetrics,name={kafka} (no topic)", text)
+
+
+def _times(kafka: str, text: str) -> Metric:
+    return Metric(f"kafka_network_requestmetrics_{kafka.lower()}", "histogram", ("request", "listener"),
+                  f"kafka.network:type=RequestMetrics,name={kafka}", text)
 
 
 def _replicas(name: str, kafka: str, text: str) -> Metric:
@@ -65,6 +75,15 @@ METRICS: Final = (
     # --- requests and connections
     Metric("kafka_network_requestmetrics_requests_total", "counter", ("request", "listener"),
            "kafka.network:type=RequestMetrics,name=RequestsPerSec", "Requests that arrived whole."),
+    Metric("kafka_network_requestmetrics_errors_total", "counter", ("request", "error"),
+           "kafka.network:type=RequestMetrics,name=ErrorsPerSec",
+           "Errors told, of whole requests and of each partition, topic or group in them; NONE is not counted."),
+    _times("RequestQueueTimeMs", "From a request's last byte to its turn."),
+    _times("LocalTimeMs", "In its handler."),
+    _times("RemoteTimeMs", "Waiting for records, a flush, replicas, other members, the controller."),
+    _times("ResponseQueueTimeMs", "From its answer to the write, behind the replies before it."),
+    _times("ResponseSendTimeMs", "The write; what a slow client leaves for later is not in it."),
+    _times("TotalTimeMs", "From a request's last byte to the end of the write."),
     _sockets("connection_count", "gauge", "connection-count", "Open connections."),
     _sockets("connection_creation_total", "counter", "connection-creation-total", "Connections accepted."),
     _sockets("incoming_byte_total", "counter", "incoming-byte-total", "Bytes read from clients."),
@@ -91,6 +110,11 @@ METRICS: Final = (
     _topics("messagesin", "MessagesInPerSec", "Records appended."),
     _topics("failedproducerequests", "FailedProduceRequestsPerSec", "Partitions of Produce requests refused."),
     _topics("failedfetchrequests", "FailedFetchRequestsPerSec", "Partitions of Fetch requests refused."),
+    _all_topics("bytesin", "BytesInPerSec", "The same of all topics, also of those that were deleted."),
+    _all_topics("bytesout", "BytesOutPerSec", "The same of all topics."),
+    _all_topics("messagesin", "MessagesInPerSec", "The same of all topics."),
+    _all_topics("failedproducerequests", "FailedProduceRequestsPerSec", "The same of all topics."),
+    _all_topics("failedfetchrequests", "FailedFetchRequestsPerSec", "The same of all topics."),
     # --- replicas
     _replicas("partitioncount", "PartitionCount", "Partitions with a replica here."),
     _replicas("leadercount", "LeaderCount", "Partitions that this node leads."),
@@ -121,9 +145,9 @@ METRICS: Final = (
     Metric("kraft_cold_reads_total", "counter", (), "", "Reads of log that was not in memory."),
     Metric("kraft_cold_read_bytes_total", "counter", (), "", "Bytes of those reads."),
     # --- waiting requests
-    Metric("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", (),
+    Metric("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", ("delayedoperation",),
            "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",
-           "Produce and Fetch requests that wait, together."),
+           "Requests that wait: Produce for a flush or replicas, Fetch for records."),
     Metric("kraft_purgatory_parked_total", "counter", (), "", "Requests that had to wait."),
     Metric("kafka_server_delayedoperationpurgatory_expires_total", "counter", (),
            "kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec", "Requests that waited for as long as they may."),
@@ -134,6 +158,13 @@ METRICS: Final = (
     Metric("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total", "counter", (),
            "kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec",
            "Fetch sessions that made way for others."),
+    # --- compaction
+    Metric("kafka_log_logcleanermanager_uncleanable_partitions_count", "gauge", (),
+           "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
+           "Logs whose compaction failed; they are left as they are until the next start."),
+    Metric("kraft_log_cleaner_compactions_total", "counter", (), "", "Rounds of compaction that ended."),
+    Metric("kraft_log_cleaner_read_bytes_total", "counter", (), "", "Bytes that compaction read."),
+    Metric("kraft_log_cleaner_written_bytes_total", "counter", (), "", "Bytes that compaction wrote."),
     # --- groups
     _groups("numgroups", "NumGroups", "Consumer groups coordinated here."),
     _groups("numgroupsempty", "NumGroupsEmpty", "Those without members."),

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus over HTTP. Nothing is counted for them: a scrape reads counters that the node's parts keep.
+"""Metrics for Prometheus over HTTP. A scrape reads counters that the parts of the node keep, compiled where it counts.
 
     metrics = MetricsServer(node, host, port)    # bound, and answering
     await metrics.close()
@@ -13,13 +13,15 @@ import socket
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from http.server import ThreadingHTTPServer
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.exposition import MetricsHandler
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from kraft._version import __version__
@@ -27,10 +29,12 @@ from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.metric_names import METRICS
 from kraft.runtime.turns import Turn
 from kraft_native.errors import OperationError
 from kraft_native.partition import Partition
+from kraft_native.request_times import BUCKET_ENDS_NS, NAMES
 
 if TYPE_CHECKING:
     from kraft.runtime.node import Node
@@ -41,25 +45,41 @@ SCRAPES_MAX: Final = 4
 SCRAPE_SECONDS_MAX: Final = 10.0
 IDLE_SECONDS_MAX: Final = 10.0
 STOP_POLL_SECONDS: Final = 0.05
+TIME_BUCKETS_MS: Final = (*(str(end_ns / 1e6) for end_ns in BUCKET_ENDS_NS), "+Inf")
 RUNNING: Final = 3
 SHUTTING_DOWN: Final = 7
+ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 
 
 class Sheet:
-    """The values of one scrape. `put` takes only what `METRICS` lists, with its labels."""
+    """The values of one scrape. `put` and `put_times` take only what `METRICS` lists, with its labels."""
 
     def __init__(self) -> None:
         self._families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        self._histograms: dict[str, HistogramMetricFamily] = {}
         for name, kind, labels, _, text in METRICS:
-            make = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
-            self._families[name] = make(name, text, labels=labels)
+            if kind == "histogram":
+                self._histograms[name] = HistogramMetricFamily(name, text, labels=labels)
+            else:
+                make = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+                self._families[name] = make(name, text, labels=labels)
+        self._times: list[tuple[str, list[int], int, tuple[str, ...]]] = []
 
     def put(self, name: str, value: float, *labels: str) -> None:
         self._families[name].add_metric(labels, value)
 
+    def put_times(self, name: str, counts: list[int], sum_ns: int, *labels: str) -> None:
+        """A histogram with the buckets of `request_times`."""
+        assert name in self._histograms, name
+        self._times.append((name, counts, sum_ns, labels))
+
     def families(self) -> Iterable[Metric]:
-        """What was put, in the order of `METRICS`."""
-        return [family for family in self._families.values() if family.samples]
+        """What was put, in the order of `METRICS`. Not on the loop's thread: histograms are many lines."""
+        for name, counts, sum_ns, labels in self._times:
+            buckets = list(zip(TIME_BUCKETS_MS, accumulate(counts), strict=True))
+            self._histograms[name].add_metric(labels, buckets, sum_ns / 1e6)
+        every = {**self._families, **self._histograms}
+        return [every[metric.name] for metric in METRICS if every[metric.name].samples]
 
 
 class NodeCollector(Collector):
@@ -85,6 +105,7 @@ async def read(node: "Node", asked: float) -> Sheet:
     sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - asked))
     _read_node(node, sheet)
     _read_server(node, sheet)
+    _read_requests(node, sheet)
     _read_waiting(node, sheet)
     _read_groups(node, sheet)
     _read_metadata(node, sheet)
@@ -104,6 +125,11 @@ def _read_node(node: "Node", sheet: Sheet) -> None:
     sheet.put("kraft_log_flushed_bytes_total", flushes["bytes"])
     sheet.put("kraft_cold_reads_total", node.cold_reader.ranges_total)
     sheet.put("kraft_cold_read_bytes_total", node.cold_reader.bytes_total)
+    cleaner = node.housekeeping.cleaner.counts
+    sheet.put("kraft_log_cleaner_compactions_total", cleaner.compactions)
+    sheet.put("kraft_log_cleaner_read_bytes_total", cleaner.bytes_read)
+    sheet.put("kraft_log_cleaner_written_bytes_total", cleaner.bytes_written)
+    sheet.put("kafka_log_logcleanermanager_uncleanable_partitions_count", cleaner.uncleanable)
 
 
 def _read_server(node: "Node", sheet: Sheet) -> None:
@@ -115,8 +141,6 @@ def _read_server(node: "Node", sheet: Sheet) -> None:
         sheet.put(f"{prefix}_incoming_byte_total", channel.bytes_in, name)
         sheet.put(f"{prefix}_outgoing_byte_total", channel.bytes_out, name)
         sheet.put("kraft_requests_in_progress", channel.requests_in_progress, name)
-        for key, count in sorted(channel.requests().items()):
-            sheet.put("kafka_network_requestmetrics_requests_total", count, API_BY_KEY[key].name, name)
         for reason, count in sorted(channel.closed.items()):
             sheet.put("kraft_connections_closed_total", count, name, reason)
     for router in node.routers:
@@ -128,8 +152,27 @@ def _read_server(node: "Node", sheet: Sheet) -> None:
     sheet.put("kraft_request_memory_waiting_connections", memory.waiting_users)
 
 
+def _read_requests(node: "Node", sheet: Sheet) -> None:
+    prefix = "kafka_network_requestmetrics"
+    for channel in node.server.channels:
+        for key, count in sorted(channel.requests().items()):
+            sheet.put(f"{prefix}_requests_total", count, API_BY_KEY[key].name, channel.name)
+        for key, stages in channel.times.histograms().items():
+            for name, (counts, sum_ns) in zip(NAMES, stages, strict=True):
+                sheet.put_times(f"{prefix}_{name.lower()}", counts, sum_ns, API_BY_KEY[key].name, channel.name)
+    errors: dict[int, Counter[int]] = {0: Counter(node.produce.error_counts()), 1: Counter(node.fetch.error_counts())}
+    for router in node.routers:
+        for key, counted in router.errors.items():
+            errors[key] = errors.get(key, Counter()) + counted
+    for key, counted in sorted(errors.items()):
+        for code, count in sorted(counted.items()):
+            sheet.put(f"{prefix}_errors_total", count, API_BY_KEY[key].name, ERROR_NAMES.get(code, str(code)))
+
+
 def _read_waiting(node: "Node", sheet: Sheet) -> None:
-    sheet.put("kafka_server_delayedoperationpurgatory_purgatorysize", node.purgatory.parked_count)
+    size = "kafka_server_delayedoperationpurgatory_purgatorysize"
+    sheet.put(size, node.purgatory.parked_produces, "Produce")
+    sheet.put(size, node.purgatory.parked_fetches, "Fetch")
     sheet.put("kafka_server_delayedoperationpurgatory_expires_total", node.purgatory.expired_total)
     sheet.put("kraft_purgatory_parked_total", node.purgatory.parked_total)
     prefix = "kafka_server_fetchsessioncache"
@@ -238,6 +281,9 @@ async def _read_replicas(node: "Node", sheet: Sheet) -> None:
             under_minimum += in_sync < partition.min_insync_replicas
         _read_replica(partition, sheet)
         await turn.give_way()
+    for index, (name, attribute) in enumerate(TOPIC_COUNTERS.items()):
+        total = getattr(node.table, attribute) + sum(each[index] for each in topics.values())
+        sheet.put(f"kafka_server_brokertopicmetrics_alltopics_{name}_total", total)
     for topic, totals in topics.items():
         for name, value in zip(TOPIC_COUNTERS, totals, strict=True):
             sheet.put(f"kafka_server_brokertopicmetrics_{name}_total", value, topic)

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -9,6 +10,7 @@ from kraft.broker.api import HANDLERS, RequestContext
 from kraft.broker.broker import Broker
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
+from kraft.protocol.response_errors import count_errors
 from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
 
@@ -37,6 +39,8 @@ class RequestRouter:
         self.served = served
         self.clock = clock
         self.failures = 0
+        self.errors: dict[int, Counter[int]] = defaultdict(Counter)
+        """By api key: how often each of Kafka's error codes was told."""
 
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
         """Decodes, hands over, and answers when the handler does. Raises `ProtocolError` for a malformed body."""
@@ -53,6 +57,7 @@ class RequestRouter:
             except KraftError as error:
                 self._failed(reply, api.name, context, error)
             else:
+                count_errors(response, self.errors[api_key])
                 reply.answer(encoded, header_version)
 
         try:

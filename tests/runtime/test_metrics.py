@@ -9,6 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kraft.config.errors import InvalidConfigError
 from kraft.load.measure import create_topic
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.offset_commit_request import (
@@ -22,6 +24,7 @@ from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.metric_names import METRICS, markdown
 from kraft.runtime.metrics import SCRAPES_MAX, Sheet
 from kraft_native.records import BatchBuilder
+from kraft_native.request_times import NAMES
 from tests.runtime.nodes import config, with_node
 from tools.tree import ROOT
 
@@ -88,6 +91,16 @@ def test_counts_what_clients_did(tmp_path):
     requests = "kafka_network_requestmetrics_requests_total"
     assert values[requests, "PLAINTEXT", "Produce"] == 2
     assert values[requests, "PLAINTEXT", "Fetch"] == 1
+    assert values["kafka_network_requestmetrics_errors_total", "UNKNOWN_TOPIC_OR_PARTITION", "Produce"] == 1
+    stages = {name: values[f"kafka_network_requestmetrics_{name.lower()}_sum", "PLAINTEXT", "Produce"]
+              for name in NAMES}
+    assert all(values[f"kafka_network_requestmetrics_{name.lower()}_count", "PLAINTEXT", "Produce"] == 2
+               for name in NAMES)
+    assert stages["LocalTimeMs"] > 0
+    assert sum(stages.values()) == pytest.approx(2 * stages["TotalTimeMs"])
+    assert values[f"{topic}_alltopics_bytesin_total",] == size
+    assert values["kafka_server_delayedoperationpurgatory_purgatorysize", "Fetch"] == 0
+    assert values["kraft_log_cleaner_compactions_total",] == 0
     assert values["kafka_server_socket_server_metrics_connection_count", "PLAINTEXT"] >= 1
     assert values["kafka_server_replicamanager_leadercount",] == 2
     assert values["kafka_controller_kafkacontroller_activecontrollercount",] == 1
@@ -99,10 +112,35 @@ def test_counts_what_clients_did(tmp_path):
     assert 0 <= values["kafka_server_broker_metadata_metrics_last_applied_record_lag_ms",] < 60_000
     assert values["process_resident_memory_bytes",] > 1 << 20
     families = {metric.name for metric in METRICS}
-    shown = {name for name, *_ in values}
+    shown = {name.removesuffix("_bucket") for name, *_ in values}
     assert families - shown <= {"kraft_connections_closed_total",
                                 "kafka_server_raft_metrics_commit_latency_avg",
                                 "kafka_server_raft_metrics_commit_latency_max"}
+
+
+def test_errors_of_the_python_side_are_counted(tmp_path):
+    def work(cluster, node):
+        create_topic(cluster, "events", partitions=1)
+        create_topic(cluster, "events", partitions=1)
+        return scrape(node)
+
+    values = with_node(config(tmp_path, kraft_metrics_listener="127.0.0.1:0"), work)
+    assert values["kafka_network_requestmetrics_errors_total", "TOPIC_ALREADY_EXISTS", "CreateTopics"] == 1
+
+
+def test_totals_stay_when_a_topic_goes(tmp_path):
+    def work(cluster, node):
+        create_topic(cluster, "events", partitions=1)
+        size = produce(cluster, "events", [b"one", b"two"])
+        request = DeleteTopicsRequest(topic_names=["events"], timeout_ms=5000)
+        cluster.controller().send(request, DeleteTopicsResponse, version=4)
+        return size, scrape(node)
+
+    size, values = with_node(config(tmp_path, kraft_metrics_listener="127.0.0.1:0"), work)
+    topic = "kafka_server_brokertopicmetrics"
+    assert (f"{topic}_bytesin_total", "events") not in values
+    assert values[f"{topic}_alltopics_bytesin_total",] == size
+    assert values[f"{topic}_alltopics_messagesin_total",] == 2
 
 
 def test_groups_and_their_offsets_are_counted(tmp_path):
