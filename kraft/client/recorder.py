@@ -16,6 +16,7 @@ from kraft_native.errors import KraftError
 
 RECORDER_KEY: Final = API_BY_NAME["DescribeRecorder"].key
 CONTROLLER_KEY: Final = API_BY_NAME["Vote"].key
+NO_RECORDER: Final = "has no flight recorder"
 
 Address = tuple[str, int]
 
@@ -50,7 +51,7 @@ def collect(cluster: Cluster, count: int) -> Recordings:
                     answer = connection.send(DescribeRecorderRequest(max_entries=count), DescribeRecorderResponse)
                     found.lines[answer.node_id] = answer.entries
                 elif CONTROLLER_KEY in connection.versions:
-                    found.unknown[_text(address)] = "has no flight recorder"
+                    found.unknown[_text(address)] = NO_RECORDER
         except KraftError as error:
             found.unknown[_text(address)] = str(error)
     for address, node_id in known.items():

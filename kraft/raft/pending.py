@@ -88,9 +88,9 @@ def _catching_up(replica: Replica, leader: Leader, key: ReplicaKey) -> str:
     progress = leader.progress[found]
     if is_caught_up(replica, leader, found):
         return "nothing more"
-    behind = replica.log.end.offset - progress.end_offset
-    return (f"node {found} to catch up: it lacked {behind} records when it fetched "
-            f"{(replica.now_ms - progress.fetch_ms) / 1000:.1f} s ago")
+    end_offset = replica.log.end.offset
+    return (f"node {found} to catch up: it lacked {end_offset - progress.end_offset} of {end_offset} records when it "
+            f"fetched {(replica.now_ms - progress.fetch_ms) / 1000:.1f} s ago")
 
 
 def _reassignment(replica: Replica, leader: Leader) -> str:

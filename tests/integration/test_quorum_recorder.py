@@ -31,7 +31,16 @@ def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: P
     assert run(["quorum", "timeline", str(killed.directory), "--json"]) == 0
     entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["node"] for each in entries] == [killed.node_id] * len(entries)
+    assert run(["why", bootstrap(quorum)]) == 1
+    assert f"Voter {killed.node_id} is not caught up: it does not answer" in capsys.readouterr().out
+    assert run(["why", str(killed.directory)]) == 0
+    assert f"Node {killed.node_id} leads epoch {epoch - 1}" in capsys.readouterr().out
     page = tmp_path / "page.html"
     killed.start()
     assert run(["quorum", "timeline", bootstrap(quorum), f"--out={page}"]) == 0
     assert page.read_text().endswith("</html>\n")
+    for node in quorum.others:
+        node.kill()
+    capsys.readouterr()
+    assert run(["why", bootstrap(quorum), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["about"] == "leader"

@@ -1,0 +1,71 @@
+"""`kraft why`: what the metadata quorum waits for, in sentences."""
+
+import time
+from pathlib import Path
+
+import click
+
+from kraft.cli.command import kraft
+from kraft.cli.options import ADDRESS_DEFAULT, JSON, print_json
+from kraft.cli.recordings import Found, find, source_options
+from kraft.client import Cluster
+from kraft.client.quorum import Description, QuorumClient
+from kraft.client.recorder import NO_RECORDER
+from kraft.client.refusals import RefusedError
+from kraft.recorder.entry import STATE, Entry
+from kraft.recorder.ring import CAPACITY
+from kraft.recorder.why import Answer, Situation, answers
+from kraft_native.errors import KraftError
+
+
+@kraft.command("why")
+@source_options
+@JSON
+def why_command(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
+    """Tell why there is no leader, why a voter is not caught up, why a change of the voters is pending.
+
+    Asks running controllers (--bootstrap), reads the files of some that may not run any more (DIRECTORY: a data
+    directory, or the metadata log's in it), or both. Ends with 1 when something is not as it should be.
+    """
+    found = find(directories, bootstrap, timeout, CAPACITY)
+    asked = bootstrap is not None or not directories
+    if asked and NO_RECORDER in found.unknown.values() and not found.running:
+        _ask_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
+    told = answers(Situation(found.entries, found.running if asked else None, found.silent))
+    told += [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
+    if as_json:
+        print_json([answer._asdict() for answer in told])
+    else:
+        for answer in told:
+            click.echo(answer.text)
+    if not all(answer.is_well for answer in told):
+        raise click.exceptions.Exit(1)
+
+
+def _ask_leader(found: Found, bootstrap: str, timeout: float) -> None:
+    """Nobody has a flight recorder, as Apache Kafka's controllers have none: the leader's word is all there is."""
+    try:
+        with Cluster(bootstrap, timeout=timeout) as cluster:
+            told = QuorumClient(cluster).describe()
+    except (RefusedError, KraftError):
+        return
+    found.entries.append(state_of(told, time.time_ns() // 1_000_000))
+    found.running = (*found.running, told.leader)
+    found.unknown = {address: why for address, why in found.unknown.items() if why != NO_RECORDER}
+
+
+def state_of(told: Description, now_ms: int) -> Entry:
+    """A leader's answer to DescribeQuorum as an entry of its flight recorder, as far as it goes."""
+    def ago(time_ms: int) -> int:
+        return -1 if time_ms < 0 else max(0, now_ms - time_ms)
+
+    def key(node_id: int, directory_hex: str) -> str:
+        return f"{node_id}:{directory_hex[-4:]}" if int(directory_hex, 16) else str(node_id)
+
+    replicas = {key(each.node_id, each.directory_id.hex): each for each in told.replicas}
+    end = max((each.log_end_offset for each in told.voters), default=0)
+    return Entry(now_ms, told.leader, 0, STATE, {
+        "role": "Leader", "epoch": told.epoch, "leader": told.leader, "hw": told.high_watermark,
+        "end": f"{end}@{told.epoch}", "voters": [disk for disk, each in replicas.items() if each.voter],
+        "progress": [{"disk": disk, "end": each.log_end_offset, "fetched_ms": ago(each.fetch_ms),
+                      "caught_up_ms": ago(each.caught_up_ms)} for disk, each in replicas.items()]})
