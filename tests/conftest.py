@@ -32,6 +32,7 @@ TALLY = pytest.StashKey[Tally]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=200, help="how often the long form of the kill test kills its node")
+    parser.addoption("--leader-kills", type=int, default=3, help="how often a mixed quorum loses its leader")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -92,6 +92,8 @@ class QuorumClient:
                     return connection
                 with connection:
                     told = connection.send(DescribeClusterRequest(endpoint_type=CONTROLLERS), DescribeClusterResponse)
+                if told.error_code == ErrorCode.UNSUPPORTED_VERSION:
+                    continue  # a controller of Kafka's that has just started, and knows no metadata.version yet
                 check("controllers", told.error_code, told.error_message)
                 for node in told.brokers:
                     if node.broker_id == told.controller_id:

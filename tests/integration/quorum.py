@@ -120,9 +120,10 @@ class Quorum:
         """As the leader sees it; waits for one."""
         return self.client().describe()
 
-    def client(self) -> QuorumClient:
-        addresses = ",".join(node.controller_address for node in self.nodes.values())
-        return QuorumClient(Cluster(addresses, timeout=SECONDS))
+    def client(self, nodes: Iterable[ControllerProcess] | None = None, seconds: float = SECONDS) -> QuorumClient:
+        """Asks all of them, or only `nodes`."""
+        addresses = ",".join(node.controller_address for node in nodes or self.nodes.values())
+        return QuorumClient(Cluster(addresses, timeout=seconds))
 
     def new_broker(self, node_id: int) -> MemberProcess:
         """A broker beside the controllers, formatted."""

@@ -21,6 +21,8 @@ HERE = Path(__file__).parent
 CLASSPATH_FILE = HERE / ".cache" / "classpath.txt"
 START_SECONDS = 60
 STOP_SECONDS = 60
+# For processes that live for seconds, on few cores.
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 @functools.cache
@@ -60,7 +62,7 @@ def classpath() -> str:
 def java(main_class: str, *arguments: str, timeout: float = 120, heap: str = "512m") -> str:
     """Runs one of Kafka's tools to its end and gives its standard output."""
     done = subprocess.run(
-        ["java", f"-Xmx{heap}", "-cp", f"{HERE}:{classpath()}", main_class, *arguments],
+        ["java", f"-Xmx{heap}", *QUICK_START, "-cp", f"{HERE}:{classpath()}", main_class, *arguments],
         capture_output=True, text=True, timeout=timeout, check=False,
     )
     if done.returncode != 0:
@@ -82,47 +84,25 @@ def free_port() -> int:
         return port
 
 
-class KafkaNode:
-    """One combined node (broker and controller) on loopback. `start` and `stop` may be called in turns."""
+class KafkaProcess:
+    """One process of Kafka's, with a `server.properties` of the given settings. `start` and `stop` may be called in
+    turns."""
 
-    def __init__(self, home: Path, **settings: str) -> None:
+    def __init__(self, home: Path, settings: dict[str, str], heap: str = "512m", options: Sequence[str] = ()) -> None:
         self.home = home
-        self.data = home / "data"
-        self.port = free_port()
-        controller_port = free_port()
         self.properties = home / "server.properties"
         home.mkdir(parents=True, exist_ok=True)
-        base = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "num.partitions": "1",
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
-            "log.dirs": str(self.data),
-            "log.initial.task.delay.ms": "600000",
-        }
-        base.update({name.replace("_", "."): value for name, value in settings.items()})
-        self.properties.write_text("".join(f"{name}={value}\n" for name, value in base.items()))
+        self.properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         self.process: subprocess.Popen[str] | None = None
         self.output: list[str] = []
-        self.heap = "512m"
+        self.heap = heap
+        self._options = options
 
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    def format(self) -> None:
-        cluster_id = java("kafka.tools.StorageTool", "random-uuid").strip()
-        java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id, "-c", str(self.properties))
+    def format(self, *options: str, cluster_id: str = "") -> None:
+        """Kafka's own `kafka-storage format`; as a single node unless told."""
+        cluster_id = cluster_id or java("kafka.tools.StorageTool", "random-uuid").strip()
+        java("kafka.tools.StorageTool", "format", *(options or ("--standalone",)), "-t", cluster_id, "-c",
+             str(self.properties))
 
     def start(self) -> None:
         """Starts the process and waits until it says that it serves."""
@@ -137,7 +117,8 @@ class KafkaNode:
         self.output = []
         self._ready = threading.Event()
         self.process = subprocess.Popen(
-            ["java", f"-Xmx{self.heap}", "-cp", f"{HERE}:{classpath()}", "kafka.Kafka", str(self.properties)],
+            ["java", f"-Xmx{self.heap}", *self._options, "-cp", f"{HERE}:{classpath()}", "kafka.Kafka",
+             str(self.properties)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
         )
         self._collector = threading.Thread(target=self._collect, args=(self.process, self._ready), daemon=True)
@@ -170,6 +151,39 @@ class KafkaNode:
             self.process.wait(STOP_SECONDS)
             self._collector.join(STOP_SECONDS)
             self.process = None
+
+
+class KafkaNode(KafkaProcess):
+    """One combined node (broker and controller) on loopback."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self.data = home / "data"
+        self.port = free_port()
+        controller_port = free_port()
+        base = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.dirs": str(self.data),
+            "log.initial.task.delay.ms": "600000",
+        }
+        base.update({name.replace("_", "."): value for name, value in settings.items()})
+        super().__init__(home, base)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
 
     def create_topic(self, name: str, **configs: str) -> None:
         options = [piece for key, value in configs.items()

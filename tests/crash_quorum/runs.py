@@ -1,0 +1,307 @@
+"""Each run does harm to a quorum under load, checks that nothing was lost, and gives the figures that it found."""
+
+import itertools
+import math
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from kraft.client.quorum import Description
+from kraft.runtime.quorum_state import id_text
+from kraft_native.errors import KraftError
+from tests.crash_quorum.load import Load
+from tests.golden import REPOSITORY
+from tests.integration.quorum import ControllerProcess, Quorum
+
+LOOKS: Final = 3_000
+PAUSE_SECONDS: Final = 0.02
+FETCH_TIMEOUT_SECONDS: Final = 2.0
+CHANGE_SECONDS: Final = 2.0
+COMMAND_SECONDS: Final = 10
+
+
+class Gaps(NamedTuple):
+    """Seconds without a commit, around each event."""
+
+    seconds: list[float]
+
+    def __str__(self) -> str:
+        ordered = sorted(self.seconds)
+        return (f"{len(ordered)} events: p50 {statistics.median(ordered) * 1000:.0f} ms, "
+                f"p90 {ordered[math.ceil(len(ordered) * 0.9) - 1] * 1000:.0f} ms, max {ordered[-1] * 1000:.0f} ms")
+
+
+def wait_until(done: Callable[[], bool], what: str) -> None:
+    """Counts its looks and not the time: the machine itself may be stopped for a while."""
+    for _ in range(LOOKS):
+        if done():
+            return
+        time.sleep(PAUSE_SECONDS)
+    raise AssertionError(f"not after {LOOKS} looks: {what}")
+
+
+def settled(quorum: Quorum) -> Description:
+    """Waits until every running node has all that is committed."""
+    def all_have_it() -> bool:
+        found = quorum.describe()
+        have = {each.node_id for each in found.replicas if each.log_end_offset >= found.high_watermark}
+        return have >= {node.node_id for node in quorum.nodes.values() if node.running}
+    wait_until(all_have_it, "every node has what is committed")
+    return quorum.describe()
+
+
+def finish(quorum: Quorum, load: Load) -> int:
+    """Checks the logs of all nodes, which run; gives how many proposals were committed."""
+    return load.check(quorum.nodes.values(), settled(quorum).high_watermark)
+
+
+# --- without a leader -------------------------------------------------------------------------------------------------
+
+
+def failover(quorum: Quorum, events: int, *, graceful: bool) -> tuple[Gaps, int]:
+    """The leader goes, killed or in good order, `events` times. A gap is the time from its last commit to the first
+    one of the next leader; with kill -9 from the kill. Gives the gaps and how many proposals were committed."""
+    gaps = []
+    with Load(quorum.nodes.values()) as load:
+        for _ in range(events):
+            leader = quorum.nodes[settled(quorum).leader]
+            count = len(load.answers())
+            wait_until(lambda count=count: len(load.answers()) > count, "the load goes on")
+            gaps.append(_stop(load, leader) if graceful else _kill(load, leader))
+            leader.start()
+    return Gaps(gaps), finish(quorum, load)
+
+
+def _kill(load: Load, leader: ControllerProcess) -> float:
+    os.kill(leader.pid, signal.SIGKILL)
+    killed = time.monotonic()
+    leader.kill()
+    wait_until(lambda: load.first_answer_after(killed) is not None, "somebody leads")
+    found = load.first_answer_after(killed)
+    assert found is not None
+    return found - killed
+
+
+def _stop(load: Load, leader: ControllerProcess) -> float:
+    """The longest time between two commits from before the signal until the node has ended and others commit."""
+    began = time.monotonic()
+    leader.stop()
+    ended = time.monotonic()
+    wait_until(lambda: load.first_answer_after(ended) is not None, "somebody leads")
+    answers = [each for each in load.answers() if each >= began - 1]
+    return max(after - before for before, after in itertools.pairwise(answers) if after > began)
+
+
+# --- who returns ------------------------------------------------------------------------------------------------------
+
+
+def returning(quorum: Quorum, rounds: int) -> int:
+    """A follower that was killed, or stopped for longer than its time-outs, or lost its disk, comes back: the epoch
+    does not change. Nor does it when a former leader wakes up. Gives how often one came back."""
+    count = 0
+    with Load(quorum.nodes.values()) as load:
+        for _ in range(rounds):
+            for harm in (_killed, _paused, _wiped):
+                before = settled(quorum)
+                harm(quorum, next(node for node in quorum.others if _votes(before, node)))
+                _follows_on(quorum, before.epoch)
+                count += 1
+            leader = quorum.leader
+            os.kill(leader.pid, signal.SIGSTOP)
+            moment = time.monotonic()
+            wait_until(lambda moment=moment: load.first_answer_after(moment) is not None, "others lead")
+            after = quorum.client([node for node in quorum.nodes.values() if node is not leader]).describe()
+            os.kill(leader.pid, signal.SIGCONT)
+            _follows_on(quorum, after.epoch)
+            count += 1
+    finish(quorum, load)
+    return count
+
+
+def _votes(found: Description, node: ControllerProcess) -> bool:
+    return node.node_id in [each.node_id for each in found.voters]
+
+
+def _follows_on(quorum: Quorum, epoch: int) -> None:
+    """All nodes go on, and for longer than any time-out the epoch stays."""
+    settled(quorum)
+    time.sleep(FETCH_TIMEOUT_SECONDS)
+    found = settled(quorum)
+    assert found.epoch == epoch, f"the epoch went from {epoch} to {found.epoch}"
+
+
+def _killed(_quorum: Quorum, node: ControllerProcess) -> None:
+    node.kill_and_start()
+
+
+def _paused(_quorum: Quorum, node: ControllerProcess) -> None:
+    os.kill(node.pid, signal.SIGSTOP)
+    time.sleep(2 * FETCH_TIMEOUT_SECONDS)
+    os.kill(node.pid, signal.SIGCONT)
+
+
+def _wiped(quorum: Quorum, node: ControllerProcess) -> None:
+    """It comes back with a new disk, as an observer, and is made a voter again in place of the lost disk."""
+    lost = next(each for each in quorum.describe().voters if each.node_id == node.node_id)
+    node.kill()
+    shutil.rmtree(node.directory)
+    node.format("--no-initial-controllers")
+    node.start()
+    time.sleep(FETCH_TIMEOUT_SECONDS)
+    quorum.client().remove(node.node_id, lost.directory_id)
+    add_voter(quorum, node)
+
+
+# --- who votes --------------------------------------------------------------------------------------------------------
+
+
+def add_voter(quorum: Quorum, node: ControllerProcess) -> None:
+    """Waits until a node follows the log, and makes it a voter."""
+    def followers() -> list[object]:
+        return [each for each in quorum.describe().observers if each.node_id == node.node_id and each.lag < 100]
+    wait_until(lambda: bool(followers()), f"node {node.node_id} follows")
+    found = next(each for each in quorum.describe().observers if each.node_id == node.node_id)
+    quorum.client().add(node.node_id, found.directory_id, [("CONTROLLER", "127.0.0.1", node.controller_port)])
+
+
+class Changes:
+    """Voters are removed and added all the time, one of three at random. A context manager."""
+
+    def __init__(self, quorum: Quorum, seed: int) -> None:
+        self.done = 0
+        self.refused = 0
+        self._quorum = quorum
+        self._random = random.Random(seed)
+        self._going = True
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._going = False
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while self._going:
+            try:
+                client = self._quorum.client(seconds=CHANGE_SECONDS)
+                found = client.describe()
+                if found.observers and len(found.voters) < len(self._quorum.nodes):
+                    new = self._random.choice(found.observers)
+                    node = self._quorum.nodes[new.node_id]
+                    client.add(new.node_id, new.directory_id, [("CONTROLLER", "127.0.0.1", node.controller_port)])
+                elif len(found.voters) == len(self._quorum.nodes):
+                    old = self._random.choice(found.voters)
+                    client.remove(old.node_id, old.directory_id)
+                self.done += 1
+            except KraftError:
+                self.refused += 1
+            time.sleep(self._random.random() * 0.3)
+
+
+def chaos(quorum: Quorum, events: int, seed: int, tell: Callable[[str], None]) -> str:
+    """kill -9 and pauses of one node or two of three, while voters come and go."""
+    chance = random.Random(seed)
+    kills = pauses = 0
+    with Load(quorum.nodes.values()) as load, Changes(quorum, seed + 1) as changes:
+        while kills + pauses < events:
+            for node in chance.sample(list(quorum.nodes.values()), chance.choice((1, 1, 1, 2))):
+                if chance.random() < 0.5:
+                    node.kill()
+                    kills += 1
+                else:
+                    os.kill(node.pid, signal.SIGSTOP)
+                    pauses += 1
+            time.sleep(chance.choice((0.0, 0.05, 0.3, 3.0)) * chance.random())
+            for node in quorum.nodes.values():
+                if node.running:
+                    os.kill(node.pid, signal.SIGCONT)
+                else:
+                    node.launch()
+            for node in quorum.nodes.values():
+                node.await_ready()
+            time.sleep(chance.choice((0.0, 0.1, 0.5, 1.0)) * chance.random())
+            if (kills + pauses) % 50 < 2:
+                tell(f"{kills} kills, {pauses} pauses, {changes.done} changes of voters, {len(load.answers())} commits")
+    committed = finish(quorum, load)
+    return (f"{kills} kills and {pauses} pauses, {changes.done} changes of voters ({changes.refused} refused or "
+            f"unanswered), {committed} of {len(load.history)} proposals committed, none lost or reordered")
+
+
+def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
+    """One voter grows to three, to five, all five are replaced, and one is left; the leader dies in each step. Of ten
+    nodes the first is the first voter; all is done by `kraft quorum`."""
+    stages: list[tuple[int, ...]] = [(1, 2, 3), (1, 2, 3, 4, 5), (6, 7, 8, 9, 10), (6,)]
+    steps = 0
+    with Load(quorum.nodes.values()) as load:
+        for stage in stages:
+            while (now := [each.node_id for each in quorum.describe().voters]) != list(stage):
+                missing = [node_id for node_id in stage if node_id not in now]
+                leaving = [node_id for node_id in now if node_id not in stage]
+                adds = bool(missing) and len(now) <= len(stage)
+                _step(quorum, missing[0] if adds else leaving[0], adds=adds)
+                steps += 1
+            tell(f"voters {stage}: {steps} changes, {len(load.answers())} commits")
+    return f"{steps} changes of voters, each with a leader killed, {finish(quorum, load)} proposals, none lost"
+
+
+def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
+    """One change. The leader is killed while it is under way; who asked for it asks again until it is so."""
+    node = quorum.nodes[node_id]
+    leader = quorum.leader
+    if adds:
+        wait_until(lambda: any(each.node_id == node_id for each in quorum.describe().observers), f"{node_id} follows")
+    words = (["add", str(node_id), id_text(node.directory_id), f"CONTROLLER://{node.controller_address}"] if adds
+             else ["remove", str(node_id)])
+    asking = threading.Thread(target=_command, args=(quorum, words))
+    asking.start()
+    leader.kill()
+    asking.join()
+    leader.start()
+
+    def is_done() -> bool:
+        if (node_id in [each.node_id for each in quorum.describe().voters]) == adds:
+            return True
+        _command(quorum, words)
+        return False
+    wait_until(is_done, f"{words}")
+
+
+def _command(quorum: Quorum, words: Sequence[str]) -> int:
+    """`kraft quorum`, with what it prints thrown away; what failed is asked again by whoever looks."""
+    addresses = ",".join(node.controller_address for node in quorum.nodes.values())
+    return subprocess.run(
+        [sys.executable, "-m", "kraft", "quorum", *words, "--bootstrap", addresses, "--timeout", str(COMMAND_SECONDS)],
+        cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+
+
+# --- idle -------------------------------------------------------------------------------------------------------------
+
+
+def idle(quorum: Quorum, seconds: float) -> dict[int, float]:
+    """The share of one processor that each node takes while nothing is asked of it; the leader first."""
+    leader = settled(quorum).leader
+    nodes = sorted(quorum.nodes.values(), key=lambda node: node.node_id != leader)
+    before = [processor_seconds(node) for node in nodes]
+    time.sleep(seconds)
+    return {node.node_id: (processor_seconds(node) - began) / seconds
+            for node, began in zip(nodes, before, strict=True)}
+
+
+def processor_seconds(node: ControllerProcess) -> float:
+    """What all threads of a process have used, by the nanosecond."""
+    times = [Path(f"/proc/{node.pid}/task/{thread}/schedstat").read_text("ascii").split()[0]
+             for thread in os.listdir(f"/proc/{node.pid}/task")]
+    return sum(map(int, times)) / 1e9

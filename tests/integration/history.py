@@ -1,0 +1,89 @@
+"""Proposals to a quorum whose fate can be told from its logs: each sets a quota of a user of its own, whose name is in
+the record. Controllers of ours and of Kafka's take them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kraft.client.connection import Connection
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kraft.protocol.messages.client_quota_record import ClientQuotaRecord
+from kraft.protocol.record_frames import decode_record
+from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft_native.batch import Batch, walk
+from kraft_native.records import records
+
+QUOTA: Final = "producer_byte_rate"
+
+
+class Proposal(NamedTuple):
+    """Times by one clock. `answered` is None for one of which nothing is known: it may be in the log, or come later."""
+
+    name: str
+    asked: float
+    answered: float | None
+
+
+def propose(connection: Connection, name: str, timeout: float | None = None) -> ErrorCode:
+    """Proposes `name` and waits until that is committed, or refused."""
+    request = AlterClientQuotasRequest(validate_only=False, entries=[EntryData(
+        entity=[EntityData(entity_type="user", entity_name=name)], ops=[OpData(key=QUOTA, value=1000.0)])])
+    answer = connection.send(request, AlterClientQuotasResponse, timeout=timeout)
+    return ErrorCode(answer.entries[0].error_code)  # type: ignore[call-arg]
+
+
+def log_batches(directory: Path, end_offset: int) -> Iterator[Batch]:
+    """The batches below `end_offset`, which is committed, in the metadata log of a node's directory. The node may
+    run: what is behind that may be half written."""
+    for path in sorted((directory / DIRECTORY_NAME).glob("*.log")):
+        for batch in walk(path.read_bytes()):
+            if batch.base_offset >= end_offset:
+                return
+            yield batch
+            if batch.next_offset >= end_offset:
+                return
+
+
+def proposed(batches: Iterable[Batch]) -> dict[str, int]:
+    """The offset of each name that was proposed; a name that is there twice is an AssertionError."""
+    found: dict[str, int] = {}
+    for batch in batches:
+        for record in [] if batch.is_control else records(batch):
+            message, _ = decode_record(record.value or b"")
+            if isinstance(message, ClientQuotaRecord):
+                name = message.entity[0].entity_name or ""
+                assert name not in found, f"{name} at {found[name]} and again at {record.offset}"
+                found[name] = record.offset
+    return found
+
+
+def check_history(history: Sequence[Proposal], offsets: Mapping[str, int]) -> None:
+    """Every answered proposal is in the log, and no later than one that was asked for after its answer."""
+    answered = [each for each in history if each.answered is not None]
+    lost = [each.name for each in answered if each.name not in offsets]
+    assert not lost, f"{len(lost)} committed proposals are lost: {lost[:5]}"
+    events = sorted([(each.asked, 1, each) for each in history if each.name in offsets]
+                    + [(each.answered, 0, each) for each in answered if each.answered is not None])
+    highest = (-1, "")
+    for _, is_question, each in events:
+        if is_question:
+            assert offsets[each.name] > highest[0], f"{each.name} is before {highest[1]}, which was committed earlier"
+        else:
+            highest = max(highest, (offsets[each.name], each.name))
+
+
+def check_same_logs(directories: Sequence[Path], committed: int) -> int:
+    """The logs agree byte for byte below `committed`; gives how many batches each has up to there."""
+    logs = [[bytes(batch) for batch in log_batches(each, committed)] for each in directories]
+    for directory, log in zip(directories[1:], logs[1:], strict=True):
+        for number, (one, other) in enumerate(zip(logs[0], log, strict=False)):
+            assert one == other, f"batch {number}: {directories[0]} has {one.hex()}, {directory} has {other.hex()}"
+        assert len(log) == len(logs[0]), f"{directories[0]} has {len(logs[0])} batches, {directory} has {len(log)}"
+    return len(logs[0])
