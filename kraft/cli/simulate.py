@@ -2,18 +2,21 @@
 
 import json
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
 from kraft.cli.command import kraft
 from kraft.cli.quorum_timeline import write_timeline
+from kraft.cli.simulate_exhaustive import explore_models, replay_trace
 from kraft.raft.ports import Event
 from kraft.recorder.entry import Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.timeline import merged
+from kraft.testing.explore.models import MODELS
 from kraft.testing.mutants.find import Hunt, hunt
 from kraft.testing.mutants.registry import MUTANTS
 from kraft.testing.sim.campaign import Finding, Report, campaign, finding_of, shrink
@@ -58,19 +61,39 @@ class FaultOptions(click.ParamType[Options]):
 @click.option("--minutes", type=click.FloatRange(0.01), help="As many runs as fit, from seed 0 or those of --seeds.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--mutants", is_flag=True, help="Put each known bug into the core and look for a seed that finds it.")
-@click.option("--mutant", "mutant_names", multiple=True, help="With --mutants: only these.")
+@click.option("--mutant", "mutant_names", multiple=True,
+              help="With --mutants: only these. With --exhaustive: the one to find.")
+@click.option("--exhaustive", is_flag=True, help="Visit all that can happen to small quorums within bounds.")
+@click.option("--model", "model_names", multiple=True, type=click.Choice(list(MODELS)),
+              help="With --exhaustive: only these.")
+@click.option("--states", type=click.IntRange(1), help="With --exhaustive: of each model, about so many.")
+@click.option("--depth", type=click.IntRange(1), help="With --exhaustive: at most so many events in a row.")
+@click.option("--replay", "trace_file", type=click.File(), help="With --exhaustive: follow a trace that was printed.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
               help="Write the report as JSON; - is standard output.")
 def simulate_command(seed: int | None, trace: bool, timeline: Path | None, options: Options | None, shrinks: bool,
                      seeds: range | None, minutes: float | None, jobs: int, mutants: bool,
-                     mutant_names: tuple[str, ...], json_file: Path | None) -> None:
+                     mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
+                     states: int | None, depth: int | None, trace_file: TextIO | None,
+                     json_file: Path | None) -> None:
     """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
     --mutants: a bug was not found)."""
-    if mutants:
-        unknown = [name for name in mutant_names if name not in MUTANTS]
-        if unknown:
-            raise click.UsageError(f"no such mutant: {', '.join(unknown)}; there are {', '.join(MUTANTS)}")
-        chosen = [MUTANTS[name] for name in mutant_names or MUTANTS]
+    unknown = [name for name in mutant_names if name not in MUTANTS]
+    if unknown:
+        raise click.UsageError(f"no such mutant: {', '.join(unknown)}; there are {', '.join(MUTANTS)}")
+    chosen = [MUTANTS[name] for name in mutant_names or MUTANTS]
+    if exhaustive:
+        models = [MODELS[name] if depth is None else replace(MODELS[name], depth_max=depth)
+                  for name in model_names or MODELS]
+        bugs = chosen if mutant_names else []
+        if trace_file is not None:
+            replay_trace(models, trace_file, bugs)
+        else:
+            results = explore_models(models, states, bugs)
+            _write(json_file, [result.as_json() for result in results])
+            if any(result.trace for result in results) is not bool(bugs):
+                raise click.exceptions.Exit(1)
+    elif mutants:
         _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt), json_file)
     elif seed is not None:
         outcome = _simulate_one(seed, options or options_of(seed), trace, timeline)
@@ -78,7 +101,7 @@ def simulate_command(seed: int | None, trace: bool, timeline: Path | None, optio
         _finish([finding_of(outcome)] if outcome.violation else [], shrinks)
     else:
         if seeds is None and minutes is None:
-            raise click.UsageError("one of --seed, --seeds, --minutes or --mutants is needed")
+            raise click.UsageError("one of --seed, --seeds, --minutes, --mutants or --exhaustive is needed")
         report = campaign(count() if seeds is None else seeds, jobs, None if minutes is None else minutes * 60,
                           _print_progress)
         _print_report(report)

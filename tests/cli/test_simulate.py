@@ -50,9 +50,23 @@ def test_a_mutant_is_hunted(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 of 1 mutants found" in capsys.readouterr().out
 
 
+def test_a_small_quorum_is_explored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sample holds; a bug is found, and the trace that was printed leads to it again."""
+    arguments = ["simulate", "--exhaustive", "--model", "elections"]
+    assert run([*arguments, "--states", "100", "--json", str(tmp_path / "report.json")]) == 0
+    assert json.loads((tmp_path / "report.json").read_text())[0]["states"] >= 100
+    assert "distinct states in 1 models, 0 violations" in capsys.readouterr().out
+    assert run([*arguments, "--mutant", "no-pre-vote", "--depth", "3"]) == 0
+    trace = tmp_path / "trace.txt"
+    trace.write_text(capsys.readouterr().out)
+    assert run([*arguments, "--replay", str(trace)]) == 0
+    assert run([*arguments, "--mutant", "no-pre-vote", "--replay", str(trace)]) == 1
+    assert "violation: NoEpochWithoutConsent" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("arguments", [
     [], ["--seeds", "5..3"], ["--seeds", "x"], ["--seed", "1", "--options", "nothing=1"],
-    ["--mutants", "--mutant", "nobody"],
+    ["--mutants", "--mutant", "nobody"], ["--exhaustive", "--replay", "-"], ["--exhaustive", "--model", "nothing"],
 ])
 def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", *arguments]) == 2

@@ -18,9 +18,7 @@ from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned,
 from kraft.raft.types import NOBODY, ReplicaKey
 from kraft.raft.voters import VoterHistory
 from kraft.testing.sim.batches import Batch, Value
-from kraft.testing.sim.ledger import Ledger
-from kraft.testing.sim.log import SimLog
-from kraft.testing.sim.node import Node
+from kraft.testing.sim.views import LedgerView, LogView, NodeView
 from kraft.testing.sim.violation import ViolationError
 
 EXPENSIVE_EVERY: Final = 500
@@ -33,7 +31,7 @@ class Memory:
     """What the last look at a node saw; a look at a later life of it starts anew, what is durable apart: that lasts as
     long as the disk."""
 
-    def __init__(self, node: Node, earlier: "Memory | None") -> None:
+    def __init__(self, node: NodeView, earlier: "Memory | None") -> None:
         self.life = node.life
         self.key = node.key
         self.high_watermark = 0
@@ -52,7 +50,7 @@ def broken(name: str, text: str) -> ViolationError:
 # --- after every event: one node --------------------------------------------------------------------------------------
 
 
-def monotonic_high_watermark(node: Node, memory: Memory) -> None:
+def monotonic_high_watermark(node: NodeView, memory: Memory) -> None:
     """The high watermark of a process never falls."""
     high_watermark = node.raft.replica.high_watermark
     if high_watermark < memory.high_watermark:
@@ -60,7 +58,7 @@ def monotonic_high_watermark(node: Node, memory: Memory) -> None:
     memory.high_watermark = high_watermark
 
 
-def monotonic_epoch(node: Node, memory: Memory) -> None:
+def monotonic_epoch(node: NodeView, memory: Memory) -> None:
     """Neither the epoch of a process nor the one on its disk ever falls, and the disk is not ahead."""
     epoch = node.raft.replica.epoch
     if epoch < memory.epoch or node.saved.epoch < memory.saved_epoch or node.saved.epoch > epoch:
@@ -69,14 +67,14 @@ def monotonic_epoch(node: Node, memory: Memory) -> None:
     memory.epoch, memory.saved_epoch = epoch, node.saved.epoch
 
 
-def no_truncation_below_high_watermark(node: Node, _memory: Memory) -> None:
+def no_truncation_below_high_watermark(node: NodeView, _memory: Memory) -> None:
     """What is committed is in the log, or in the snapshot before it."""
     end_offset = node.log.end.offset
     if end_offset < node.raft.replica.high_watermark or end_offset < node.applied:
         raise broken("NoTruncationBelowHighWatermark", f"{node}: log ends at {end_offset}, applied is {node.applied}")
 
 
-def valid_roles_and_states(node: Node, _memory: Memory) -> None:
+def valid_roles_and_states(node: NodeView, _memory: Memory) -> None:
     """NoIllegalState, ValidRolesAndStates: role, leader, vote and voters fit together."""
     replica = node.raft.replica
     leader_id, mine, voted = replica.leader_id, replica.config.key, replica.voted
@@ -98,7 +96,7 @@ def valid_roles_and_states(node: Node, _memory: Memory) -> None:
                                             f"{leader_id}, vote {voted}, voters {replica.voters}")
 
 
-def _may_stand(node: Node) -> bool:
+def _may_stand(node: NodeView) -> bool:
     """Whether it votes, or was removed by a record that is not committed yet: as long as that is so, it may be needed
     to commit it."""
     replica = node.raft.replica
@@ -109,7 +107,7 @@ def _may_stand(node: Node) -> bool:
             and entries[-2].voters.has(replica.config.key))
 
 
-def single_leader(node: Node, memory: Memory) -> None:
+def single_leader(node: NodeView, memory: Memory) -> None:
     """Remembers since when a node leads, for what follows from it."""
     replica = node.raft.replica
     if not isinstance(replica.role, Leader):
@@ -119,7 +117,7 @@ def single_leader(node: Node, memory: Memory) -> None:
         memory.heard_ms.clear()
 
 
-def check_quorum(node: Node, memory: Memory) -> None:
+def check_quorum(node: NodeView, memory: Memory) -> None:
     """A leader that a majority has not fetched from for 1.5 fetch time-outs leads no more (KIP-996). Removed from the
     voters, it does not count itself. The time is that of the last event which the core was told."""
     replica = node.raft.replica
@@ -133,7 +131,7 @@ def check_quorum(node: Node, memory: Memory) -> None:
         raise broken("CheckQuorum", f"{node} leads epoch {replica.epoch} and heard no majority for {silent_ms} ms")
 
 
-AFTER_EVERY_EVENT: Final[tuple[Callable[[Node, Memory], None], ...]] = (
+AFTER_EVERY_EVENT: Final[tuple[Callable[[NodeView, Memory], None], ...]] = (
     monotonic_high_watermark, monotonic_epoch, no_truncation_below_high_watermark, valid_roles_and_states,
     single_leader, check_quorum,
 )
@@ -142,7 +140,7 @@ AFTER_EVERY_EVENT: Final[tuple[Callable[[Node, Memory], None], ...]] = (
 # --- now and then: one node against the truth -------------------------------------------------------------------------
 
 
-def snapshot_at_log_start(node: Node, ledger: Ledger) -> None:
+def snapshot_at_log_start(node: NodeView, ledger: LedgerView) -> None:
     """A log starts at 0 or at the end of a snapshot that is there, and a snapshot is of committed records."""
     start = node.log.start_offset
     if start > 0 and start not in [each.offset for each in node.disk.snapshots]:
@@ -155,14 +153,14 @@ def snapshot_at_log_start(node: Node, ledger: Ledger) -> None:
             raise broken("SnapshotAtLogStart", f"{node}: snapshot {each.id}, the log has {at[0]} there")
 
 
-def epoch_cache_matches_log(node: Node, _ledger: Ledger) -> None:
+def epoch_cache_matches_log(node: NodeView, _ledger: LedgerView) -> None:
     """Epochs of records do not fall, and none is above the node's."""
     epochs = [batch.epoch for batch in node.log.batches]
     if sorted(epochs) != epochs or (epochs and epochs[-1] > node.raft.replica.epoch):
         raise broken("EpochsInOrder", f"{node} in epoch {node.raft.replica.epoch} has records of {epochs[-5:]}")
 
 
-def voters_follow_log(node: Node, _ledger: Ledger) -> None:
+def voters_follow_log(node: NodeView, _ledger: LedgerView) -> None:
     """The voters are those of the last Voters record in the node's own log, committed or not."""
     replica = node.raft.replica
     expected = VoterHistory(replica.config.static_voters)
@@ -182,25 +180,25 @@ def voters_follow_log(node: Node, _ledger: Ledger) -> None:
         raise broken("VotersFollowLog", f"{node} has voters {replica.voters}, its log says {expected.latest.voters}")
 
 
-def state_follows_log(node: Node, ledger: Ledger) -> None:
+def state_follows_log(node: NodeView, ledger: LedgerView) -> None:
     """What a state machine has become is what the committed records make of it (KAFKA-14275)."""
     expected = ledger.chain_at(node.applied)
     if expected is not None and node.state != expected:
         raise broken("StateFollowsLog", f"{node} applied everything below {node.applied}, and has another state")
 
 
-def snapshots_are_made(node: Node, _ledger: Ledger) -> None:
+def snapshots_are_made(node: NodeView, _ledger: LedgerView) -> None:
     """A snapshot that is due is on its way (KAFKA-14300)."""
     if node.owes_snapshot:
         raise broken("SnapshotsAreMade", f"{node} applied {node.applied} and makes no snapshot")
 
 
-NOW_AND_THEN: Final[tuple[Callable[[Node, Ledger], None], ...]] = (
+NOW_AND_THEN: Final[tuple[Callable[[NodeView, LedgerView], None], ...]] = (
     snapshot_at_log_start, epoch_cache_matches_log, voters_follow_log, state_follows_log, snapshots_are_made,
 )
 
 
-def durability(ledger: Ledger, logs: Iterable[SimLog]) -> None:
+def durability(ledger: LedgerView, logs: Iterable[LogView]) -> None:
     """What is committed is durable somewhere: in a log that ends no earlier, or in a snapshot."""
     end_offset = ledger.end_offset
     chain = ledger.chain_at(end_offset)
@@ -215,7 +213,7 @@ def durability(ledger: Ledger, logs: Iterable[SimLog]) -> None:
 # --- when a record comes into a log -----------------------------------------------------------------------------------
 
 
-def appended(node: Node, batch: Batch, ledger: Ledger) -> None:
+def appended(node: NodeView, batch: Batch, ledger: LedgerView) -> None:
     """LogMatching; and of a leader's own records: LeaderChange first, voters one at a time."""
     replica = node.raft.replica
     # A single voter writes in an epoch that is not on its disk yet. Nobody has seen that, and if it dies nobody will.
@@ -230,7 +228,7 @@ def appended(node: Node, batch: Batch, ledger: Ledger) -> None:
             _voters_change_one_at_a_time(node, record)
 
 
-def _voters_change_one_at_a_time(node: Node, record: Voters) -> None:
+def _voters_change_one_at_a_time(node: NodeView, record: Voters) -> None:
     """One change that is not committed at a time, by one member, and none before the leader has committed a record of
     its own epoch."""
     replica = node.raft.replica
@@ -248,7 +246,7 @@ def _voters_change_one_at_a_time(node: Node, record: Voters) -> None:
 # --- when something is committed, or led ------------------------------------------------------------------------------
 
 
-def applied(node: Node, high_watermark: int, ledger: Ledger) -> None:
+def applied(node: NodeView, high_watermark: int, ledger: LedgerView) -> None:
     """ConsistentCommittedData, ConsistentRead: everybody applies the same, without gaps, batch by batch."""
     if high_watermark < node.applied or node.applied < node.log.start_offset:
         raise broken("AppliedInOrder", f"{node} applies up to {high_watermark}, has {node.applied}, log starts at "
@@ -258,7 +256,7 @@ def applied(node: Node, high_watermark: int, ledger: Ledger) -> None:
     ledger.commits(node.log.between(node.applied, high_watermark), node)
 
 
-def committed(node: Node, end_offset: int, held: Mapping[ReplicaKey, SimLog]) -> None:
+def committed(node: NodeView, end_offset: int, held: Mapping[ReplicaKey, LogView]) -> None:
     """OwnEpochCommits: a leader takes nothing for committed before a record of its own epoch is (Raft 5.4.2).
     MajorityReachedHighWatermark: what a leader takes for committed is durable on the disks of a majority of the voters
     of its log, those that are off included."""
@@ -282,7 +280,7 @@ def committed(node: Node, end_offset: int, held: Mapping[ReplicaKey, SimLog]) ->
                      f"{node} takes {end_offset} for committed, {count} of {voters} have it durably")
 
 
-def elected(node: Node, ledger: Ledger) -> None:
+def elected(node: NodeView, ledger: LedgerView) -> None:
     """ElectionSafety; LeaderCompleteness: a leader has everything that was committed in earlier epochs."""
     replica = node.raft.replica
     ledger.elected(replica.epoch, node.key)
@@ -294,7 +292,7 @@ def elected(node: Node, ledger: Ledger) -> None:
                      f"{node} leads epoch {replica.epoch} with a log up to {node.log.end}, committed is {needed}")
 
 
-def led(node: Node, ledger: Ledger) -> None:
+def led(node: NodeView, ledger: LedgerView) -> None:
     """A state machine leads when it has applied everything that was committed in earlier epochs (KAFKA-17333)."""
     told = node.told
     assert told is not None
@@ -306,7 +304,7 @@ def led(node: Node, ledger: Ledger) -> None:
 # --- when a message leaves or comes -----------------------------------------------------------------------------------
 
 
-def answered(node: Node, question: Message, response: Message, saved: HardState, ledger: Ledger) -> None:
+def answered(node: NodeView, question: Message, response: Message, saved: HardState, ledger: LedgerView) -> None:
     """OneVotePerEpoch, and the vote is durable before the answer leaves."""
     if (isinstance(question, VoteRequest) and isinstance(response, VoteResponse) and response.granted
             and not question.pre_vote):
@@ -316,7 +314,7 @@ def answered(node: Node, question: Message, response: Message, saved: HardState,
         ledger.voted(node.key, question.epoch, question.candidate)
 
 
-def asks(node: Node, request: Message, memory: Memory, ledger: Ledger) -> None:
+def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -> None:
     """What a request claims is durable: a candidate's own vote, a follower's log; and no epoch is raised without the
     consent of a majority, where everybody can be asked for it (KIP-996)."""
     saved, replica = node.saved, node.raft.replica
@@ -333,7 +331,7 @@ def asks(node: Node, request: Message, memory: Memory, ledger: Ledger) -> None:
                      f"{node} acknowledges {request.fetch_offset}, durable is {node.log.durable_offset}")
 
 
-def receives(node: Node, question: Message | None, message: Message, source: int, memory: Memory) -> None:
+def receives(node: NodeView, question: Message | None, message: Message, source: int, memory: Memory) -> None:
     """Notes what `check_quorum` and `asks` need: who fetched, who granted a pre-vote."""
     if isinstance(message, FetchRequest | FetchSnapshotRequest):
         memory.heard_ms[source] = node.clock.now_ms

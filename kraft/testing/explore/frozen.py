@@ -1,0 +1,168 @@
+"""Objects as values: what a node is made of, as something that can be compared, kept, copied, and told with its nodes
+renamed.
+
+`freeze` makes a value of an object that changes, `thaw` makes such an object again. What does not change (numbers,
+tuples, frozen dataclasses) stands for itself. Neither knows a class by name, so what the core keeps in another field
+tomorrow is part of its state tomorrow.
+"""
+
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from kraft.raft.types import ReplicaKey
+from kraft.raft.voters import Voter
+
+
+class NodeId(int):
+    """The id of a node. It is a type of its own so that a renaming finds it wherever the core has it."""
+
+    __slots__ = ()
+
+
+class Chain(int):
+    """Stands for a log up to some offset, all of it: see `Chains`."""
+
+    __slots__ = ()
+
+
+class Frozen(NamedTuple):
+    """An object of class `kind`. `values`: of a dict its items in order, else (name, value) of each attribute, or the
+    elements."""
+
+    kind: type
+    values: tuple[Any, ...]
+
+
+PLAIN: Final[dict[type, None]] = dict.fromkeys((int, str, bool, type(None), bytes, UUID, type))
+_names_of: dict[type, tuple[str, ...] | None] = {}
+
+
+def _slots(kind: type) -> tuple[str, ...] | None:
+    """The names of a dataclass that changes; () for another object that does; None for what never does."""
+    if issubclass(kind, int | str | bytes | tuple | Enum | UUID | None.__class__):
+        return None
+    if is_dataclass(kind):
+        is_frozen = kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        return None if is_frozen else tuple(field.name for field in fields(kind))
+    return ()
+
+
+def freeze(value: Any) -> Any:
+    kind = value.__class__
+    if kind is list:
+        return Frozen(list, tuple([freeze(each) for each in value]))
+    if kind is dict:
+        return Frozen(dict, tuple([(key, freeze(each)) for key, each in sorted(value.items(), key=itemgetter(0))]))
+    if kind not in _names_of:
+        _names_of[kind] = _slots(kind)
+    names = _names_of[kind]
+    if names is None:
+        return value
+    if not names:
+        return freeze_attributes(kind, value, ())
+    return Frozen(kind, tuple([(name, freeze(getattr(value, name))) for name in names]))
+
+
+def freeze_attributes(kind: type, value: object, without: tuple[str, ...]) -> Frozen:
+    """An object with attributes of any name, some of which do not belong to it."""
+    return Frozen(kind, tuple([(name, freeze(each)) for name, each in sorted(vars(value).items())
+                               if name not in without]))
+
+
+def thaw(value: Any) -> Any:
+    if value.__class__ is not Frozen:
+        return value
+    kind, values = value
+    if kind is list:
+        return [thaw(each) for each in values]
+    if kind is dict:
+        return {key: thaw(each) for key, each in values}
+    made: Any = object.__new__(kind)
+    for name, each in values:
+        object.__setattr__(made, name, thaw(each))
+    return made
+
+
+def _in_order(items: list[Any]) -> tuple[Any, ...]:
+    """Where the core has ids, or voters, in a row, they are in the order of their ids."""
+    kind = items[0].__class__ if items else None
+    if kind in (NodeId, ReplicaKey, Voter) and all(each.__class__ is kind for each in items):
+        items.sort(key=_voter_id if kind is Voter else None)
+    return tuple(items)
+
+
+def _voter_id(voter: Voter) -> int:
+    return voter.key.node_id
+
+
+class Chains:
+    """Numbers for the contents of logs from offset 0 on: two logs that agree in theirs agree in all."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[Any, ...], Chain] = {(): Chain(0)}
+        self._contents: list[tuple[Any, ...]] = [()]
+
+    def of(self, contents: tuple[Any, ...]) -> Chain:
+        """`contents` has what tells one record from another, for each record in order."""
+        number = self._numbers.get(contents)
+        if number is None:
+            number = self._numbers[contents] = Chain(len(self._contents))
+            self._contents.append(contents)
+        return number
+
+    def contents(self, chain: Chain) -> tuple[Any, ...]:
+        return self._contents[chain]
+
+
+class Renaming:
+    """Gives the nodes other ids; `names` has the new one of each, at the place of the old one (there is no node 0)."""
+
+    def __init__(self, names: tuple[NodeId, ...], chains: Chains) -> None:
+        self.names = names
+        self.places = tuple([names.index(new) - 1 for new in range(1, len(names))])
+        """The place from which each comes that is told in the order of ids."""
+        self.is_identity = list(names) == list(range(len(names)))
+        self._chains = chains
+        self._chain_of: dict[Chain, Chain] = {}
+
+    def of(self, value: Any) -> Any:
+        kind = value.__class__
+        if kind is NodeId:
+            return self.names[value]
+        if kind in PLAIN or issubclass(kind, Enum):
+            return value
+        if kind is Chain:
+            if value not in self._chain_of:
+                self._chain_of[value] = self._chains.of(self.of(self._chains.contents(value)))
+            return self._chain_of[value]
+        if issubclass(kind, tuple):
+            return self._of_tuple(kind, value)
+        assert is_dataclass(kind), f"what is renamed is frozen: {value!r}"
+        renamed = {field.name: self.of(getattr(value, field.name)) for field in fields(value)}
+        return value.__class__(**renamed)
+
+    def _of_tuple(self, kind: type, value: Any) -> Any:
+        if kind is Frozen:
+            if value.kind is dict:
+                items = [(self.of(key), self.of(each)) for key, each in value.values]
+                return Frozen(dict, tuple(sorted(items, key=itemgetter(0))))
+            return Frozen(value.kind, _in_order([self.of(each) for each in value.values]))
+        items = [self.of(each) for each in value]
+        return tuple(_in_order(items)) if kind is tuple else kind._make(items)  # type: ignore[attr-defined]
+
+
+def shape(value: Any, me: NodeId) -> Any:
+    """What does not change when the other nodes are renamed: `me` and all others, but not which of them."""
+    kind = value.__class__
+    if kind is NodeId:
+        return "me" if value == me else "other"
+    if kind in PLAIN or issubclass(kind, Enum) or kind is Chain:
+        return 0 if kind is Chain else value
+    if issubclass(kind, tuple):
+        parts = [shape(each, me) for each in value]
+        is_row = kind is tuple or kind is Frozen
+        return tuple(sorted(parts, key=repr)) if is_row else tuple(parts)
+    return tuple([shape(getattr(value, field.name), me) for field in fields(kind)])

@@ -1,0 +1,67 @@
+"""What is under way between explored nodes."""
+
+from dataclasses import fields
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+from kraft.raft.messages import FetchRequest, QuorumResponse, Request, Response
+from kraft.raft.ready import HardState
+from kraft.raft.types import NOBODY
+from kraft.testing.explore.frozen import NodeId
+
+NOT_TOLD: Final = ("cluster_id", "leader_endpoints", "max_bytes", "max_wait_ms", "log_start_offset")
+
+
+class Wait(IntEnum):
+    """Whether the asker waits for this exchange. It stands in the place of correlation ids, which only tell that: LATE
+    when the asker gave it up, GONE when the asker's process has ended, and no answer can reach it."""
+
+    LATE = 0
+    AWAITED = 1
+    GONE = 2
+
+
+class Message(NamedTuple):
+    """A request of `asker` to `target` on its way there, or the response to one on its way back."""
+
+    asker: NodeId
+    target: NodeId
+    wait: Wait
+    payload: Request | Response
+
+    @property
+    def is_answer(self) -> bool:
+        return isinstance(self.payload, Response)
+
+    @property
+    def receiver(self) -> NodeId:
+        return self.asker if self.is_answer else self.target
+
+    def __str__(self) -> str:
+        way = f"{self.target}->{self.asker}" if self.is_answer else f"{self.asker}->{self.target}"
+        late = "" if self.wait is Wait.AWAITED else f" ({self.wait.name.lower()})"
+        return f"{way} {describe(self.payload)}{late}"
+
+
+def describe(payload: Any) -> str:
+    """A message in one line: its name, and each field that is not what it is by default."""
+    told = [f"{field.name}={getattr(payload, field.name)}" for field in fields(payload)
+            if field.name not in NOT_TOLD and getattr(payload, field.name) != field.default]
+    return " ".join([type(payload).__name__, *told])
+
+
+def is_dead(message: Message, receiver: HardState) -> bool:
+    """Whether it is sure to change nothing, whenever it arrives; `receiver` is what its receiver knows now. Epochs do
+    not fall, so what brings no news now never will."""
+    payload = message.payload
+    if isinstance(payload, QuorumResponse):
+        if message.wait is Wait.AWAITED or payload.epoch > receiver.epoch:
+            return False
+        return payload.epoch < receiver.epoch or payload.leader_id in (NOBODY, message.asker, receiver.leader_id)
+    if isinstance(payload, Response):
+        return message.wait is not Wait.AWAITED
+    if message.wait is not Wait.GONE:
+        return False
+    return getattr(payload, "epoch", receiver.epoch) < receiver.epoch or (
+        isinstance(payload, FetchRequest) and payload.epoch == receiver.epoch
+        and receiver.leader_id not in (NOBODY, message.target))

@@ -1,0 +1,110 @@
+"""What is explored: three quorums, each with the events that its question needs, and bounds that make them finitely
+many. The elections begin with nothing; the others with what a quorum has after its first epochs, so that the bounds are
+spent on what they are about."""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kraft.raft.config import RaftConfig
+from kraft.raft.messages import FetchRequest, FetchResponse, Request, Response, VoteRequest, VoteResponse
+from kraft.raft.ready import HardState
+from kraft.raft.records import KRaftVersion, LeaderChange, Voters
+from kraft.raft.types import Endpoint, ReplicaKey
+from kraft.raft.voters import NO_VOTERS, Voter, VoterSet
+from kraft.testing.explore.frozen import NodeId
+from kraft.testing.memory_log import Record
+
+CLUSTER_ID: Final = "explored"
+
+
+class Budget(NamedTuple):
+    """How often something may happen in a run, whatever nodes it happens to. `losses`: messages that are lost and whose
+    asker notices; that a message is never delivered costs nothing. `reminders`: of a leader that its epoch has begun,
+    beyond the first."""
+
+    timeouts: int = 0
+    crashes: int = 0
+    losses: int = 0
+    duplicates: int = 0
+    reminders: int = 0
+    proposals: int = 0
+    changes: int = 0
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} {name}" for name, count in self._asdict().items() if count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """`voters` of `nodes` vote at the start. `epoch_max`: what goes beyond is not followed. `depth_max`: of events in a
+    row. `late`: what may arrive when its asker waits for it no more; other messages are lost then. `asks_around`: a
+    node without a leader asks the voters for it; else it waits to be told. `founded`: the log begins with the records
+    that make the voters changeable, and epoch 1 has passed."""
+
+    name: str
+    text: str
+    nodes: int = 3
+    voters: int = 3
+    epoch_max: int
+    budget: Budget
+    depth_max: int
+    late: tuple[type[Request | Response], ...] = ()
+    asks_around: bool = False
+    founded: bool = False
+
+    @property
+    def ids(self) -> tuple[NodeId, ...]:
+        return tuple(NodeId(number) for number in range(1, self.nodes + 1))
+
+    @property
+    def first_voters(self) -> VoterSet:
+        return VoterSet(tuple(voter(node_id) for node_id in self.ids[:self.voters]), None, CLUSTER_ID)
+
+    @property
+    def first_epoch(self) -> int:
+        """The last epoch of the past: nobody leads it, and nobody has voted in it."""
+        return 2 if self.founded else 0
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """What every node's disk has at the start."""
+        if not self.founded:
+            return ()
+        keys = self.first_voters.keys
+        return tuple(Record(1, value) for value in (
+            LeaderChange(keys[0].node_id, keys, keys), KRaftVersion(1), Voters(self.first_voters)))
+
+    def config(self, node_id: NodeId) -> RaftConfig:
+        """A Fetch that brings nothing is answered at once: one that waits is one that is on its way for longer."""
+        return RaftConfig(
+            key=ReplicaKey(node_id), cluster_id=CLUSTER_ID, endpoints=endpoints(node_id), fetch_max_wait_ms=0,
+            static_voters=NO_VOTERS if self.founded else self.first_voters)
+
+    @property
+    def hard_state(self) -> HardState:
+        return HardState(self.first_epoch)
+
+    @property
+    def bounds(self) -> str:
+        return (f"{self.nodes} nodes, {self.voters} voters, epochs up to {self.epoch_max}, {self.budget}, "
+                f"{self.depth_max} events")
+
+
+def endpoints(node_id: NodeId) -> tuple[Endpoint, ...]:
+    return (Endpoint("CONTROLLER", "node", node_id),)
+
+
+def voter(node_id: NodeId) -> Voter:
+    return Voter(ReplicaKey(node_id), endpoints(node_id))
+
+
+MODELS: Final[dict[str, Model]] = {model.name: model for model in (
+    Model(name="elections", text="who leads, with pre-votes, and who had led; nothing is on the disks at the start",
+          epoch_max=2, budget=Budget(timeouts=3, crashes=1, losses=1, duplicates=1), depth_max=60,
+          late=(VoteRequest, VoteResponse)),
+    Model(name="replication", text="what is proposed, replicated, committed, lost unflushed, and cut",
+          epoch_max=2, budget=Budget(timeouts=3, crashes=1, proposals=1), depth_max=60,
+          late=(FetchRequest, FetchResponse)),
+    Model(name="voters", text="a voter is removed, any of them, by way of the log",
+          epoch_max=4, budget=Budget(timeouts=3, changes=1), depth_max=60, founded=True),
+)}

@@ -1,0 +1,40 @@
+"""Values by number."""
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from kraft.testing.explore.frozen import Renaming
+
+V = TypeVar("V", bound=Hashable)
+
+
+class Table(Generic[V]):
+    """Each value once; numbers are given in the order in which values come."""
+
+    def __init__(self, rename: Callable[[V, Renaming], V] | None = None) -> None:
+        self._numbers: dict[V, int] = {}
+        self.values: list[V] = []
+        self._rename = rename
+        self._renamed: dict[tuple[int, ...], dict[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def number(self, value: V) -> int:
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def renamed(self, number: int, renaming: Renaming) -> int:
+        """The number of the same value with the nodes renamed."""
+        known = self._renamed.get(renaming.names)
+        if known is None:
+            known = self._renamed[renaming.names] = {}
+        found = known.get(number)
+        if found is None:
+            value = self.values[number]
+            found = known[number] = self.number(
+                renaming.of(value) if self._rename is None else self._rename(value, renaming))
+        return found

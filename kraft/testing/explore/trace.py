@@ -1,0 +1,110 @@
+"""A way through a space as text: an event a line, and indented under it what the core says. Such a text can be followed
+again, by any process."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kraft.raft.messages import AddVoterRequest, RemoveVoterRequest
+from kraft.testing.explore.messages import describe
+from kraft.testing.explore.space import Event, FoundError, Space, State
+from kraft.testing.sim.violation import ViolationError
+from kraft_native.errors import InvalidArgumentError
+
+INDENT = "    "
+
+
+@dataclass(slots=True)
+class Trace:
+    """`events` in order; `lines` has them and what the nodes told; `violation`: what is broken at the end."""
+
+    events: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    violation: ViolationError | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def event_text(space: Space, event: Event) -> str:
+    """An event in one line; no two events of a state have the same."""
+    node, argument = event.place + 1, event.argument
+    if event.what in ("deliver", "lose", "duplicate"):
+        text = f"{event.what} {space.messages.values[argument]}"
+    elif event.what == "crash":
+        text = f"crash {node}, {argument} of its unflushed records kept"
+    elif event.what == "propose":
+        text = f"propose {node} value {argument}"
+    elif event.what == "change" and isinstance(argument, RemoveVoterRequest):
+        text = f"change {node} remove {argument.voter}"
+    elif event.what == "change" and isinstance(argument, AddVoterRequest):
+        text = f"change {node} add {argument.voter.key}"
+    elif event.what == "remind":
+        text = f"remind {argument} by {node}"
+    else:
+        text = f"{event.what.replace('_', '-')} {node}"
+    return text + (f", choice {event.choice}" if event.choice else "")
+
+
+def _follow(space: Space, state: State, event: Event, trace: Trace) -> None:
+    """Writes down what the event makes the core do."""
+    trace.events.append(event_text(space, event))
+    trace.lines.append(f"{len(trace.events)}. {trace.events[-1]}")
+    if event.what == "duplicate":
+        return
+    node = space.thawed(state.nodes[event.place])
+    space.act(node, event)
+    trace.lines += [f"{INDENT}{node.id} {note}" for note in node.notes]
+    trace.lines += [f"{INDENT}{node.id} sends to {message.target if message.asker == node.id else message.asker} "
+                    f"{describe(message.payload)}" for message in node.sent]
+
+
+def retrace(space: Space, states: Iterable[State], name: str) -> Trace:
+    """The way from the first state through those that `states` represent to a violation of `name`, with the names of
+    the nodes kept all the way."""
+    trace, state = Trace(), space.first
+    for wanted in states:
+        event, after = next((event, after) for event, after in space.successors(state)
+                            if space.representative(after) == wanted)
+        _follow(space, state, event, trace)
+        state = after
+    event, violation = next((event, violation) for event, violation in violations(space, state)
+                            if violation.name == name)
+    _follow(space, state, event, trace)
+    trace.violation = violation
+    trace.lines.append(f"violation: {violation}")
+    return trace
+
+
+def violations(space: Space, state: State) -> Iterator[tuple[Event, ViolationError]]:
+    """The events of a state that break an invariant at once."""
+    try:
+        for event, after in space.successors(state):
+            try:
+                space.check(after)
+            except ViolationError as violation:
+                yield event, violation
+    except FoundError as error:
+        yield error.event, error.violation
+
+
+def replay(space: Space, text: str) -> Trace:
+    """Follows the events of a trace that was printed. Raises an `InvalidArgumentError` for an event that cannot happen
+    there."""
+    trace, state = Trace(), space.first
+    for line in text.splitlines():
+        number, dot, wanted = line.partition(". ")
+        if not (dot and number.isdigit()):
+            continue
+        for event, violation in violations(space, state):
+            if event_text(space, event) == wanted:
+                _follow(space, state, event, trace)
+                trace.violation = violation
+                trace.lines.append(f"violation: {violation}")
+                return trace
+        found = next(((event, after) for event, after in space.successors(state)
+                      if event_text(space, event) == wanted), None)
+        if found is None:
+            raise InvalidArgumentError(f"event {number}: {wanted!r} cannot happen there")
+        _follow(space, state, found[0], trace)
+        state = found[1]
+    return trace

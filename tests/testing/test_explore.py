@@ -1,0 +1,98 @@
+"""The explorer: it visits everything once, tells nodes apart only where they differ, and finds what is wrong by the
+shortest way."""
+
+from dataclasses import replace
+
+import pytest
+
+from kraft.testing.explore.frozen import NodeId, Renaming, freeze, thaw
+from kraft.testing.explore.models import MODELS, Budget
+from kraft.testing.explore.search import explore
+from kraft.testing.explore.space import Space, State
+from kraft.testing.explore.trace import replay
+from kraft.testing.mutants.patches import planted
+from kraft.testing.mutants.registry import MUTANTS
+from kraft_native.errors import InvalidArgumentError
+
+ELECTIONS = MODELS["elections"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sample_holds(name: str) -> None:
+    found = explore(MODELS[name], 500)
+    assert found.trace is None
+    assert found.states >= 500 > found.depth > 5
+    assert not found.is_complete
+
+
+def test_a_model_can_be_explored_to_its_end() -> None:
+    """One time-out and no faults: one node may be elected, and nothing else can happen."""
+    model = replace(ELECTIONS, voters=2, nodes=2, budget=Budget(timeouts=1))
+    found = explore(model)
+    assert found.is_complete
+    assert found.trace is None
+    again = explore(model)
+    assert (again.states, again.transitions, again.depth) == (found.states, found.transitions, found.depth)
+
+
+@pytest.mark.parametrize(("name", "invariant", "events"), [
+    ("no-pre-vote", "NoEpochWithoutConsent", 1),
+    ("votes-twice", "ValidRolesAndStates", 7),
+])
+def test_a_bug_is_found_by_the_shortest_way(name: str, invariant: str, events: int) -> None:
+    with planted(MUTANTS[name]):
+        trace = explore(ELECTIONS).trace
+        assert trace is not None
+        assert trace.violation is not None
+        assert (trace.violation.name, len(trace.events)) == (invariant, events)
+        assert explore(replace(ELECTIONS, depth_max=events - 1)).trace is None
+        again = replay(Space(ELECTIONS), str(trace))
+    assert str(again) == str(trace)
+    without = replay(Space(ELECTIONS), "\n".join(str(trace).splitlines()[:-1]).rpartition(f"{events}. ")[0])
+    assert without.violation is None
+    assert without.events == trace.events[:-1]
+
+
+def test_an_event_that_cannot_happen_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="event 2: 'flushed 1'"):
+        replay(Space(ELECTIONS), "1. time-out 1\n2. flushed 1\n")
+
+
+def test_what_is_frozen_is_the_same_when_it_is_thawed() -> None:
+    space = Space(MODELS["voters"])
+    for state in walked(space, 150):
+        for number in state.nodes:
+            assert space.thawed(number).frozen() == space.nodes.values[number]
+        ledger = space.ledgers.values[state.ledger]
+        assert freeze(thaw(ledger)) == ledger
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nodes_are_alike(name: str) -> None:
+    """What follows from a state with the nodes renamed is what follows from it, renamed: so the names of nodes tell
+    nothing, and one state of those that differ in them is enough."""
+    space = Space(MODELS[name])
+    renaming = Renaming(tuple(map(NodeId, (0, 2, 3, 1))), space.chains)
+    for state in walked(space, 150):
+        renamed = rename(space, state, renaming)
+        after = sorted({rename(space, each, renaming) for _, each in space.successors(state)})
+        assert after == sorted({each for _, each in space.successors(renamed)})
+        assert space.representative(renamed) == space.representative(state)
+
+
+def rename(space: Space, state: State, renaming: Renaming) -> State:
+    return State(
+        tuple(space.nodes.renamed(state.nodes[place], renaming) for place in renaming.places),
+        tuple(space.exchanges.renamed(state.exchanges[place], renaming) for place in renaming.places),
+        space.ledgers.renamed(state.ledger, renaming), state.budget)
+
+
+def walked(space: Space, count: int) -> list[State]:
+    """The states on some way that goes far."""
+    states = [space.first]
+    while len(states) < count:
+        following = [after for _, after in space.successors(states[-1]) if after not in states]
+        if not following:
+            following = [space.first]
+        states.append(following[len(states) * 7919 % len(following)])
+    return states
