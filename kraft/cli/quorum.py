@@ -8,6 +8,8 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
+from kraft.cli.quorum_change import cancel_command, plan_command, reassign_command
+from kraft.cli.quorum_log import log_command
 from kraft.cli.quorum_timeline import timeline_command
 from kraft.client import Cluster
 from kraft.client.quorum import Description, QuorumClient, Replica
@@ -19,13 +21,14 @@ NO_DIRECTORY: Final = UUID(int=0)
 
 @kraft.group("quorum")
 def quorum_group() -> None:
-    """Show the metadata quorum, add and remove voters.
+    """Show the metadata quorum, its log and its history; change who votes.
 
     --bootstrap may name controllers or brokers, of this program or of Apache Kafka.
     """
 
 
-quorum_group.add_command(timeline_command)
+for command in (plan_command, reassign_command, cancel_command, log_command, timeline_command):
+    quorum_group.add_command(command)
 
 
 @quorum_group.command("status")
@@ -110,7 +113,7 @@ def status(found: Description) -> Fields:
     return {
         "leader": found.leader, "epoch": found.epoch, "high_watermark": found.high_watermark,
         "voters": [each.node_id for each in found.voters], "observers": [each.node_id for each in found.observers],
-        "lagging": lagging, "failures_survived": (len(found.voters) - 1) // 2,
+        "targets": found.targets, "lagging": lagging, "failures_survived": (len(found.voters) - 1) // 2,
     }
 
 

@@ -12,6 +12,12 @@ from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraft.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -41,12 +47,14 @@ class Replica(NamedTuple):
 
 
 class Description(NamedTuple):
-    """The quorum as its leader sees it."""
+    """The quorum as its leader sees it. `targets`: ids of who is to vote when the reassignment that is under way is
+    done; None without one."""
 
     leader: int
     epoch: int
     high_watermark: int
     replicas: tuple[Replica, ...]
+    targets: tuple[int, ...] | None = None
 
     @property
     def voters(self) -> tuple[Replica, ...]:
@@ -122,6 +130,25 @@ class QuorumClient:
             answer = connection.send(request, RemoveRaftVoterResponse)
         check(f"removing voter {node_id}", answer.error_code, answer.error_message)
 
+    def reassign(self, targets: tuple[int, ...] | None) -> None:
+        """Sets where the voters are to go, None: nowhere (KIP-642); waits until that is committed, not until they are
+        there. `RefusedError` when the leader refuses; Apache Kafka's has no such reassignment, and answers
+        UNKNOWN_TOPIC_OR_PARTITION."""
+        request = AlterPartitionReassignmentsRequest(timeout_ms=int(self.cluster.timeout * 1000), topics=[
+            ReassignableTopic(name=METADATA_TOPIC, partitions=[ReassignablePartition(
+                replicas=None if targets is None else list(targets))])])
+        with self.leader() as connection:
+            answer = connection.send(request, AlterPartitionReassignmentsResponse)
+        what = "ending the reassignment" if targets is None else f"reassigning the voters to {_listed(targets)}"
+        check(what, answer.error_code, answer.error_message)
+        for topic in answer.responses:
+            for part in topic.partitions:
+                check(what, part.error_code, part.error_message)
+
+
+def _listed(ids: tuple[int, ...]) -> str:
+    return ",".join(map(str, ids))
+
 
 def _description(answer: DescribeQuorumResponse) -> Description:
     check("quorum", answer.error_code, answer.error_message)
@@ -138,4 +165,5 @@ def _description(answer: DescribeQuorumResponse) -> Description:
 
     return Description(found.leader_id, found.leader_epoch, found.high_watermark,
                        (*(replica(each, True) for each in found.current_voters),
-                        *(replica(each, False) for each in found.observers)))
+                        *(replica(each, False) for each in found.observers)),
+                       None if found.target_voters is None else tuple(each.replica_id for each in found.target_voters))

@@ -24,13 +24,14 @@ class ReplicaProgress:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """The quorum as this node sees it."""
+    """The quorum as this node sees it. `targets`: who is to vote when the reassignment that is under way is done."""
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
     voters: tuple[ReplicaProgress, ...]
     observers: tuple[ReplicaProgress, ...] = ()
+    targets: tuple[ReplicaProgress, ...] | None = None
 
 
 class CommitPort(Protocol):

@@ -40,7 +40,8 @@ def _partition(state: QuorumState, topic: str, index: int, directories: bool) ->
     return PartitionData(
         partition_index=0, error_message="", leader_id=state.leader_id, leader_epoch=state.leader_epoch,
         high_watermark=state.high_watermark, current_voters=_replicas(state.voters, directories),
-        observers=_replicas(state.observers, directories))
+        observers=_replicas(state.observers, directories),
+        target_voters=None if state.targets is None else _replicas(state.targets, directories))
 
 
 def _replicas(replicas: Iterable[ReplicaProgress], directories: bool) -> list[ReplicaState]:

@@ -1,4 +1,5 @@
-"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853) as Kafka's messages; see `kraft.raft.wire`."""
+"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853) as Kafka's messages, and AlterPartitionReassignments of
+the metadata partition (KIP-642); see `kraft.raft.wire`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,6 +9,8 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages import (
     add_raft_voter_request,
     add_raft_voter_response,
+    alter_partition_reassignments_request,
+    alter_partition_reassignments_response,
     remove_raft_voter_request,
     remove_raft_voter_response,
     update_raft_voter_request,
@@ -16,6 +19,7 @@ from kraft.protocol.messages import (
 from kraft.raft.messages import (
     AddVoterRequest,
     ChangeVotersResponse,
+    ReassignVotersRequest,
     RemoveVoterRequest,
     Request,
     Response,
@@ -23,7 +27,7 @@ from kraft.raft.messages import (
 )
 from kraft.raft.types import NOBODY, Endpoint, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange, Voter
-from kraft.raft.wire import REPLICA_CODECS, Codec, endpoints_of, error_of
+from kraft.raft.wire import PARTITION, REPLICA_CODECS, TOPIC, Codec, WrongPartitionError, endpoints_of, error_of
 
 FIRST_ADD_WITH_ACK: Final = 1
 
@@ -112,6 +116,56 @@ def _update_answer_of(message: update_raft_voter_response.UpdateRaftVoterRespons
         error=error_of(message.error_code), epoch=max(leader.leader_epoch, 0), leader_id=leader.leader_id,
         leader_endpoints=(Endpoint("", leader.host, leader.port),) if leader.host else ())
 
+
+def names_metadata(request: alter_partition_reassignments_request.AlterPartitionReassignmentsRequest) -> bool:
+    """Whether a reassignment is about the voters, or about them too."""
+    return any(topic.name == TOPIC for topic in request.topics)
+
+
+def _reassign_request(request: ReassignVotersRequest, _version: int) -> Message:
+    of = alter_partition_reassignments_request
+    return of.AlterPartitionReassignmentsRequest(timeout_ms=request.timeout_ms, topics=[
+        of.ReassignableTopic(name=TOPIC, partitions=[of.ReassignablePartition(
+            partition_index=PARTITION, replicas=None if request.targets is None else list(request.targets))])])
+
+
+def _reassign_of(
+    message: alter_partition_reassignments_request.AlterPartitionReassignmentsRequest, _version: int
+) -> Request:
+    """`WrongPartitionError` when there are other partitions beside the metadata log's: they are the controller's."""
+    parts = [(topic.name, part) for topic in message.topics for part in topic.partitions]
+    if len(parts) != 1 or parts[0][0] != TOPIC or parts[0][1].partition_index != PARTITION:
+        raise WrongPartitionError(f"{TOPIC}-{PARTITION} is reassigned alone")
+    replicas = parts[0][1].replicas
+    return ReassignVotersRequest(
+        targets=None if replicas is None else tuple(replicas), timeout_ms=max(0, message.timeout_ms))
+
+
+def _reassign_response(response: ChangeVotersResponse, _version: int) -> Message:
+    return _reassigned(response.error, _text(response))
+
+
+def _reassigned(code: ErrorCode, text: str | None) -> Message:
+    of = alter_partition_reassignments_response
+    return of.AlterPartitionReassignmentsResponse(error_message=None, responses=[
+        of.ReassignableTopicResponse(name=TOPIC, partitions=[of.ReassignablePartitionResponse(
+            partition_index=PARTITION, error_code=code, error_message=text)])])
+
+
+def _reassign_answer_of(
+    message: alter_partition_reassignments_response.AlterPartitionReassignmentsResponse
+) -> Response:
+    parts = [part for topic in message.responses for part in topic.partitions]
+    if message.error_code or not parts:
+        return ChangeVotersResponse(error=error_of(message.error_code or ErrorCode.UNKNOWN_SERVER_ERROR))
+    return ChangeVotersResponse(error=error_of(parts[0].error_code), text=parts[0].error_message or "")
+
+
+REASSIGN_CODEC: Final = Codec(
+    45, ReassignVotersRequest, alter_partition_reassignments_response.AlterPartitionReassignmentsResponse,
+    _reassign_request, _reassign_of, _reassign_response, _reassign_answer_of,
+    lambda code: _reassigned(code, f"{TOPIC}-{PARTITION} is reassigned alone"))
+"""Not among `CODECS`: of this API only what `names_metadata` is for the core."""
 
 CODECS: Final[Mapping[type[Request], Codec]] = {codec.request: codec for codec in (
     *REPLICA_CODECS,

@@ -14,6 +14,7 @@ from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
@@ -22,7 +23,7 @@ from kraft.protocol.messages.describe_recorder_response import DescribeRecorderR
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.wire import WrongPartitionError
-from kraft.raft.wire_changes import CODEC_BY_KEY
+from kraft.raft.wire_changes import CODEC_BY_KEY, REASSIGN_CODEC, names_metadata
 from kraft.runtime.quorum import Quorum
 from kraft.runtime.requests import NEVER_FLEXIBLE
 from kraft_native.channel import RequestChannel
@@ -87,6 +88,8 @@ class ControllerRouter:
 
     def _serve(self, api: Api, version: int, request: Message, source: int, respond: Respond) -> None:
         codec = CODEC_BY_KEY.get(api.key)
+        if isinstance(request, AlterPartitionReassignmentsRequest) and names_metadata(request):
+            codec = REASSIGN_CODEC
         if codec is not None:
             try:
                 asked = codec.decode_request(request, version)

@@ -222,7 +222,8 @@ class QuorumMetadata:
     def describe_quorum(self, now_ms: int) -> QuorumState:  # noqa: ARG002 - the core has a clock of its own
         view = self.raft.describe()
         return QuorumState(view.leader_id, view.epoch, view.high_watermark,
-                           tuple(map(_progress, view.voters)), tuple(map(_progress, view.observers)))
+                           tuple(map(_progress, view.voters)), tuple(map(_progress, view.observers)),
+                           None if view.targets is None else tuple(map(_progress, view.targets)))
 
     # --- snapshots
 

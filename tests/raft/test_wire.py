@@ -7,6 +7,11 @@ import pytest
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import vote_request
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraft.raft.messages import (
     HIGH_WATERMARK_NOT_TOLD,
     AddVoterRequest,
@@ -19,6 +24,7 @@ from kraft.raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    ReassignVotersRequest,
     RemoveVoterRequest,
     Request,
     Response,
@@ -29,7 +35,7 @@ from kraft.raft.messages import (
 from kraft.raft.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, Voter
 from kraft.raft.wire import WAIT_MS_MAX, Codec, WrongPartitionError, whole_batches
-from kraft.raft.wire_changes import CODEC_BY_KEY, CODECS
+from kraft.raft.wire_changes import CODEC_BY_KEY, CODECS, REASSIGN_CODEC, names_metadata
 from kraft_native.errors import UnsupportedVersionError
 from kraft_native.records import BatchBuilder
 from tests.raft.world import CLUSTER, address, key
@@ -156,3 +162,30 @@ def test_unknown_errors_are_errors() -> None:
     message = codec.encode_response(ChangeVotersResponse(), 0)
     message.error_code = 9999  # type: ignore[attr-defined]
     assert codec.decode_response(message).error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("targets", [None, (), (4, 5, 6)])
+def test_reassignments_of_the_metadata_partition(version: int, targets: tuple[int, ...] | None) -> None:
+    request = ReassignVotersRequest(targets=targets, timeout_ms=7)
+    message = REASSIGN_CODEC.encode_request(request, version)
+    decoded = type(message).decode(message.encode(version), version)
+    assert isinstance(decoded, AlterPartitionReassignmentsRequest)
+    assert names_metadata(decoded)
+    assert REASSIGN_CODEC.decode_request(decoded, version) == request
+    for response in (ChangeVotersResponse(), ChangeVotersResponse(error=ErrorCode.REQUEST_TIMED_OUT, text="late")):
+        told = REASSIGN_CODEC.encode_response(response, version)
+        assert REASSIGN_CODEC.decode_response(type(told).decode(told.encode(version), version)) == response
+
+
+def test_other_reassignments_are_not_the_cores() -> None:
+    part = ReassignablePartition(partition_index=0, replicas=[1])
+    other = ReassignableTopic(name="t", partitions=[part])
+    voters = ReassignableTopic(name="__cluster_metadata", partitions=[part])
+    assert not names_metadata(AlterPartitionReassignmentsRequest(topics=[other]))
+    for topics in ([voters, other], [voters.replace(partitions=[part, part])],
+                   [voters.replace(partitions=[part.replace(partition_index=1)])]):
+        request = AlterPartitionReassignmentsRequest(topics=topics)
+        assert names_metadata(request)
+        with pytest.raises(WrongPartitionError):
+            REASSIGN_CODEC.decode_request(request, 1)
