@@ -11,16 +11,14 @@ for the first touch of a page, and without this the first rows would carry that 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from bench import rows_codec, rows_compact, rows_log, rows_lookup, rows_machine, rows_read
-from bench.machine import OUT, describe, touch_memory
+from bench.machine import OUT, begin, describe
 from bench.table import Bench, Row, save, show
-from kraft.cli.command import version_text
 
 GROUPS = (rows_machine.rows, rows_log.rows, rows_read.rows, rows_lookup.rows, rows_codec.rows, rows_compact.rows)
 
@@ -32,12 +30,7 @@ GROUPS = (rows_machine.rows, rows_log.rows, rows_read.rows, rows_lookup.rows, ro
               help="Where the logs of the run are written; its disk is the one that is measured.")
 def main(quick: bool, only: str, directory: Path) -> None:
     console = Console(width=150)
-    console.print(version_text(), highlight=False)
-    console.print(describe(), highlight=False)
-    directory.mkdir(parents=True, exist_ok=True)
-    if not quick:
-        console.print(f"touched {touch_memory() / 2**30:.1f} GiB of memory once")
-    home = Path(tempfile.mkdtemp(prefix="engine-", dir=directory))
+    home = begin(console, directory, "engine", touch=not quick)
     bench = Bench(home, 0.1 if quick else 1.0, 2 if quick else 5, only)
     rows: list[Row] = []
     try:

@@ -1,15 +1,32 @@
-"""What the machine can do, measured by the small C programs in `bench/c`: the limits that our figures stand beside."""
+"""What the machine can do, measured by the small C programs in `bench/c`: the limits that our figures stand beside.
+And what every program of figures begins with."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
+import sys
+import sysconfig
+import tempfile
 from pathlib import Path
+from types import ModuleType
+
+from rich.console import Console
+
+from kraft.cli.command import version_text
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"
+
+
+def compiler() -> str:
+    found = shutil.which("cc") or shutil.which("gcc")
+    if found is None:
+        raise SystemExit("bench needs a C compiler for its own limits: install gcc")
+    return found
 
 
 def compiled(source: str, *flags: str) -> Path:
@@ -17,12 +34,26 @@ def compiled(source: str, *flags: str) -> Path:
     path = HERE / "c" / source
     program = OUT / path.stem
     if not program.exists() or program.stat().st_mtime < path.stat().st_mtime:
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            raise SystemExit("bench needs a C compiler for its own limits: install gcc")
         OUT.mkdir(exist_ok=True)
-        subprocess.run([compiler, "-O2", "-pthread", "-o", str(program), str(path), *flags], check=True)
+        subprocess.run([compiler(), "-O2", "-pthread", "-o", str(program), str(path), *flags], check=True)
     return program
+
+
+def native(name: str) -> ModuleType:
+    """The module made from bench/native/<name>.pyx: loops over calls of the engine that Python cannot make."""
+    source, generated = HERE / "native" / f"{name}.pyx", OUT / f"{name}.c"
+    module = OUT / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    OUT.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, "-m", "cython", "-3", "-I", HERE.parent, "-X", "boundscheck=False,wraparound=False",
+                    "-o", generated, source], check=True)
+    subprocess.run([compiler(), "-O2", "-shared", "-fPIC", "-I", sysconfig.get_path("include"),
+                    "-I", HERE.parent / "kraft_native" / "_c", "-o", module, generated], check=True)
+    spec = importlib.util.spec_from_file_location(name, module)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def limit(*arguments: object) -> dict[str, float]:
@@ -46,6 +77,16 @@ def touch_memory(share: float = 0.6, at_most: int | None = None) -> int:
         count = min(count, at_most)
     limit("touch", count)
     return count
+
+
+def begin(console: Console, directory: Path, name: str, *, touch: bool) -> Path:
+    """The head of a report: what was built, on what it runs; memory is touched. Gives a directory of this run's own."""
+    console.print(version_text(), highlight=False)
+    console.print(describe(), highlight=False)
+    if touch:
+        console.print(f"touched {touch_memory() / 2**30:.1f} GiB of memory once")
+    directory.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=directory))
 
 
 def describe() -> str:

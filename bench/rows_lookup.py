@@ -1,43 +1,62 @@
-"""Looking up: offsets and times in an index of 1.3 million entries, many in one call, without the interpreter."""
+"""Looking up: offsets and times in an index of 1.3 million entries, one at a time and many in one call."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bench.machine import native
 from bench.table import Bench, Row, absolute, seconds
 from kraft_native.index import OffsetIndex, TimeIndex
 
 ENTRIES = 1_300_000
 LOOKUPS = 500_000
+START_MS = 1_700_000_000_000
+
+Int64s = NDArray[np.int64]
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    entries, lookups = bench.count(ENTRIES), bench.count(LOOKUPS)
+    entries = bench.count(ENTRIES)
     source = np.random.default_rng(1)
-    for kind, name, target_ns in ((OffsetIndex, "offset", 100.0), (TimeIndex, "time", 1000.0)):
-        title = f"look up a random {name} in {entries:,} index entries"
-        if not bench.wants(title):
-            continue
-        path = bench.fresh(f"{name}.index")
-        index = kind.create(path, 0, 12 * entries + 24)
-        if isinstance(index, OffsetIndex):
-            for i in range(entries):
-                index.append(150 * i + 149, 1600 * i + 1600)
-            top = 150 * entries
-        else:
-            for i in range(entries):
-                index.maybe_append(1_700_000_000_000 + 10 * i, 150 * i + 149)
-            top = 10 * entries
-        index.seal()
-        sealed = kind.open_sealed(path, 0)
-        targets = source.integers(0, top, lookups)
-        if name == "time":
-            targets += 1_700_000_000_000
-        found = np.empty(lookups, np.int64)
-        sealed.find_many(targets, found)
-        look_up = functools.partial(sealed.find_many, targets, found)
-        yield absolute(title, "ns", lambda call=look_up: seconds(call) / lookups * 1e9, target=target_ns,
-                       repeats=bench.turns + 4, better="less")
+    # As real batches leave them: not evenly, or interpolation would find each at once.
+    keys = np.cumsum(source.integers(1, 300, entries)).astype(np.int64)
+    wanted = source.integers(0, keys[-1], bench.count(LOOKUPS))
+    one_by_one = native("lookups")
+    title = f"look up a random offset in {entries:,} index entries"
+    if bench.wants(title):
+        offsets = OffsetIndex.open_sealed(offset_file(bench.fresh("offset.index"), keys), 0)
+        yield row(bench, f"{title}, one after the other", functools.partial(one_by_one.find_offsets, offsets, wanted),
+                  100.0)
+        yield row(bench, f"{title}, many in one call",
+                  functools.partial(offsets.find_many, wanted, np.empty_like(wanted)), 100.0)
+    title = f"look up a random time in {entries:,} index entries"
+    if bench.wants(title):
+        times = TimeIndex.open_sealed(time_file(bench.fresh("time.index"), keys), 0)
+        wanted += START_MS
+        yield row(bench, f"{title}, one after the other", functools.partial(one_by_one.find_times, times, wanted),
+                  1000.0)
+        yield row(bench, f"{title}, many in one call",
+                  functools.partial(times.find_many, wanted, np.empty_like(wanted)), 1000.0)
+
+
+def row(bench: Bench, name: str, look_up: Callable[[], object], target_ns: float) -> Row:
+    return absolute(name, "ns", lambda: seconds(look_up) / bench.count(LOOKUPS) * 1e9, target=target_ns,
+                    repeats=bench.turns + 4, better="less")
+
+
+def offset_file(path: Path, keys: Int64s) -> Path:
+    path.write_bytes(np.stack([keys, np.arange(len(keys)) * 1600], axis=1).astype(">i4").tobytes())
+    return path
+
+
+def time_file(path: Path, keys: Int64s) -> Path:
+    table = np.zeros(len(keys), np.dtype([("timestamp", ">i8"), ("offset", ">i4")]))
+    table["timestamp"] = START_MS + keys
+    table["offset"] = keys
+    path.write_bytes(table.tobytes())
+    return path

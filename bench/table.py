@@ -18,7 +18,7 @@ from rich.table import Table
 class Row:
     """One figure. `ours` and `limit` are medians in `unit`; `target` is a ratio to the limit, or an absolute value.
 
-    `better` says which way is good: "more" (a rate) or "less" (a time).
+    `better` says which way is good: "more" (a rate) or "less" (a time). `note`: what else is to be known.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Row:
     relative: bool = True
     better: str = "more"
     runs: list[tuple[float, float]] = field(default_factory=list)
+    note: str = ""
 
     @classmethod
     def of_runs(cls, name: str, unit: str, runs: list[tuple[float, float]], *, limit_name: str,
@@ -48,7 +49,7 @@ class Row:
     def summary(self) -> str:
         """The row in one line, for the time until the table is there."""
         beside = "" if self.limit is None else f"; {self.limit_name}: {number(self.limit)}, ratio {self.ratio:.2f}"
-        return f"{self.name}: {number(self.ours)} {self.unit}{beside}"
+        return f"{self.name}: {number(self.ours)} {self.unit}{beside}" + (f" ({self.note})" if self.note else "")
 
     @property
     def met(self) -> bool | None:
@@ -121,7 +122,11 @@ def show(rows: list[Row], title: str) -> None:
             "" if row.ratio is None else f"{row.ratio:.2f}", "" if row.target is None else sign + number(row.target),
             {True: "met", False: "MISSED", None: ""}[row.met],
         )
-    Console(width=150).print(table)
+    console = Console(width=150)
+    console.print(table)
+    for row in rows:
+        if row.note:
+            console.print(f"{row.name}: {row.note}", highlight=False)
 
 
 def number(value: float) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -23,7 +22,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bench.machine import OUT, describe, touch_memory
+from bench.machine import OUT, begin
 from bench.macro.rows import (
     LOADS,
     Figure,
@@ -38,7 +37,6 @@ from bench.macro.rows import (
 )
 from bench.macro.servers import KafkaServer, KraftServer
 from bench.table import number
-from kraft.cli.command import version_text
 from tests.peer.kafka import missing
 
 WARM_SECONDS = 3.0
@@ -75,15 +73,10 @@ def main(quick: bool, only: str, directory: Path) -> None:
     console = Console(width=150)
     if (reason := missing()) is not None:
         raise click.ClickException(f"needs Apache Kafka as a peer: {reason}")
-    console.print(version_text(), highlight=False)
-    console.print(describe(), highlight=False)
-    directory.mkdir(parents=True, exist_ok=True)
-    if not quick:
-        console.print(f"touched {touch_memory() / 2**30:.1f} GiB of memory once")
-    else:
+    home = begin(console, directory, "peer", touch=not quick)
+    if quick:
         console.print("quick: nothing is warmed, so the peer's figures mean little")
-    home = Path(tempfile.mkdtemp(prefix="peer-", dir=directory))
-    begin = time.monotonic()
+    begun = time.monotonic()
     pair = Pair(KraftServer(home / "kraft"), KafkaServer(home / "kafka"), 1 if quick else 3, 1.0 if quick else 2.0,
                 0.2 if quick else 1.0)
     figures: list[Figure] = []
@@ -95,7 +88,7 @@ def main(quick: bool, only: str, directory: Path) -> None:
         shutil.rmtree(home, ignore_errors=True)
         _show(console, figures)
         _save(directory / "peer.json", figures)
-    console.print(f"{time.monotonic() - begin:.0f} s in all", highlight=False)
+    console.print(f"{time.monotonic() - begun:.0f} s in all", highlight=False)
 
 
 def _run(pair: Pair, console: Console, figures: list[Figure], only: str, quick: bool) -> None:
