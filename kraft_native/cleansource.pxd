@@ -19,7 +19,7 @@ cdef enum SourceResult:
     SOURCE_BATCH = 0               # `batch` and `h` are the next one
     SOURCE_END = 1
     SOURCE_REFILL = 2              # nothing more in this piece: `refill`; what `batch` pointed to may then change
-    SOURCE_GROW = 3                # a batch is larger than a piece: `grow`, with the GIL
+    SOURCE_GROW = 3                # larger pieces, or a thread, are due: `grow`, with the GIL
     SOURCE_FAULT = 4               # `fault` says what is wrong
     SOURCE_ERROR = 5               # `error` is the errno of a read
 
@@ -47,7 +47,9 @@ cdef class BatchSource:
     cdef int64_t filled            # pieces made so far
     cdef int64_t due_offset        # the smallest base offset that may come
     cdef int64_t end_offset        # and what lies above every offset
-    cdef Py_ssize_t needed         # SOURCE_GROW: bytes of the batch
+    cdef Py_ssize_t needed         # SOURCE_GROW: bytes of a batch that is larger than a piece; 0: there is none
+    cdef bint large                # a thread is worth it
+    cdef bint alone                # and has not begun yet
     cdef int error
     cdef Fault fault
 
@@ -79,7 +81,7 @@ cdef class BatchSource:
     cdef int raise_result(self, SourceResult result) except -1
     cdef int malformed(self, object what) except -1
 
-    cdef int begin(self, int64_t position) except -1
+    cdef int begin(self, int64_t position, bint ahead) except -1
     cdef int end(self) except -1
     cdef void wait(self, bint* flag) noexcept nogil
     cdef void run(self) noexcept nogil

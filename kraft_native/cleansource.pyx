@@ -8,7 +8,8 @@ back as truth, and the original is removed.
 
 Reading and checking is some half of a compaction's work. For a segment of some size a thread does it, which goes ahead
 of the reader by as many pieces as there are; in a smaller one the reader fills the next piece itself when it gets
-there. The order of calls for small files, and so of what tests see, follows from the calls of the owner alone.
+there, and so it does with the first pieces of a large one: a look for the first batch that would change mostly ends in
+them. The order of calls for small files, and so of what tests see, follows from the calls of the owner alone.
 """
 
 import errno
@@ -46,8 +47,9 @@ cdef enum:
     AHEAD_PIECE_BYTES = 1024 * 1024
     # All its pieces together, unless two of the largest batch need more.
     AHEAD_BYTES = PIECES_MAX * AHEAD_PIECE_BYTES
-    # From this size of a segment on a thread reads ahead.
+    # From this size of a segment on a thread reads ahead, when the reader has come through so many pieces alone.
     AHEAD_BYTES_MIN = 16 * 1024 * 1024
+    PIECES_ALONE = 4
 
 cdef int errno_no_data = errno.ENODATA
 
@@ -79,14 +81,16 @@ cdef class BatchSource:
         self.due_offset = base_offset
         self.end_offset = end_offset
         self.fd = <int>check(file_open(path, O_RDONLY, 0), path)
-        return self.begin(position)
+        self.large = size - position >= AHEAD_BYTES_MIN
+        return self.begin(position, False)
 
-    cdef int begin(self, int64_t position) except -1:
-        """Starts reading at `position`."""
+    cdef int begin(self, int64_t position, bint ahead) except -1:
+        """Starts reading at `position`; with `ahead` by a thread."""
         cdef Scratch buffer
         cdef Piece* before
         cdef int i
-        cdef bint ahead = self.size - position >= AHEAD_BYTES_MIN
+        self.alone = self.large and not ahead
+        self.needed = 0
         self.capacity = max(self.largest, <Py_ssize_t>(AHEAD_PIECE_BYTES if ahead else PIECE_BYTES))
         self.piece_count = <int>max(<Py_ssize_t>2, AHEAD_BYTES // self.capacity) if ahead else 2
         for i in range(self.piece_count):
@@ -185,6 +189,8 @@ cdef class BatchSource:
         if got == wanted:
             piece.filled += <Py_ssize_t>got
             piece.follows = self.look(piece)
+            if piece.follows == SOURCE_REFILL and self.alone and self.filled + 1 == PIECES_ALONE:
+                piece.follows = SOURCE_GROW
         else:
             self.error = <int>-got if got < 0 else errno_no_data
             piece.follows = SOURCE_ERROR
@@ -256,8 +262,8 @@ cdef class BatchSource:
     cdef int grow(self) except -1:
         cdef int64_t position = self.piece.start + self.piece.whole
         self.end()
-        self.largest = self.needed
-        return self.begin(position)
+        self.largest = max(self.largest, self.needed)
+        return self.begin(position, self.large)
 
     cdef int raise_result(self, SourceResult result) except -1:
         if result == SOURCE_ERROR:

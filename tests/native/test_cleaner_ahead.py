@@ -73,6 +73,21 @@ def test_the_latest_of_each_key_stays(directory):
     assert (open_descriptors(), threading.active_count()) == (descriptors, threads)
 
 
+def test_a_look_that_ends_soon_starts_no_thread(directory, monkeypatch):
+    """Of a large segment in which something changes at once: one thread per walk, and none for the look before."""
+    started = []
+    start = threading.Thread.start
+
+    def counted(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", counted)
+    with Log(directory, SETTINGS) as log:
+        log.compact(START_MS, force=True)
+    assert started.count("kraft-compaction-read") == 2 * 2      # two large segments, two walks each
+
+
 @pytest.mark.parametrize("number", [1, 5, 14, 15, 30, 40])
 def test_a_read_that_fails(directory, number):
     """In either walk, ahead of the reader: told with the file, and nothing is lost."""
