@@ -55,7 +55,7 @@ class Ready:
        end with `Raft.log_flushed`; the next one is asked for after that.
     4. `installed`: a snapshot has replaced the log: the state machine starts anew from it.
     5. `high_watermark`: everything below is committed and may be applied. It never goes back while a node runs.
-    6. `leadership` is told to the state machine.
+    6. `leadership` is told to the state machine; one that ends, before 4: nobody who hears of 5 may propose any more.
     """
 
     hard_state: HardState | None = None

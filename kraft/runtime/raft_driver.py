@@ -7,7 +7,9 @@
     await driver.resign(); driver.close()
 
 Everything that happens in one turn of the loop is carried out once, at its end: proposals of one turn share one flush
-and one answer to each follower. The flush runs in a thread without the interpreter lock, while the answers leave.
+and one answer to each follower. The flush runs in a thread without the interpreter lock, while the answers leave. Only
+the end of a leadership is carried out at once: the next request of that turn must not meet a state machine that thinks
+it may still propose.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from typing import Final, Protocol
 from kraft.raft.messages import Message
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
+from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
 from kraft.runtime.raft_log import Proposal
 from kraft_native.log import Log
@@ -74,6 +77,8 @@ class RaftDriver:
         self._stopped = True
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER_MS
+        self._leadership: Leadership | None = None
+        """What the state machine was told last."""
         self._left: asyncio.Future[None] | None = None
         self.on_turn: Callable[[], None] = lambda: None
         """Called after each turn: more may be committed and known."""
@@ -99,7 +104,7 @@ class RaftDriver:
             return
         self._left = self._loop.create_future()
         self.raft.resign(self.raft.replica.epoch, self._clock())
-        self._schedule()
+        self._stepped()
         await asyncio.wait([self._left], timeout=timeout_seconds)
 
     # --- events
@@ -113,7 +118,18 @@ class RaftDriver:
         except Exception as error:  # noqa: BLE001 - a core that failed half-way must not answer
             self._fail(error)
             return
-        self._schedule()
+        self._stepped()
+
+    def _stepped(self) -> None:
+        if self._is_leading and self.raft.leadership != self._leadership:
+            self._run()
+        else:
+            self._schedule()
+
+    @property
+    def _is_leading(self) -> bool:
+        """Whether the state machine thinks so."""
+        return self._leadership is not None and self._leadership.role is Role.LEADER
 
     def propose(self, payloads: Sequence[bytes], now_ms: int, epoch: int) -> int:
         """Appends records as the leader of `epoch`; gives the log end. `NotLeaderError` when this node is not."""
@@ -187,12 +203,20 @@ class RaftDriver:
                 self._answer(message)
         if ready.flush is not None:
             self._flush(ready.flush)
+        ends = self._is_leading
+        if ends:
+            self._tell_leadership(ready.leadership)
         if ready.installed is not None:
             self.machine.installed(ready.installed)
         if ready.high_watermark is not None:
             self.machine.committed(ready.high_watermark)
-        if ready.leadership is not None:
-            self.machine.leadership(ready.leadership)
+        if not ends:
+            self._tell_leadership(ready.leadership)
+
+    def _tell_leadership(self, leadership: Leadership | None) -> None:
+        if leadership is not None:
+            self._leadership = leadership
+            self.machine.leadership(leadership)
 
     def _flush(self, end_offset: int) -> None:
         """The log flushes what is appended by itself; this notes that the core is to be told."""

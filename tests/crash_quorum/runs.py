@@ -214,26 +214,31 @@ class Changes:
 def chaos(quorum: Quorum, events: int, seed: int, tell: Callable[[str], None]) -> str:
     """kill -9 and pauses of one node or two of three, while voters come and go."""
     chance = random.Random(seed)
-    kills = pauses = 0
+    kills = pauses = told = 0
     with Load(quorum.nodes.values()) as load, Changes(quorum, seed + 1) as changes:
         while kills + pauses < events:
+            killed = []
             for node in chance.sample(list(quorum.nodes.values()), chance.choice((1, 1, 1, 2))):
                 if chance.random() < 0.5:
                     node.kill()
+                    killed.append(node)
                     kills += 1
                 else:
                     os.kill(node.pid, signal.SIGSTOP)
                     pauses += 1
             time.sleep(chance.choice((0.0, 0.05, 0.3, 3.0)) * chance.random())
             for node in quorum.nodes.values():
-                if node.running:
-                    os.kill(node.pid, signal.SIGCONT)
-                else:
+                if node in killed:
                     node.launch()
-            for node in quorum.nodes.values():
-                node.await_ready()
+                else:
+                    assert node.running, f"node {node.node_id} ended by itself:\n{node.log()}"
+                    os.kill(node.pid, signal.SIGCONT)
+            moment = time.monotonic()
+            if chance.random() < 0.5:
+                wait_until(lambda moment=moment: load.first_answer_after(moment) is not None, "somebody leads")
             time.sleep(chance.choice((0.0, 0.1, 0.5, 1.0)) * chance.random())
-            if (kills + pauses) % 50 < 2:
+            if kills + pauses >= told + 50:
+                told = kills + pauses
                 tell(f"{kills} kills, {pauses} pauses, {changes.done} changes of voters, {len(load.answers())} commits")
     committed = finish(quorum, load)
     return (f"{kills} kills and {pauses} pauses, {changes.done} changes of voters ({changes.refused} refused or "
