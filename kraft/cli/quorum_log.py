@@ -15,7 +15,7 @@ from kraft.cli.partition import Partition
 from kraft.metadata.quorum import control_message
 from kraft.protocol.message import Struct
 from kraft.protocol.record_frames import decode_record
-from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.quorum_state import id_text
 from kraft_native import fileio
 from kraft_native.batch import Batch, walk

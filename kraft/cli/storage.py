@@ -12,7 +12,7 @@ from kraft.cli.options import JSON, Fields, print_fields, print_json, server_con
 from kraft.cli.server_config import parse_assignments, server_config
 from kraft.config.errors import InvalidConfigError
 from kraft.config.node import NodeConfig, parse_socket
-from kraft.config.quorum import is_sole_controller, static_voters
+from kraft.config.quorum import static_voters
 
 if TYPE_CHECKING:
     from kraft.raft.voters import Voter
@@ -86,7 +86,7 @@ def first_voters(config: NodeConfig, chosen: str | None, initial_controllers: st
     if chosen is not None and initial_controllers is not None:
         raise InvalidConfigError("--standalone, --initial-controllers, --no-initial-controllers: give one of them")
     given = "initial" if initial_controllers is not None else chosen
-    if static_voters(config) and not is_sole_controller(config):
+    if static_voters(config):
         if given in ("standalone", "initial"):
             raise InvalidConfigError("--standalone, --initial-controllers: controller.quorum.voters names the voters "
                                      "already; give one or the other")

@@ -1,5 +1,5 @@
-"""The door between the controller and the log that makes its records durable: on a single node the node's own log, else
-the quorum. The controller asks to append; what is committed comes back as an event, in order.
+"""The door between the controller and the quorum that makes its records durable. The controller asks to append; what is
+committed comes back as an event, in order.
 """
 
 from collections.abc import Sequence

@@ -90,7 +90,13 @@ class Replica:
 
     def _first_role(self) -> RoleState:
         """A leader comes back as Resigned: in its epoch it may lead no more, because records that it wrote last may be
-        gone here and not elsewhere (KAFKA-10527), and it may not vote either."""
+        gone here and not elsewhere (KAFKA-10527), and it may not vote either.
+
+        The only voter has nobody to wait for: it stands as soon as it is called, in the epoch after the last that it
+        knows of.
+        """
+        if self.is_voter and self.voters.ids == (self.config.node_id,):
+            return Unattached(self.now_ms + 1)
         if self.leader_id == self.config.node_id:
             return Resigned(self.election_deadline_ms())
         if self.leader_id != NOBODY and self.address_of(self.leader_id) is not None:

@@ -4,10 +4,11 @@ A broker's requests for its clients come in an Envelope (KIP-590): the request w
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from typing import Final
 
+from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
 from kraft.controller.controller import HANDLERS
 from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
@@ -16,7 +17,7 @@ from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRequest
 from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 
 ENVELOPE: Final = API_BY_NAME["Envelope"].key
 DESCRIBE_CLUSTER: Final = API_BY_NAME["DescribeCluster"].key
-CONTROLLERS: Final = 2
 DECIDED: Final = tuple(sorted(
     key for key in (DescribeQuorumRequest.API_KEY, *(message.API_KEY for message in HANDLERS))
     if API_BY_KEY[key].controller_versions is not None))
@@ -45,9 +45,9 @@ SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, *D
 Respond = Callable[[Message], None]
 
 
-def serve_apis(channel: RequestChannel) -> None:
-    """Lets a listener serve what controllers serve."""
-    for key in SERVED:
+def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
+    """Lets a listener serve these, in the versions that controllers serve."""
+    for key in keys:
         api = API_BY_KEY[key]
         versions = api.controller_versions or api.versions
         channel.serve(key, versions.start, min(versions.stop - 1, api.latest_stable),
@@ -99,7 +99,7 @@ class ControllerRouter:
             else:
                 self.quorum.serve(codec, source, asked, version, respond)
         elif isinstance(request, DescribeClusterRequest):
-            respond(self._describe_cluster(request))
+            respond(self._describe_cluster(request, version))
         elif isinstance(request, DescribeRecorderRequest):
             respond(self._describe_recorder(request))
         else:
@@ -132,16 +132,15 @@ class ControllerRouter:
         else:
             self._serve(inner.api, version, request, source, wrap)
 
-    def _describe_cluster(self, request: DescribeClusterRequest) -> Message:
+    def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
         """The voters."""
-        if request.endpoint_type != CONTROLLERS:
-            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-            return DescribeClusterResponse(error_code=code, error_message=code.message, endpoint_type=CONTROLLERS)
         replica = self.quorum.raft.replica
-        return DescribeClusterResponse(
-            endpoint_type=CONTROLLERS, cluster_id=self.cluster_id, controller_id=replica.leader_id, brokers=[
-                DescribeClusterBroker(broker_id=voter.key.node_id, host=endpoint.host, port=endpoint.port)
-                for voter in replica.voters.voters for endpoint in voter.endpoints[:1]])
+
+        def nodes() -> list[DescribeClusterBroker]:
+            return [DescribeClusterBroker(broker_id=voter.key.node_id, host=endpoint.host, port=endpoint.port)
+                    for voter in replica.voters.voters for endpoint in voter.endpoints[:1]]
+
+        return describe_nodes(request, version, CONTROLLERS, self.cluster_id, replica.leader_id, nodes)
 
     def _describe_recorder(self, request: DescribeRecorderRequest) -> Message:
         """What happened to this replica, and at the end what it is now."""

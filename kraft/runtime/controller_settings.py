@@ -3,7 +3,7 @@
 from kraft.config.node import REPLICATION_FACTOR_MAX, NodeConfig
 from kraft.controller.decision import ControllerSettings
 from kraft.metadata.versions import SUPPORTED
-from kraft.runtime.metadata_log import MetadataLogSettings
+from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.storage import read_bootstrap
 
 

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kraft.broker import apis  # noqa: F401 - importing it registers every handler
 from kraft.broker.api import HANDLERS
@@ -23,17 +23,20 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.replica_plan import plan_all, plan_change
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
-from kraft.config.quorum import check_quorum, is_sole_controller
+from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
 from kraft.log_dir import new_cluster_id
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from kraft.metadata.image import Endpoint as ImageEndpoint
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.api_versions import api_versions_answers
-from kraft.runtime.control_plane import ControlPlane, image_endpoint
+from kraft.runtime.broker_registration import PLAINTEXT
+from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.log_manager import LogManager
+from kraft.runtime.quorum_plane import QuorumPlane
 from kraft.runtime.replica_turns import ReplicaTurns
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
@@ -48,10 +51,8 @@ from kraft_native.flusher import Flusher
 from kraft_native.produce import ProduceHandler
 from kraft_native.purgatory import Purgatory
 from kraft_native.purgatory import now_ms as monotonic_ms
+from kraft_native.reply import Reply
 from kraft_native.table import PartitionTable
-
-if TYPE_CHECKING:
-    from kraft.runtime.quorum_plane import QuorumPlane
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +67,6 @@ class Node:
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
-        self.is_alone = is_sole_controller(config)
-        """Whether this node is the only controller; else it is one of several, or follows them."""
         self.cluster_id = ""
         self.failure: BaseException | None = None
         self.listeners: dict[str, Listener] = {}
@@ -97,7 +96,7 @@ class Node:
         """Formats what is new, refuses what is another's, and locks the directories."""
         config = self.config
         paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
-        if self.is_alone:
+        if is_sole_controller(config):
             self._format(paths)
         else:
             check_quorum(config)
@@ -113,9 +112,11 @@ class Node:
         config = self.config
         known = [info for info in map(describe, paths) if info.formatted]
         self.cluster_id = known[0].cluster_id or "" if known else new_cluster_id()
-        endpoints = tuple(image_endpoint(self._reachable(each)) for each in config.controller_listeners)
-        format_storage(FormatRequest(config.node_id, self.cluster_id, config.log_dirs, endpoints,
-                                     config.metadata_log_dir), now_ms(), uuid.uuid4)
+        reachable = map(self._reachable, config.controller_listeners)
+        endpoints = tuple(ImageEndpoint(each.listener, each.host, each.port, PLAINTEXT) for each in reachable)
+        format_storage(FormatRequest(
+            config.node_id, self.cluster_id, config.log_dirs, endpoints, config.metadata_log_dir,
+            standalone=not static_voters(config)), now_ms(), uuid.uuid4)
 
     def _open_requests(self) -> None:
         loop = asyncio.get_running_loop()
@@ -138,24 +139,18 @@ class Node:
         for endpoint in self.config.listeners:
             self.listeners[endpoint.listener] = await self.server.bind(endpoint.listener, endpoint.host, endpoint.port)
 
-    def _control_plane(self) -> "ControlPlane | QuorumPlane":
+    def _control_plane(self) -> QuorumPlane:
         config = self.config
         metadata_directory = describe(config.metadata_log_dir).directory_id
         assert metadata_directory is not None, f"{config.metadata_log_dir} is not formatted"
         endpoints = tuple(self._advertised(each) for each in config.controller_listeners)
-        is_locked = config.metadata_log_dir in config.log_dirs
-        if self.is_alone:
-            return ControlPlane(config, self.cluster_id, metadata_directory, endpoints, self.flusher, now_ms, self.fail,
-                                log_dir_locked=is_locked)
-        # Only here: a node alone needs nothing of it.
-        from kraft.runtime.quorum_plane import QuorumPlane
         return QuorumPlane(config, self.cluster_id, metadata_directory, endpoints, self.flusher, self.fail,
-                           log_dir_locked=is_locked)
+                           log_dir_locked=config.metadata_log_dir in config.log_dirs)
 
     async def _open_metadata(self) -> None:
         config = self.config
         self.control = self._control_plane()
-        self._opened.push_async_callback(self._close_control)
+        self._opened.push_async_callback(self.control.close)
         appends = OffsetsAppends(self.table, now_ms, config.integer("offsets.topic.compression.codec"))
         self.image_topics = ImageTopics(self.control.image)
         groups = GroupCoordinator(self._group_config(), appends, self.image_topics, uuid.uuid4)
@@ -169,7 +164,8 @@ class Node:
         self.replicas = Replicas(self.broker, self.logs, self.groups)
         self.turns = ReplicaTurns(self.replicas, self.fail)
         self._opened.callback(self.turns.close)
-        await self._accept_controllers()
+        # Other controllers are heard from the start: without an election no broker can be registered.
+        await self._accept([each.listener for each in config.controller_listeners])
         await self.control.start()
         self._applied(self.control.image)
 
@@ -187,11 +183,6 @@ class Node:
         self.control.subscribe(self._changed)
         await self.control.serve()
 
-    async def _accept_controllers(self) -> None:
-        """One of several controllers is heard from the start: without an election no broker can be registered."""
-        if not self.is_alone:
-            await self._accept([each.listener for each in self.config.controller_listeners])
-
     async def _accept(self, names: list[str]) -> None:
         # Before what answers requests is closed, what clients await is sent.
         self._opened.push_async_callback(self.server.close, DRAIN_SECONDS)
@@ -204,9 +195,8 @@ class Node:
     async def _serve(self) -> None:
         self._served = True
         await self._accept([name for name in self.listeners if name not in self._channels])
-        if not self.is_alone:
-            # While its listeners are open: the others hear a controller that leads until it has let its broker go.
-            self._opened.push_async_callback(self._leave)
+        # While its listeners are open: the others hear a controller that leads until it has let its broker go.
+        self._opened.push_async_callback(self._leave)
         self.housekeeping = Housekeeping(self.broker, self.logs, now_ms, self.fail)
         self.housekeeping.start()
         self._opened.push_async_callback(self.housekeeping.stop)
@@ -218,11 +208,11 @@ class Node:
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
     def _channel(self, listener: str) -> RequestChannel:
-        if not self.is_alone and listener in self.config.controller_listener_names:
-            return self._controller_channel(listener)
         router = RequestRouter(self.broker, listener, self.groups.schedule)
-        channel = self.server.channel(listener, router.on_request)
         self.routers.append(router)
+        if listener in self.config.controller_listener_names:
+            return self._controller_channel(listener, router)
+        channel = self.server.channel(listener, router.on_request)
         for key in self._keys(listener):
             api = API_BY_KEY[key]
             handler = {0: self.produce, 1: self.fetch}.get(key)
@@ -230,24 +220,23 @@ class Node:
                           min(api.flexible_from, NEVER_FLEXIBLE), handler)
         return channel
 
-    def _controller_channel(self, listener: str) -> RequestChannel:
-        """The listener of one controller of several."""
-        from kraft.runtime.controller_requests import ControllerRouter, serve_apis
-        from kraft.runtime.quorum_plane import QuorumPlane
+    def _controller_channel(self, listener: str, broker: RequestRouter) -> RequestChannel:
+        """What a controller serves; and what Kafka announces on its listener too, and the broker beside it can tell."""
+        controller = ControllerRouter(self.control.quorum, self.cluster_id, self.control.schedule)
 
-        assert isinstance(self.control, QuorumPlane)
-        router = ControllerRouter(self.control.quorum, self.cluster_id, self.control.schedule)
-        channel = self.server.channel(listener, router.on_request)
-        serve_apis(channel)
+        def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
+            router = controller if api_key in SERVED else broker
+            router.on_request(reply, api_key, version, body)
+
+        channel = self.server.channel(listener, on_request)
+        serve_apis(channel, self._keys(listener))
         return channel
 
     def _keys(self, listener: str) -> list[int]:
         """What the listener serves of what there is a handler for: what Kafka announces on one of its kind."""
         if listener in self.config.controller_listener_names:
-            if not self.is_alone:
-                from kraft.runtime.controller_requests import SERVED
-                return sorted(SERVED)
-            return sorted(key for key in HANDLERS if API_BY_KEY[key].controller_versions is not None)
+            told = [key for key in HANDLERS if API_BY_KEY[key].controller_versions is not None]
+            return sorted({*SERVED, *told})
         return sorted([0, 1, *(key for key in HANDLERS if API_BY_KEY[key].broker_versions is not None)])
 
     def _publish_versions(self) -> None:
@@ -325,13 +314,6 @@ class Node:
     async def _leave(self) -> None:
         if self.failure is None and self._served:
             await self.control.leave()
-
-    async def _close_control(self) -> None:
-        try:
-            if self.is_alone:
-                await self._leave()
-        finally:
-            await self.control.close()
 
     def _close_logs(self) -> None:
         self.logs.close(clean=self.failure is None, broker_epoch=self.broker.epoch if self._served else -1)

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from kraft.config.node import Endpoint as ConfigEndpoint
 from kraft.config.node import NodeConfig
-from kraft.config.quorum import Address, StaticVoter, bootstrap_servers, static_voters
+from kraft.config.quorum import Address, StaticVoter, bootstrap_servers, is_sole_controller, static_voters
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import ControllerSettings
 from kraft.protocol.message import Message
@@ -34,7 +34,7 @@ from kraft.raft.wire import Codec
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.state import state_values
-from kraft.runtime.metadata_log import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
+from kraft.runtime.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.peers import Peers
 from kraft.runtime.quorum_metadata import QuorumMetadata
 from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write_quorum_state
@@ -45,6 +45,7 @@ from kraft.runtime.recorder_file import RecorderFile
 from kraft.runtime.snapshot_files import remove_leftovers
 from kraft.runtime.storage import random_id
 from kraft_native import checkpoints
+from kraft_native.errors import OperationError
 from kraft_native.flusher import Flusher
 from kraft_native.log import Log
 
@@ -54,6 +55,10 @@ RESIGN_SECONDS: Final = 2.0
 FETCH_WAIT_MS_MAX: Final = 500
 SNAPSHOT_CHECK_SECONDS: Final = 5.0
 CLIENT_ID: Final = "raft-client-{}"
+
+
+class NotAVoterError(OperationError):
+    """This disk is none of the quorum's, and there is nobody else to ask: no leader would ever be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +73,14 @@ class Member:
 class Quorum:
     """One replica, on the running loop. `on_failure` hears once of what makes the node stop.
 
-    Raises what `Log` and the readers of the metadata log's files raise.
+    Raises what `Log` and the readers of the metadata log's files raise, and `NotAVoterError`. `clock` never goes back.
     """
 
     def __init__(self, config: NodeConfig, member: Member, settings: ControllerSettings, log_settings:
                  MetadataLogSettings, flusher: Flusher, on_failure: Callable[[BaseException], object], *,
-                 log_dir_locked: bool = False) -> None:
+                 log_dir_locked: bool = False, clock: Callable[[], int] | None = None) -> None:
         self.config = config
-        self.clock = SteadyClock()
+        self.clock = clock or SteadyClock()
         self.directory: Path = config.metadata_log_dir / DIRECTORY_NAME
         self._settings = log_settings
         self._on_failure = on_failure
@@ -89,12 +94,12 @@ class Quorum:
         """What happened to this replica."""
         try:
             self._open_log()
-            key = ReplicaKey(config.node_id) if self._static_ids else ReplicaKey(config.node_id, member.directory_id)
             self.metadata = QuorumMetadata(settings, TableRules(config.texts), self.raft_log, self.snapshots,
                                            lambda: random_id(uuid.uuid4), self.clock)
             self.raft = Raft(
-                raft_config(config, key, member), self._read_hard_state(),
+                raft_config(config, member), self._read_hard_state(),
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
+            self._check_place()
         except BaseException:
             self._recorder_file.close()
             self.log.close()
@@ -119,9 +124,16 @@ class Quorum:
         start = self.log.log_start_offset
         epoch = next((each.epoch for each in self.snapshots.ids if each.end_offset == start), 0)
         self.raft_log = RaftLog(self.log, epoch)
-        self.raft_log.appended_bytes = self.log.size_bytes
         self.snapshots = RaftSnapshots(self.directory, self.raft_log)
         self.log.flush()               # the core takes what it finds for durable
+
+    def _check_place(self) -> None:
+        replica = self.raft.replica
+        key = replica.config.key
+        if is_sole_controller(self.config) and not replica.may_stand and replica.voters.ids in ((), (key.node_id,)):
+            raise NotAVoterError(
+                f"{self.directory}: node {key.node_id} with directory id {key.directory_id} does not vote, and no "
+                f"other controller is known; voters: {', '.join(map(str, replica.voters.voters)) or 'none'}")
 
     @property
     def _static_ids(self) -> tuple[int, ...]:
@@ -202,13 +214,12 @@ class Quorum:
         """Writes a snapshot when the log behind the last one is long or old enough, and removes what need not be
         kept."""
         now_ms, interval_ms = self.clock(), self._settings.snapshot_interval_ms
-        is_long = self.raft_log.appended_bytes >= self._settings.snapshot_bytes
+        is_long = self.metadata.unsnapshot_bytes >= self._settings.snapshot_bytes
         is_old = interval_ms > 0 and now_ms - self.metadata.snapshot_ms >= interval_ms
         if self.metadata.in_transaction or not (is_long or is_old):
             return
         snapshot = self.metadata.write_snapshot(now_ms)
         if snapshot is not None:
-            self.raft_log.appended_bytes = 0
             log.info("metadata snapshot %s written", snapshot.file_name)
             self._clean()
 
@@ -227,7 +238,7 @@ class Quorum:
             log.info("metadata snapshot %s removed, the log starts at %d", oldest.file_name, after.end_offset)
 
 
-def raft_config(config: NodeConfig, key: ReplicaKey, member: Member) -> RaftConfig:
+def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
     """The core's settings from the node's."""
     listener = config.controller_listener_names[0]
 
@@ -242,7 +253,8 @@ def raft_config(config: NodeConfig, key: ReplicaKey, member: Member) -> RaftConf
 
     fetch_timeout_ms = number("fetch.timeout.ms")
     return RaftConfig(
-        key=key, cluster_id=member.cluster_id, can_vote=config.is_controller,
+        key=ReplicaKey(config.node_id, member.directory_id), cluster_id=member.cluster_id,
+        can_vote=config.is_controller,
         endpoints=tuple(Endpoint(each.listener, each.host, each.port) for each in member.endpoints),
         bootstrap=tuple(map(endpoint, bootstrap_servers(config))),
         static_voters=VoterSet.of(*map(voter, static_voters(config))),

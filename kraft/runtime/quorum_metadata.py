@@ -17,7 +17,7 @@ from kraft.controller.decision import ConfigRules, ControllerSettings
 from kraft.metadata.image import Endpoint, MetadataImage
 from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.replay import Replayer
-from kraft.metadata.snapshot import decode_snapshot, encode_snapshot, image_records
+from kraft.metadata.snapshot import encode_snapshot, image_records
 from kraft.protocol.message import Message
 from kraft.protocol.record_frames import decode_record
 from kraft.raft.raft import Raft, ReplicaView
@@ -25,7 +25,6 @@ from kraft.raft.ready import Leadership
 from kraft.raft.records import voters_record
 from kraft.raft.transitions import Role
 from kraft.raft.types import OffsetAndEpoch
-from kraft.runtime.metadata_log import LATENCIES_KEPT
 from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
@@ -37,6 +36,7 @@ from kraft_native.records import records
 log = logging.getLogger(__name__)
 
 PLAINTEXT: Final = 0
+LATENCIES_KEPT: Final = 128
 
 
 class SnapshotInstalledError(OperationError):
@@ -71,6 +71,8 @@ class QuorumMetadata:
         """Of the last appends of this node that were committed, oldest first."""
         self.snapshot_ms = clock()
         """When the last snapshot was written; the start, when none was yet."""
+        self.unsnapshot_bytes = 0
+        """Of log behind the last snapshot, roughly: what was replayed and what was appended."""
         self._begin_with_snapshot()
 
     def _begin_with_snapshot(self) -> None:
@@ -78,7 +80,7 @@ class QuorumMetadata:
         latest = self._snapshots.latest()
         image = None
         if latest is not None and latest.offset > 0:
-            image = decode_snapshot(self._snapshots.content(latest)).image(latest.offset, latest.epoch)
+            image = self._snapshots.content(latest).image(latest.offset, latest.epoch)
         self._begin_replay(Replayer() if image is None else Replayer(image))
         self.snapshot_end = image.offset + 1 if image else 0
 
@@ -176,6 +178,7 @@ class QuorumMetadata:
         """Goes on up to `end_offset`, all of which is committed."""
         for batch in self._log.batches(self._next_offset, end_offset):
             self._replay_batch(batch)
+            self.unsnapshot_bytes += batch.size_in_bytes
             self._next_offset = batch.next_offset
         for delta, image in self._replayer.take():
             for listener in self._listeners:
@@ -216,6 +219,7 @@ class QuorumMetadata:
         """See `CommitPort`."""
         end_offset = self.driver.propose(payloads, now_ms, self.leader_epoch)
         self.appended_records += len(payloads)
+        self.unsnapshot_bytes += sum(map(len, payloads))
         self._uncommitted.append((end_offset, now_ms))
         return end_offset - 1
 
@@ -243,6 +247,7 @@ class QuorumMetadata:
             quorum=quorum if assignment.kraft_version else None)))
         self.snapshot_end = snapshot.end_offset
         self.snapshot_ms = now_ms
+        self.unsnapshot_bytes = 0
         return snapshot
 
 

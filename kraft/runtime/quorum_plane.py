@@ -1,5 +1,5 @@
-"""The metadata side of a broker that is not alone with its controller: it follows the metadata log, as a voter when its
-node has that role too, and asks whoever is the active controller. What `ControlPlane` is to a node alone."""
+"""The metadata side of a broker: it follows the metadata log, as a voter when its node has that role too, and asks
+whoever is the active controller, which on a node alone is itself."""
 
 import asyncio
 from collections.abc import Callable

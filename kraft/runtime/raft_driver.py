@@ -65,6 +65,7 @@ class RaftDriver:
         self._log = log
         self.machine = machine
         """Another one may take its place before the first turn."""
+        self._eventfd = log.flush_eventfd          # after a failed flush the log does not tell it any more
         self._write_hard_state = write_hard_state
         self._ask = ask
         self._answer = answer
@@ -86,13 +87,13 @@ class RaftDriver:
     def start(self) -> None:
         """Begins to carry out what the core wants; nothing is sent before."""
         self._stopped = False
-        self._loop.add_reader(self._log.flush_eventfd, self._flushed)
+        self._loop.add_reader(self._eventfd, self._flushed)
         self._schedule()
 
     def close(self) -> None:
         """Nothing is done any more. May be called again."""
         if not self._stopped:
-            self._loop.remove_reader(self._log.flush_eventfd)
+            self._loop.remove_reader(self._eventfd)
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -144,7 +145,7 @@ class RaftDriver:
     def _flushed(self) -> None:
         """The log's flusher has got somewhere."""
         with suppress(BlockingIOError):
-            os.eventfd_read(self._log.flush_eventfd)
+            os.eventfd_read(self._eventfd)
         try:
             self._tell_flushes()
         except Exception as error:  # noqa: BLE001 - what may not be durable is nothing to go on with

@@ -31,8 +31,6 @@ class RaftLog:
         self.log = log
         self._start_epoch = start_epoch
         self._builder = BatchBuilder()
-        self.appended_bytes = 0
-        """Since this object was made: what was written, by whichever way."""
 
     @property
     def start_offset(self) -> int:
@@ -73,7 +71,6 @@ class RaftLog:
         return self._append(batch, epoch, now_ms)
 
     def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
-        self.appended_bytes += len(batch)
         appended = self.log.append_as_raft_leader(batch, epoch, now_ms=now_ms)
         self.log.flush_soon()          # somebody waits for it
         return appended.last_offset + 1
@@ -88,7 +85,6 @@ class RaftLog:
                                          f"that ends at {end}")
             end = OffsetAndEpoch(batch.next_offset, batch.leader_epoch)
             controls += _controls(batch)
-        self.appended_bytes += len(records)
         self.log.append_as_follower(records)
         self.log.flush_soon()          # the next Fetch waits for it
         return tuple(controls)

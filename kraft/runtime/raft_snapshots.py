@@ -1,10 +1,11 @@
 """The consensus core's snapshot port on Kafka's snapshot files."""
 
+import logging
 from pathlib import Path
 
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.quorum import QuorumRecords
-from kraft.metadata.snapshot import decode_snapshot
+from kraft.metadata.snapshot import SnapshotContent, decode_snapshot
 from kraft.raft.ports import SnapshotPart
 from kraft.raft.records import ControlRecord, of_message
 from kraft.raft.types import OffsetAndEpoch
@@ -13,15 +14,41 @@ from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, remove_snap
 from kraft_native import fileio
 from kraft_native.errors import CorruptRecordError
 
+logger = logging.getLogger(__name__)
+
 
 class RaftSnapshots:
-    """`SnapshotPort` in the directory of `log`. A snapshot that is received is held in memory until it is whole."""
+    """`SnapshotPort` in the directory of `log`. A snapshot that is received is held in memory until it is whole.
+
+    Damaged snapshots are passed over, as if they were not there, when the log or an older one reaches back;
+    `MetadataLogError` when what the log begins after is in none that can be read.
+    """
 
     def __init__(self, directory: Path, log: RaftLog) -> None:
         self.directory = directory
         self._log = log
         self._ids = list_snapshots(directory)
         self._receiving: tuple[SnapshotId, bytearray] | None = None
+        self._read: tuple[SnapshotId, SnapshotContent] | None = None
+        self._quorum: tuple[SnapshotId, QuorumRecords] | None = None
+        self._pass_over_damaged()
+
+    def _pass_over_damaged(self) -> None:
+        """Reads the newest snapshot that can be read; those after it are not there any more."""
+        log_start, reasons = self._log.start_offset, []
+        while self._ids and self._ids[-1].end_offset >= log_start:
+            try:
+                self._hold(self._ids[-1], self._decoded(self._ids[-1]))
+            except CorruptRecordError as error:
+                reasons.append(str(error))
+                logger.warning("metadata snapshot passed over: %s", reasons[-1])
+                self._ids.pop()
+            else:
+                return
+        if log_start > 0:
+            why = f" ({'; '.join(reasons)})" if reasons else ""
+            raise MetadataLogError(f"{self.directory}: the log begins at {log_start}, and there is no readable "
+                                   f"snapshot that ends there or later{why}")
 
     def latest(self) -> OffsetAndEpoch | None:
         return OffsetAndEpoch(*self._ids[-1]) if self._ids else None
@@ -49,10 +76,7 @@ class RaftSnapshots:
         assert self._receiving is not None
         (snapshot, content), self._receiving = self._receiving, None
         data = bytes(content)
-        try:
-            decode_snapshot(data)
-        except MetadataLogError as error:
-            raise CorruptRecordError(f"{snapshot.file_name}: {error}") from error
+        self._hold(snapshot, _decode(snapshot, data))
         self.write(snapshot, data)
         self._log.restart_at(OffsetAndEpoch(*snapshot))
 
@@ -73,16 +97,39 @@ class RaftSnapshots:
         """Those that are there, oldest first."""
         return tuple(self._ids)
 
-    def content(self, snapshot: OffsetAndEpoch) -> bytes:
-        """The file of a snapshot that is there."""
-        return fileio.read_file(self.directory / SnapshotId(*snapshot).file_name)
+    def content(self, snapshot: OffsetAndEpoch) -> SnapshotContent:
+        """What a snapshot that is there says. What was read of the newest one at the start, or when it was installed,
+        is given, and forgotten."""
+        wanted = SnapshotId(*snapshot)
+        read, self._read = self._read, None
+        return read[1] if read is not None and read[0] == wanted else self._decoded(wanted)
 
     def quorum(self, snapshot: OffsetAndEpoch) -> QuorumRecords:
         """What a snapshot says about the quorum."""
-        return decode_snapshot(self.content(snapshot)).quorum
+        wanted = SnapshotId(*snapshot)
+        if self._quorum is not None and self._quorum[0] == wanted:
+            return self._quorum[1]
+        return self._decoded(wanted).quorum
 
     def write(self, snapshot: SnapshotId, data: bytes) -> None:
         """Adds a snapshot, durably."""
         write_snapshot(self.directory, snapshot, [data])
         if snapshot not in self._ids:
             self._ids = sorted([*self._ids, snapshot])
+
+    # --- reading
+
+    def _decoded(self, snapshot: SnapshotId) -> SnapshotContent:
+        return _decode(snapshot, fileio.read_file(self.directory / snapshot.file_name))
+
+    def _hold(self, snapshot: SnapshotId, content: SnapshotContent) -> None:
+        self._read = snapshot, content
+        self._quorum = snapshot, content.quorum
+
+
+def _decode(snapshot: SnapshotId, data: bytes) -> SnapshotContent:
+    """`CorruptRecordError` when the bytes are no snapshot."""
+    try:
+        return decode_snapshot(data)
+    except (CorruptRecordError, MetadataLogError) as error:
+        raise CorruptRecordError(f"{snapshot.file_name}: {error}") from error

@@ -23,7 +23,7 @@ from kraft.raft.records import voters_record
 from kraft.raft.types import Endpoint as RaftEndpoint
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
-from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft_native import checkpoints, fileio

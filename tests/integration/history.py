@@ -16,7 +16,7 @@ from kraft.protocol.messages.alter_client_quotas_request import (
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.client_quota_record import ClientQuotaRecord
 from kraft.protocol.record_frames import decode_record
-from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft_native.batch import Batch, walk
 from kraft_native.records import records
 

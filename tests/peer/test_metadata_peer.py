@@ -15,7 +15,7 @@ from kraft.metadata.snapshot import image_records
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import SnapshotId
 from tests.peer.kafka import KafkaNode, java, require_kafka
@@ -41,7 +41,7 @@ def fill(node: Node) -> SnapshotId:
             CreatableTopicConfig(name="max.message.bytes", value="65536")]),
         CreatableTopic(name="gone", num_partitions=2, replication_factor=1)]))
     node.ask(DeleteTopicsRequest(topic_names=["gone"]), 5)
-    snapshot = node.log.write_snapshot(node.controller.image, node.now_ms)
+    snapshot: SnapshotId = node.snapshot()
     node.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="plain", count=5, assignments=None)]))
     node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="later", num_partitions=1, replication_factor=1)]))
     return snapshot

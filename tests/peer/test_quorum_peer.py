@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import list_snapshots
 from tests.integration.admin import wait_until

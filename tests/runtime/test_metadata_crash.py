@@ -12,11 +12,11 @@ from kraft_native.faults import Event, Trace
 from tests.crash.disk import Disk, State
 from tests.crash.runner import scratch_directory
 from tests.crash.states import killed_states, power_loss_states
-from tests.runtime.metadata_nodes import NOW_MS, Node, formatted
+from tests.runtime.metadata_nodes import Node, formatted
 
 SEED = 20
 STATES_PER_POINT = 3
-SETTINGS = {"segment_bytes": 3_000, "retention_bytes": 6_000, "retention_ms": -1}
+SETTINGS = {"segment_bytes": 3_000, "retention_bytes": 6_000, "retention_ms": -1, "snapshot_bytes": 1}
 
 
 class History:
@@ -37,17 +37,17 @@ def work(directory: Path, trace: Trace, history: History) -> None:
     """Two lives of a node, with topics made and deleted, snapshots and a clean-up; marks tell what is committed."""
     for life in range(2):
         with Node(directory, **SETTINGS) as node:
-            node.controller.subscribe(lambda _, image: history.note(image))
+            node.metadata.subscribe(lambda _, image: history.note(image))
             node.join(life)
             for number in range(5):
                 names = [f"t{life}-{number}-{index}" for index in range(3)]
                 node.ask(CreateTopicsRequest(topics=[
                     CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]), 7)
-                trace.mark(node.log.end_offset)
+                trace.mark(node.log.log_end_offset)
                 if number % 2:
                     node.ask(DeleteTopicsRequest(topic_names=names[:2]), 5)
-                    node.log.write_snapshot(node.controller.image, NOW_MS)
-                    trace.mark(node.log.end_offset)
+                    node.quorum.write_snapshot_when_due()
+                    trace.mark(node.log.log_end_offset)
 
 
 def crashes(disk: Disk, events: list[Event], random: Random) -> Iterator[tuple[int, str, int, State]]:
@@ -80,7 +80,7 @@ def test_a_crash_anywhere_loses_nothing_that_was_committed(tmp_path: Path) -> No
             with tempfile.TemporaryDirectory(dir=scratch) as name:
                 state.write_to(Path(name))
                 with Node(Path(name), **SETTINGS) as node:
-                    first = node.log.log.epochs.entries()[-1][1]
+                    first = node.log.epochs.entries()[-1][1]
                     where = f"event {number}, {label}: log ended at {first}, committed {committed}"
                     assert first >= committed, where
                     assert node.controller.image.state() == history.at(first), where

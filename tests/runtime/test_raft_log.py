@@ -12,7 +12,7 @@ from kraft.metadata.snapshot import encode_snapshot
 from kraft.raft.records import KRaftVersion, LeaderChange, Voters, voters_record
 from kraft.raft.types import OffsetAndEpoch
 from kraft.raft.voters import VoterSet
-from kraft.runtime.metadata_log import MetadataLogSettings
+from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.snapshot_files import SnapshotId

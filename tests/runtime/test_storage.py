@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraft.metadata.snapshot import decode_snapshot
-from kraft.runtime.metadata_log import DIRECTORY_NAME
+from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.snapshot_files import SnapshotId
 from kraft.runtime.storage import (
     BOOTSTRAP_CHECKPOINT,

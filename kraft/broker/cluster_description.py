@@ -1,0 +1,31 @@
+"""The answer to DescribeCluster, on listeners of brokers and of controllers."""
+
+from collections.abc import Callable
+from typing import Final
+
+from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+
+def describe_nodes(
+    request: DescribeClusterRequest, version: int, here: int, cluster_id: str, controller_id: int,
+    nodes: Callable[[], list[DescribeClusterBroker]],
+) -> DescribeClusterResponse:
+    """The nodes of the kind `here` that the listener serves; an error when it is asked for another."""
+    if request.endpoint_type != here:
+        if version == 0:
+            code = ErrorCode.INVALID_REQUEST       # version 0 knows of no endpoint types
+        elif request.endpoint_type in (BROKERS, CONTROLLERS):
+            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        else:
+            code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        return DescribeClusterResponse(error_code=code, error_message=code.message)
+    asked = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        endpoint_type=here, cluster_id=cluster_id, controller_id=controller_id, brokers=nodes(),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED)

@@ -1,0 +1,34 @@
+"""The metadata log's directory: its names, and how the log in it is kept."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from kraft_native.config import LogConfig
+
+DIRECTORY_NAME: Final = "__cluster_metadata-0"
+TOPIC_ID: Final = UUID(int=1)
+BATCH_BYTES_MAX: Final = 8 << 20
+"""Kafka's readers refuse a larger batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogSettings:
+    """Kafka's names: `metadata.log.segment.bytes`, `metadata.log.segment.ms`,
+    `metadata.log.max.record.bytes.between.snapshots`, `metadata.log.max.snapshot.interval.ms` (0: never by time),
+    `metadata.max.retention.bytes`, `metadata.max.retention.ms` (-1: no limit)."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 604_800_000
+    snapshot_bytes: int = 20 << 20
+    snapshot_interval_ms: int = 3_600_000
+    retention_bytes: int = 100 << 20
+    retention_ms: int = 604_800_000
+    durability: str = "group-commit"
+
+    def log_config(self) -> LogConfig:
+        return LogConfig(
+            segment_bytes=self.segment_bytes, segment_ms=self.segment_ms, max_message_bytes=BATCH_BYTES_MAX,
+            retention_bytes=-1, retention_ms=-1, cleanup_policy="delete", durability=self.durability,
+            flush_interval_us=0, message_timestamp_before_max_ms=(1 << 63) - 1,
+            message_timestamp_after_max_ms=(1 << 63) - 1)
