@@ -35,6 +35,7 @@ LATENCY_NS_MAX: Final = 3_600 * 10**9
 SIGNIFICANT_DIGITS: Final = 3
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 99.99)
 FILL_BATCH_BYTES: Final = 1 << 20
+FILL_IN_FLIGHT: Final = 2
 LEADER_WAIT_SECONDS: Final = 30.0
 READY_PAUSE_SECONDS: Final = 0.05
 
@@ -100,9 +101,10 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replication: int 
 
 
 def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
-    """Appends about `data_bytes` of the workload's records to its topic, spread over the connections' partitions."""
-    filler = Workload("produce", workload.connections, 2, 0.0, workload.record_bytes,
-                      max(workload.batch_bytes, min(FILL_BATCH_BYTES, data_bytes)), topic=workload.topic)
+    """Appends about `data_bytes` of the workload's records to its topic, spread over the connections' partitions, in
+    batches of its size: a Fetch returns at least one whole batch, whatever it asks for."""
+    filler = Workload("produce", workload.connections, FILL_IN_FLIGHT, 0.0, workload.record_bytes,
+                      workload.batch_bytes or min(FILL_BATCH_BYTES, data_bytes), topic=workload.topic)
     opened = parts.partitions_of(filler, cluster)
     try:
         specs = [parts.produce_spec(filler, connection, partition) for connection, partition in opened]
