@@ -35,6 +35,9 @@ LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
+# Its log lies here too, opened by a controller that looks after it.
+METADATA_TOPIC = "__cluster_metadata"
+
 TOPIC_NAME_BYTES_MAX = 249
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _PARTITION_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
@@ -271,6 +274,9 @@ class LogDir:
                 failures[0].add_note(f"and: {other}")
             raise failures[0]
 
+    def _all_opened(self) -> bool:
+        return all(name in self._opened or name.topic == METADATA_TOPIC for name in self.partitions())
+
     def _need_open(self) -> None:
         if not self._open:
             raise LogClosedError(f"{self.path}: the log directory was closed")
@@ -290,7 +296,7 @@ class LogDir:
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Closes all logs, checkpoints, and leaves the mark of a clean stop, with a broker's epoch in it, unless
-        `clean` is False. Twice is harmless.
+        `clean` is False or a log of an earlier crash was never opened, so not recovered. Twice is harmless.
 
         When something cannot be closed cleanly the rest is closed, the mark is not left, and the error is raised.
         """
@@ -310,5 +316,5 @@ class LogDir:
             for name, log in self._logs.items():
                 self._recovery_points[name] = log.recovery_point
             write_marks(self.path, self.marks())
-            if clean:
+            if clean and (self.was_clean or self._all_opened()):
                 checkpoints.write_clean_shutdown(self.path, broker_epoch)

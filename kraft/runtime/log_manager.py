@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kraft.broker.ports import LogDirUsage
 from kraft.log import Log
-from kraft.log_dir import LogDir, TopicPartition
+from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition
 from kraft_native.config import LogConfig
 from kraft_native.errors import KraftError
 from kraft_native.flusher import Flusher
@@ -22,7 +22,8 @@ from kraft_native.flusher import Flusher
 log = logging.getLogger(__name__)
 
 STORAGE_ERROR: Final = 56
-METADATA_TOPIC: Final = "__cluster_metadata"
+# Reading so much of a log back takes a few milliseconds; space reserved ahead counts too.
+SCAN_BYTES_SHORT: Final = 16 << 20
 
 
 class LogManager:
@@ -67,6 +68,15 @@ class LogManager:
         """The id of the directory that a partition's log lies in; None when it has none here."""
         directory = self._home.get(TopicPartition(topic, index))
         return None if directory is None else directory.directory_id
+
+    def takes_long(self, topic: str, index: int) -> bool:
+        """Whether opening the log may read so much, after a crash, that requests should not meet it."""
+        directory = self._home.get(name := TopicPartition(topic, index))
+        if directory is None or directory.was_clean:
+            return False
+        segments = (directory.path / name.directory_name).glob("*.log")
+        newest = max(segments, default=None)
+        return newest is not None and newest.stat().st_size > SCAN_BYTES_SHORT
 
     def open(self, topic: str, index: int, topic_id: UUID, config: LogConfig) -> Log:
         """The partition's log, made when there is none. One of an earlier topic of that name is taken away first."""

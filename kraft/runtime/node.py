@@ -11,6 +11,7 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from itertools import compress
 from pathlib import Path
 from typing import Final
 
@@ -170,7 +171,7 @@ class Node:
         self._applied(self.control.image)
 
     async def _open_replicas(self) -> None:
-        """Registers the broker, opens every replica's log, then lets the broker lead."""
+        """Registers the broker, then lets it lead; most logs are opened between requests, or when asked for."""
         config = self.config
         advertised = tuple(self._advertised(each) for each in config.broker_listeners)
         self.broker.epoch = await self.control.register_broker(
@@ -179,7 +180,10 @@ class Node:
             self.table.set_endpoint(config.node_id, endpoint.host, endpoint.port, _text(config["broker.rack"]))
         self._applied(self.control.image)
         self.replicas.remove_strays(self.broker.image)
-        self.replicas.carry_out(plan_all(self.broker.image, config.node_id))
+        steps = plan_all(self.broker.image, config.node_id)
+        slow = [self.logs.takes_long(step.topic, step.number) for step in steps]
+        self.replicas.carry_out(compress(steps, slow))
+        self.turns.take(step for step, is_slow in zip(steps, slow, strict=True) if not is_slow)
         self.control.subscribe(self._changed)
         await self.control.serve()
 

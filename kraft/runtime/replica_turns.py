@@ -1,8 +1,9 @@
-"""Replicas of new topics are made between requests, in short turns.
+"""Replicas of new topics, and of all topics after a start, are made between requests, in short turns.
 
 A request for a thousand topics is answered when their metadata is durable, as in Kafka; their logs, which take some
-hundreds of microseconds each, follow. Whoever looks a partition up meanwhile has its topic made first, so nobody meets
-a partition that metadata tells of and that is not there.
+hundreds of microseconds each, follow. A node serves as soon as it has its metadata and what takes long to recover.
+Whoever looks a partition up has its topic made first, so nobody meets a partition that metadata tells of and that is
+not there.
 """
 
 import asyncio

@@ -190,6 +190,23 @@ def test_checkpoints_keep_what_was_not_opened(tmp_path: Path) -> None:
     assert checkpoints.read_offsets(tmp_path / LOG_STARTS) == {("a", 0): 3}
 
 
+def test_what_was_not_opened_after_a_crash_is_not_called_clean(tmp_path: Path) -> None:
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("a", 0), 5)
+        fill(directory.log("b", 0), 5)
+    (tmp_path / CLEAN_SHUTDOWN).unlink()
+    (tmp_path / "__cluster_metadata-0").mkdir()        # its owner sees to it itself
+    with LogDir(tmp_path) as directory:
+        directory.log("a", 0)
+    with LogDir(tmp_path) as directory:
+        assert not directory.was_clean
+        directory.log("a", 0)
+        directory.log("b", 0)
+    with LogDir(tmp_path) as directory:
+        assert directory.was_clean
+    assert CLEAN_SHUTDOWN in names(tmp_path)           # nothing was opened, and nothing had to be
+
+
 def test_a_log_closed_by_its_user_opens_again(tmp_path: Path) -> None:
     with LogDir(tmp_path) as directory:
         log = directory.log("t", 0)

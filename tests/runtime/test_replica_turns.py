@@ -1,6 +1,7 @@
 """Replicas that are made in turns: which come when, and that nobody meets one that is missing."""
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,8 @@ import pytest
 
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step
+from kraft.log_dir import CLEAN_SHUTDOWN
+from kraft.runtime import log_manager, replica_turns
 from kraft.runtime.replica_turns import ReplicaTurns
 from kraft_native.purgatory import Purgatory
 from kraft_native.table import PartitionTable
@@ -125,7 +128,43 @@ def test_a_topic_can_be_used_as_soon_as_it_is_told_of(tmp_path: Any) -> None:
 
     def second(cluster: Any, node: Any) -> None:
         assert fetch(cluster, "t299") == [b"a"]
-        assert len(list((tmp_path / "data").glob("t*-0"))) == 300
+        deadline = time.monotonic() + 20
+        while len(list((tmp_path / "data").glob("t*-0"))) < 300:
+            assert time.monotonic() < deadline
+            cluster.metadata([])
 
     with_node(settings, first)
     with_node(settings, second)
+
+
+def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, mark = config(tmp_path / "data"), tmp_path / "data" / CLEAN_SHUTDOWN
+
+    def opened(node: Any) -> list[str]:
+        return [name.topic for name, _ in node.logs.directories[0].open_logs()]
+
+    def first(cluster: Any, node: Any) -> None:
+        create_many(cluster, ["a", "b", "c"])
+        assert produce(cluster, "b", b"kept").base_offset == 0
+
+    def second(cluster: Any, node: Any) -> None:
+        assert [each.name for each in cluster.metadata().topics] == ["a", "b", "c"] and not opened(node)
+        assert fetch(cluster, "b") == [b"kept"]
+        assert opened(node) == ["b"]
+
+    def late(cluster: Any, node: Any) -> None:
+        assert opened(node) == ["b"]   # the only one that has as many bytes as it takes
+
+    def third(cluster: Any, node: Any) -> None:
+        assert [fetch(cluster, name) for name in "abc"] == [[], [b"kept"], []]
+
+    with_node(settings, first)
+    mark.unlink()                      # as after a crash
+    monkeypatch.setattr(replica_turns, "FIRST_TURN_SECONDS", 3600)
+    with_node(settings, second)
+    monkeypatch.setattr(log_manager, "SCAN_BYTES_SHORT", 0)
+    with_node(settings, late)
+    assert not mark.exists()           # two logs were not recovered
+    monkeypatch.undo()
+    with_node(settings, third)
+    assert mark.exists()
