@@ -9,6 +9,8 @@ FUZZ_SECONDS ?= 180
 FUZZ_SEED    ?= 1
 SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
+CRASH_SEED      ?= 1
+LEADER_KILLS    ?= 3
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
 UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
@@ -16,7 +18,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash simulate fuzz fuzz-wire sanitize bench bench-peer bench-commit demo demo-engine check lock clean
+.PHONY: help build test peer crash crash-quorum simulate fuzz fuzz-wire sanitize bench bench-peer bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -39,11 +41,16 @@ test: build ## all tests, on two cores
 	@$(PYTEST) -n $(JOBS) -m "not peer and not long" --ignore=tests/integration tests
 	@$(PYTEST) -n $(JOBS) -m "not peer and not long" tests/integration
 
+# The long form of the mixed quorum: make peer LEADER_KILLS=20
 peer: build ## the tests against Apache Kafka's own classes (needs Java)
-	@$(PYTEST) -m peer tests/peer
+	@$(PYTEST) -m peer --leader-kills $(LEADER_KILLS) tests/peer
 
 crash: build ## the crash kit: crash states, failing calls, damaged bytes; about ten minutes on one core
 	@$(BIN)/python -m tests.crash
+
+# One of them alone: python -m tests.crash_quorum chaos --events 100 --seed 7
+crash-quorum: build ## controllers in processes of their own: killed, paused, wiped, changed under load; about an hour
+	@$(BIN)/python -m tests.crash_quorum --seed $(CRASH_SEED)
 
 # A shorter look: make simulate SIMULATE_SEEDS=0..199. A nightly one goes on from where the last ended.
 simulate: build ## ten thousand simulated runs of a quorum with faults, then every known bug found again; hours

@@ -31,7 +31,8 @@ def tell(text: str) -> None:
 def run(what: str, directory: Path, arguments: argparse.Namespace) -> None:
     quorum = Quorum(directory, 10 if what == "membership" else 3, voters=1 if what == "membership" else None)
     try:
-        quorum.start()
+        for node_id in quorum.nodes:
+            quorum.start([node_id])
         if what == "failover":
             gaps, committed = runs.failover(quorum, arguments.kills, graceful=False)
             tell(f"leader killed, {gaps}; {committed} commits, none lost")

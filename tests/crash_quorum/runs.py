@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Self
 
 from kraft.client.quorum import Description
 from kraft.runtime.quorum_state import id_text
+from kraft_native import checkpoints
 from kraft_native.errors import KraftError
 from tests.crash_quorum.load import Load
 from tests.golden import REPOSITORY
@@ -165,12 +166,14 @@ def _wiped(quorum: Quorum, node: ControllerProcess) -> None:
 
 
 def add_voter(quorum: Quorum, node: ControllerProcess) -> None:
-    """Waits until a node follows the log, and makes it a voter."""
-    def followers() -> list[object]:
-        return [each for each in quorum.describe().observers if each.node_id == node.node_id and each.lag < 100]
-    wait_until(lambda: bool(followers()), f"node {node.node_id} follows")
-    found = next(each for each in quorum.describe().observers if each.node_id == node.node_id)
-    quorum.client().add(node.node_id, found.directory_id, [("CONTROLLER", "127.0.0.1", node.controller_port)])
+    """Waits until a node follows the log with the disk that it has now, and makes it a voter."""
+    properties = checkpoints.read_meta_properties(node.directory)
+    assert properties is not None
+    assert properties.directory_id is not None
+    directory_id = properties.directory_id
+    wait_until(lambda: directory_id in [each.directory_id for each in quorum.describe().observers],
+               f"node {node.node_id} follows")
+    quorum.client().add(node.node_id, directory_id, [("CONTROLLER", "127.0.0.1", node.controller_port)])
 
 
 class Changes:
@@ -246,20 +249,48 @@ def chaos(quorum: Quorum, events: int, seed: int, tell: Callable[[str], None]) -
 
 
 def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
-    """One voter grows to three, to five, all five are replaced, and one is left; the leader dies in each step. Of ten
-    nodes the first is the first voter; all is done by `kraft quorum`."""
-    stages: list[tuple[int, ...]] = [(1, 2, 3), (1, 2, 3, 4, 5), (6, 7, 8, 9, 10), (6,)]
+    """One voter grows to three, to five; all five are replaced, which is cancelled half-way and asked for again; one is
+    left. The leader dies in each step. Of ten nodes the first is the first voter; all is done by `kraft quorum`."""
     steps = 0
     with Load(quorum.nodes.values()) as load:
-        for stage in stages:
-            while (now := [each.node_id for each in quorum.describe().voters]) != list(stage):
-                missing = [node_id for node_id in stage if node_id not in now]
-                leaving = [node_id for node_id in now if node_id not in stage]
-                adds = bool(missing) and len(now) <= len(stage)
-                _step(quorum, missing[0] if adds else leaving[0], adds=adds)
-                steps += 1
-            tell(f"voters {stage}: {steps} changes, {len(load.answers())} commits")
-    return f"{steps} changes of voters, each with a leader killed, {finish(quorum, load)} proposals, none lost"
+        def told(what: str) -> None:
+            tell(f"{what}: {steps} changes, {len(load.answers())} commits")
+        for node_id in (2, 3, 4, 5):
+            _step(quorum, node_id, adds=True)
+            steps += 1
+        told("grown to five")
+        steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: len({6, 7, 8} & voters) == 3)
+        assert _command(quorum, ["cancel"]) == 0
+        halfway = _voters(quorum)
+        told(f"cancelled half-way, voters {sorted(halfway)}")
+        steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: voters == {6, 7, 8, 9, 10})
+        told("all five replaced")
+        for node_id in (10, 9, 8, 7):
+            _step(quorum, node_id, adds=False)
+            steps += 1
+        told("shrunk to one")
+        assert _voters(quorum) == {6}
+    return (f"{steps} changes of voters, cancelled with {sorted(halfway)}, each with a leader killed, "
+            f"{finish(quorum, load)} proposals, none lost")
+
+
+def _voters(quorum: Quorum) -> set[int]:
+    return {each.node_id for each in quorum.describe().voters}
+
+
+def _reassign(quorum: Quorum, targets: Sequence[int], is_done: Callable[[set[int]], bool]) -> int:
+    """Asks for a reassignment, and kills the leader after each of its steps; gives how many it saw."""
+    words = ["reassign", *map(str, targets), "--force", "--no-wait"]
+    wait_until(lambda: _command(quorum, words) == 0, "the reassignment is taken on")
+    seen = _voters(quorum)
+    steps = 0
+    while not is_done(seen):
+        wait_until(lambda seen=seen: _voters(quorum) != seen, f"the reassignment goes on from {seen}")
+        seen = _voters(quorum)
+        steps += 1
+        if not is_done(seen):
+            quorum.leader.kill_and_start()
+    return steps
 
 
 def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
@@ -268,16 +299,18 @@ def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
     leader = quorum.leader
     if adds:
         wait_until(lambda: any(each.node_id == node_id for each in quorum.describe().observers), f"{node_id} follows")
-    words = (["add", str(node_id), id_text(node.directory_id), f"CONTROLLER://{node.controller_address}"] if adds
-             else ["remove", str(node_id)])
+    properties = checkpoints.read_meta_properties(node.directory)
+    assert properties is not None
+    assert properties.directory_id is not None
+    words = (["add", str(node_id), id_text(properties.directory_id), f"CONTROLLER://{node.controller_address}"]
+             if adds else ["remove", str(node_id)])
     asking = threading.Thread(target=_command, args=(quorum, words))
     asking.start()
-    leader.kill()
+    leader.kill_and_start()
     asking.join()
-    leader.start()
 
     def is_done() -> bool:
-        if (node_id in [each.node_id for each in quorum.describe().voters]) == adds:
+        if (node_id in _voters(quorum)) == adds:
             return True
         _command(quorum, words)
         return False
