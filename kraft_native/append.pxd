@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kraft_native.apply cimport ControlMark
+from kraft_native.batch_check cimport BatchCheck
 from kraft_native.batch cimport BatchHeader
 from kraft_native.buffer cimport Scratch
 from kraft_native.fileio cimport iovec
@@ -37,6 +38,10 @@ cdef class Appender:
     # `single`: the input is one batch, as a Produce request must have it; a second one is an error.
     cdef AppendInfo leader(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, AppendOrigin origin,
                            int64_t now_ms, bint single)
+    # One batch of a client. `check`: its validation, done elsewhere; None: it is done here. With `bounded`, None is the
+    # answer when that would cost too much (`validate.pxd`); nothing has changed then.
+    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, int64_t now_ms,
+                            BatchCheck check, bint bounded)
     # Keeps offsets and epochs; checks structure, CRC and that offsets go up from the log end.
     cdef AppendInfo follower(self, const uint8_t* data, Py_ssize_t size)
     # One record as a batch of its own; key_bytes and value_bytes -1: null; timestamp -1: now. Gives its offset.
@@ -45,6 +50,8 @@ cdef class Appender:
                      int32_t leader_epoch) except -1
 
     cdef int reserve(self, Py_ssize_t count) except -1
+    cdef int enter(self, int32_t leader_epoch) except -1
+    cdef AppendInfo lead(self, Py_ssize_t count, int32_t leader_epoch, AppendOrigin origin, int64_t now_ms)
     cdef Py_ssize_t prepare(self, const uint8_t* data, Py_ssize_t size, AppendOrigin origin, int64_t now_ms,
                             bint single) except -1
     cdef int64_t assign(self, Py_ssize_t count, int32_t leader_epoch, AppendOrigin origin) except -1

@@ -21,6 +21,7 @@ from kraft_native.batch cimport (
     LOOK_OK, BatchHeader, batch_assign, batch_bytes, batch_is_control, batch_is_transactional, batch_last_offset,
     batch_last_sequence, batch_load, batch_look, sequence_add,
 )
+from kraft_native.batch_check cimport BatchCheck
 from kraft_native.buffer cimport Scratch
 from kraft_native.errors cimport Fault, raise_fault
 from kraft_native.fileio cimport iovec
@@ -33,7 +34,7 @@ from kraft_native.producer_entry cimport KeptBatch
 from kraft_native.records cimport encode_one
 from kraft_native.segment cimport Segment
 from kraft_native.validate cimport (
-    ORIGIN_CLIENT, ORIGIN_RAFT_LEADER, AppendOrigin, PreparedBatch, ValidateOptions, validate_batch,
+    ORIGIN_CLIENT, ORIGIN_RAFT_LEADER, VALIDATE_COSTLY, AppendOrigin, PreparedBatch, ValidateOptions, validate_batch,
 )
 
 from kraft_native.errors import (
@@ -94,18 +95,45 @@ cdef class Appender:
 
     cdef AppendInfo leader(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, AppendOrigin origin,
                            int64_t now_ms, bint single):
-        cdef LogCore core = self.core
-        cdef AppendInfo info
-        cdef Py_ssize_t count, i
-        cdef int64_t bytes_count
-        core.enter_write()
-        if leader_epoch < 0 or leader_epoch < core.epochs.latest():
-            raise FencedLeaderEpochError(f"append in leader epoch {leader_epoch}; the log is in epoch "
-                                         f"{core.epochs.latest()}")
+        self.enter(leader_epoch)
         if now_ms < 0:
             now_ms = clock_ms()
-        count = self.prepare(data, size, origin, now_ms, single)
-        bytes_count = self.assign(count, leader_epoch, origin)
+        return self.lead(self.prepare(data, size, origin, now_ms, single), leader_epoch, origin, now_ms)
+
+    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int32_t leader_epoch, int64_t now_ms,
+                            BatchCheck check, bint bounded):
+        cdef ValidateOptions options
+        self.enter(leader_epoch)
+        if size <= 0:
+            raise InvalidRecordError("no batch: the input is empty")
+        if check is not None:
+            check.give(&self.pending[0].prepared)
+            now_ms = check.now_ms
+        else:
+            options = self.core.config.validation
+            options.now_ms = now_ms
+            options.origin = ORIGIN_CLIENT
+            options.bounded = bounded
+            if validate_batch(data, size, &options, self.core.scratch, self.rewrites[0],
+                              &self.pending[0].prepared) == VALIDATE_COSTLY:
+                return None
+        self.pending[0].source = data
+        self.pending[0].mark.kind = self.pending[0].mark.coordinator_epoch = -1
+        return self.lead(1, leader_epoch, ORIGIN_CLIENT, now_ms)
+
+    cdef int enter(self, int32_t leader_epoch) except -1:
+        self.core.enter_write()
+        if leader_epoch < 0 or leader_epoch < self.core.epochs.latest():
+            raise FencedLeaderEpochError(f"append in leader epoch {leader_epoch}; the log is in epoch "
+                                         f"{self.core.epochs.latest()}")
+        return 0
+
+    cdef AppendInfo lead(self, Py_ssize_t count, int32_t leader_epoch, AppendOrigin origin, int64_t now_ms):
+        """Writes what is pending and validated."""
+        cdef LogCore core = self.core
+        cdef AppendInfo info
+        cdef Py_ssize_t i
+        cdef int64_t bytes_count = self.assign(count, leader_epoch, origin)
         info = self.verify_producers(count, origin)
         if info is not None:
             return info

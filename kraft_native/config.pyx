@@ -166,6 +166,7 @@ cdef class LogConfig:
         self.validation.timestamp_type = (TIMESTAMP_LOG_APPEND_TIME if self.message_timestamp_type == "LogAppendTime"
                                           else TIMESTAMP_CREATE_TIME)
         self.validation.key_required = self.compact
+        self.validation.bounded = False
         return 0
 
     cdef int32_t level(self) except? -1:

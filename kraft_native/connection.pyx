@@ -214,7 +214,10 @@ cdef class Connection(Endpoint):
         """Calls the handler of the api key, or else the Python side."""
         cdef object handler = self.channel.handlers[reply.api_key]
         if handler is not None:
-            return (<RequestHandler>handler).handle(reply, body, body_bytes)
+            (<RequestHandler>handler).handle(reply, body, body_bytes)
+            if reply.held_bytes > 0:   # a copy of the body, until it is answered
+                self.channel.memory.adjust(reply.held_bytes)
+            return 0
         reply.alone = not self.channel.apis[reply.api_key].pipelined
         reply.held_bytes = body_bytes
         self.channel.memory.adjust(body_bytes)

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kraft_native.append cimport AppendInfo, Appender
+from kraft_native.batch_check cimport BatchCheck
 from kraft_native.log cimport Log
 from kraft_native.logcore cimport LogCore
 from kraft_native.purgatory cimport Parked, Purgatory, Watched
@@ -39,7 +40,8 @@ cdef class Partition(Watched):
     cdef bint flush_awaited
 
     # Appends one client's batch. What the engine raises, and nothing has changed then. The caller looked at the role.
-    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms)
+    # `check` and `bounded`: see `Appender.produce`.
+    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms, BatchCheck check, bint bounded)
     # After an append: moves the high watermark, or waits for the flusher to do so; tells those who wait.
     cdef int appended(self, int64_t bytes_count) except -1
     # The end of what this node counts as having: appended, or durable with group commit.

@@ -16,6 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cimport cython
 
 from kraft_native.batch cimport HeldBuffer
+from kraft_native.batch_check cimport BatchCheck
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, LogConfig
 from kraft_native.errors cimport (
     ERROR_FENCED_LEADER_EPOCH, ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -151,9 +152,9 @@ cdef class Partition(Watched):
 
     # --- appending --------------------------------------------------------------------------------------------------
 
-    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms):
-        cdef AppendInfo info = self.appender.leader(data, size, self.leader_epoch, ORIGIN_CLIENT, now_ms, True)
-        if not info.duplicate:
+    cdef AppendInfo produce(self, const uint8_t* data, Py_ssize_t size, int64_t now_ms, BatchCheck check, bint bounded):
+        cdef AppendInfo info = self.appender.produce(data, size, self.leader_epoch, now_ms, check, bounded)
+        if info is not None and not info.duplicate:
             self.produced_bytes += size
             self.produced_records += info.last_offset - info.first_offset + 1
             self.appended(size)

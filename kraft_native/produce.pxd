@@ -2,9 +2,10 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
+from kraft_native.batch_check cimport BatchCheck
 from kraft_native.buffer cimport Scratch
 from kraft_native.partition cimport Partition
-from kraft_native.purgatory cimport Parked
+from kraft_native.produce_wait cimport ParkedProduce
 from kraft_native.reply cimport Reply, RequestHandler
 from kraft_native.span cimport Span
 from kraft_native.table cimport PartitionTable
@@ -42,14 +43,19 @@ cdef class ProduceHandler(RequestHandler):
     cdef Scratch out
     cdef dict refusals             # place in `parts` -> (message, record errors), where there is more than a code
     cdef list waiting              # Partition of each pending place, in order
+    cdef object offload            # has another thread do what is costly; None: this one does
 
     cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1
     # False when the body is no such request.
     cdef bint decode(self, Span* body, int version, int16_t* acks, int32_t* timeout_ms, bint* transactional) except -1
     cdef bint decode_topic(self, Span* body, int version) except -1
-    cdef int append_all(self, Reply reply, int16_t acks) except -1
-    cdef int append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
-                        int64_t now_ms) except -1
+    # Appends from the place `start` on, for which `check` is. Gives the place of the first batch that is too costly to
+    # be checked here, or the end.
+    cdef Py_ssize_t append_from(self, Reply reply, int16_t acks, Py_ssize_t start, BatchCheck check) except -1
+    # False when the batch is too costly.
+    cdef bint append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
+                         int64_t now_ms, BatchCheck check) except -1
+    cdef int conclude(self, Reply reply, int16_t acks, int32_t timeout_ms) except -1
     cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1
     cdef bint any_transactional(self) noexcept
     cdef int end_unacknowledged(self, Reply reply) except -1
@@ -61,23 +67,23 @@ cdef class ProduceHandler(RequestHandler):
     cdef int encode_endpoints(self, set leaders) except -1
 
 
-cdef struct PendingAppend:
-    int64_t end_offset
-    Py_ssize_t position            # of the error code in the reply
-    int32_t leader_epoch
-
-
-cdef class ParkedProduce(Parked):
-    """A Produce whose appends are in the log, and whose reply waits for a flush or for replicas."""
+cdef class DeferredProduce:
+    """A Produce that waits for a costly batch to be checked by another thread. Nothing of its connection is looked at
+    meanwhile, so order stays; its partitions before that batch are appended to already."""
     cdef ProduceHandler handler
     cdef Reply reply
-    cdef bytes encoded             # the reply as if all went well; error codes are written into it
-    cdef list partitions           # Partition of each in `pending`; None once its outcome is known
-    cdef PendingAppend* pending
-    cdef Py_ssize_t count
-    cdef Py_ssize_t left           # whose outcome is not known
-    cdef bint all_replicas
-    cdef bint with_log_start
+    cdef bytes body                # a copy; all pointers go into it
+    cdef int16_t acks
+    cdef int32_t timeout_ms
+    cdef TopicData* topics
+    cdef PartitionData* parts
+    cdef Py_ssize_t topic_count, part_count
+    cdef Py_ssize_t place          # of the costly batch
+    cdef dict refusals
+    cdef list waiting
+    cdef readonly BatchCheck check
 
-    cdef void settle(self, Py_ssize_t place, int error) noexcept
-    cdef int look(self) except -1
+    # Takes over from the handler. `body`: where its pointers go to.
+    cdef int save(self, const uint8_t* body) except -1
+    cdef int restore(self) except -1
+    cdef int submit(self, Py_ssize_t place) except -1

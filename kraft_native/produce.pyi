@@ -1,13 +1,17 @@
+from collections.abc import Callable
 from typing import final
 
-from kraft_native.purgatory import Parked
+from kraft_native.batch_check import BatchCheck
 from kraft_native.reply import RequestHandler
 from kraft_native.table import PartitionTable
 
 @final
 class ProduceHandler(RequestHandler):
     table: PartitionTable
-    def __init__(self, table: PartitionTable) -> None: ...
+    def __init__(self, table: PartitionTable,
+                 offload: Callable[[Callable[[], None], Callable[[], None]], object] | None = None) -> None: ...
 
 @final
-class ParkedProduce(Parked): ...
+class DeferredProduce:
+    check: BatchCheck
+    def resume(self) -> None: ...

@@ -19,22 +19,28 @@ already encoded: an error found later is written over the code.
 
 acks=0 has no reply: a failure closes the connection.
 
+A compressed batch that would hold the loop for long (`LOOP_RECORDS_BYTES_MAX`) is decompressed and checked by another
+thread, and appended when that is done. Its connection stands still until the answer, so its order is kept; batches of
+other connections to the same partition may come first, as they might have on their way here.
+
 Reply per partition, fixed part: index int32, error int16, base offset int64, append time int64, log start int64 (V5).
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 cimport cython
 
 from kraft_native.append cimport AppendInfo
-from kraft_native.bytes_be cimport load_i16, load_i64, store_i16, store_i64
+from kraft_native.batch_check cimport BatchCheck, new_batch_check
+from kraft_native.bytes_be cimport load_i16, load_i64
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
     ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP, ERROR_INVALID_TOPIC,
     ERROR_INVALID_TXN_STATE, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER,
-    ERROR_REQUEST_TIMED_OUT, ERROR_TRANSACTION_ABORTABLE, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ERROR_TRANSACTION_ABORTABLE, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION, ERROR_UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kraft_native.limits cimport (
@@ -43,6 +49,7 @@ from kraft_native.limits cimport (
 )
 from kraft_native.logcore cimport clock_ms
 from kraft_native.partition cimport COMMIT_PENDING
+from kraft_native.produce_wait cimport ParkedProduce, PendingAppend
 from kraft_native.producer_entry cimport ProducerEntry
 from kraft_native.purgatory cimport PARKED_PRODUCE, monotonic_ms
 from kraft_native.reply cimport put_reply_header
@@ -72,10 +79,14 @@ cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
 
 @cython.final
 cdef class ProduceHandler(RequestHandler):
-    """Serves Produce from `table`. One per listener, so that each tells its own endpoints."""
+    """Serves Produce from `table`. One per listener, so that each tells its own endpoints.
 
-    def __init__(self, PartitionTable table not None):
+    `offload(work, done)` runs `work` in another thread, then `done` on the loop's; without it all is done at once.
+    """
+
+    def __init__(self, PartitionTable table not None, offload=None):
         self.table = table
+        self.offload = offload
         self.out = Scratch()
         self.refusals = {}
         self.waiting = []
@@ -109,7 +120,7 @@ cdef class ProduceHandler(RequestHandler):
         cdef bint transactional = False
         cdef Py_ssize_t i
         cdef int16_t error = ERROR_NONE
-        cdef ParkedProduce parked
+        cdef DeferredProduce deferred
         # Empty, unless a failure of ours came in between.
         if self.waiting:
             self.waiting.clear()
@@ -127,7 +138,23 @@ cdef class ProduceHandler(RequestHandler):
             for i in range(self.part_count):
                 self.parts[i].error = error
         else:
-            self.append_all(reply, acks)
+            i = self.append_from(reply, acks, 0, None)
+            if i < self.part_count:
+                deferred = DeferredProduce.__new__(DeferredProduce)
+                deferred.handler = self
+                deferred.reply = reply
+                deferred.acks = acks
+                deferred.timeout_ms = timeout_ms
+                deferred.body = PyBytes_FromStringAndSize(<const char*>body, body_bytes)
+                reply.alone = True
+                reply.held_bytes = body_bytes
+                deferred.save(body)
+                return deferred.submit(i)
+        return self.conclude(reply, acks, timeout_ms)
+
+    cdef int conclude(self, Reply reply, int16_t acks, int32_t timeout_ms) except -1:
+        """All partitions have their outcome, or wait for it."""
+        cdef ParkedProduce parked
         if acks == 0:
             self.end_unacknowledged(reply)
         elif self.waiting:
@@ -227,7 +254,7 @@ cdef class ProduceHandler(RequestHandler):
 
     # --- appending --------------------------------------------------------------------------------------------------
 
-    cdef int append_all(self, Reply reply, int16_t acks) except -1:
+    cdef Py_ssize_t append_from(self, Reply reply, int16_t acks, Py_ssize_t start, BatchCheck check) except -1:
         cdef int64_t now_ms = clock_ms()
         cdef bint by_id = reply.api_version >= BY_ID_FROM
         cdef TopicData* data
@@ -237,19 +264,22 @@ cdef class ProduceHandler(RequestHandler):
         cdef Partition partition
         for i in range(self.topic_count):
             data = self.topics + i
+            if data.first + data.count <= start:
+                continue
             topic = self.table.find(data.key, data.key_bytes, by_id)
-            for place in range(data.first, data.first + data.count):
+            for place in range(max(data.first, start), data.first + data.count):
                 part = self.parts + place
                 partition = None if topic is None else topic.at(part.index)
                 if partition is None:
                     part.error = (ERROR_UNKNOWN_TOPIC_ID if by_id and topic is None
                                   else ERROR_UNKNOWN_TOPIC_OR_PARTITION)
-                else:
-                    self.append_one(part, place, partition, reply, acks, now_ms)
-        return 0
+                elif not self.append_one(part, place, partition, reply, acks, now_ms,
+                                         check if place == start else None):
+                    return place
+        return self.part_count
 
-    cdef int append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
-                        int64_t now_ms) except -1:
+    cdef bint append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
+                         int64_t now_ms, BatchCheck check) except -1:
         cdef AppendInfo info
         cdef int state
         part.error = forbidden(part, partition, reply, acks)
@@ -258,16 +288,21 @@ cdef class ProduceHandler(RequestHandler):
             part.leader_epoch = partition.leader_epoch
         if part.error != ERROR_NONE:
             partition.refused_produces += 1
-            return 0
+            return True
+        if check is not None and check.config is not partition.core.config:
+            check = None               # by settings that are not in force any more
         try:
-            info = partition.produce(part.records, max(part.records_bytes, 0), now_ms)
+            info = partition.produce(part.records, max(part.records_bytes, 0), now_ms, check, self.offload is not None)
         except KraftError as error:
-            return self.refused(part, place, partition, error)
+            self.refused(part, place, partition, error)
+            return True
+        if info is None:
+            return False
         part.base_offset = info.first_offset
         part.log_append_time_ms = info.log_append_time_ms
         part.log_start_offset = info.log_start_offset
         if acks == 0 or (acks == 1 and partition.core.config.durability_kind != DURABILITY_GROUP_COMMIT):
-            return 0
+            return True
         state = partition.commit_state(info.last_offset + 1, partition.leader_epoch, acks == -1)
         if state == COMMIT_PENDING:
             part.end_offset = info.last_offset + 1
@@ -277,7 +312,7 @@ cdef class ProduceHandler(RequestHandler):
         elif state != ERROR_NONE:
             part.error = <int16_t>state
             part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
-        return 0
+        return True
 
     cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1:
         """What the engine refused. Only what is wrong with the records themselves is told in words, as Kafka does."""
@@ -453,53 +488,70 @@ cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply rep
 
 
 @cython.final
-cdef class ParkedProduce(Parked):
+cdef class DeferredProduce:
     def __dealloc__(self):
-        free(self.pending)
+        free(self.topics)
+        free(self.parts)
 
-    cdef int wake(self, int64_t bytes_count) except -1:
-        return self.look()
+    cdef int save(self, const uint8_t* body) except -1:
+        cdef ProduceHandler handler = self.handler
+        cdef const uint8_t* copy = <const uint8_t*>PyBytes_AS_STRING(self.body)
+        cdef Py_ssize_t i
+        self.topic_count = handler.topic_count
+        self.part_count = handler.part_count
+        self.topics = <TopicData*>malloc(<size_t>self.topic_count * sizeof(TopicData))
+        self.parts = <PartitionData*>malloc(<size_t>self.part_count * sizeof(PartitionData))
+        if self.topics == NULL or self.parts == NULL:
+            raise MemoryError(f"{self.part_count} partitions of a Produce request that waits")
+        memcpy(self.topics, handler.topics, <size_t>self.topic_count * sizeof(TopicData))
+        memcpy(self.parts, handler.parts, <size_t>self.part_count * sizeof(PartitionData))
+        for i in range(self.topic_count):
+            self.topics[i].key = copy + (self.topics[i].key - body)
+        for i in range(self.part_count):
+            if self.parts[i].records_bytes > 0:
+                self.parts[i].records = copy + (self.parts[i].records - body)
+        self.waiting = handler.waiting
+        self.refusals = handler.refusals
+        handler.waiting = []
+        handler.refusals = {}
+        return 0
 
-    cdef int look(self) except -1:
-        """Takes over what became known; answers when nothing is open any more."""
+    cdef int restore(self) except -1:
+        cdef ProduceHandler handler = self.handler
+        handler.reserve(self.topic_count, self.part_count)
+        handler.topic_count = self.topic_count
+        handler.part_count = self.part_count
+        memcpy(handler.topics, self.topics, <size_t>self.topic_count * sizeof(TopicData))
+        memcpy(handler.parts, self.parts, <size_t>self.part_count * sizeof(PartitionData))
+        free(self.topics)
+        free(self.parts)
+        self.topics = NULL
+        self.parts = NULL
+        handler.waiting = self.waiting
+        handler.refusals = self.refusals
+        return 0
+
+    cdef int submit(self, Py_ssize_t place) except -1:
+        """Has the batch at `place` checked."""
+        cdef PartitionData* part = self.parts + place
+        cdef bint by_id = self.reply.api_version >= BY_ID_FROM
+        cdef TopicData* data = self.topics
         cdef Partition partition
-        cdef Py_ssize_t place
-        cdef int state
-        for place in range(self.count):
-            partition = self.partitions[place]
-            if partition is None:
-                continue
-            state = partition.commit_state(self.pending[place].end_offset, self.pending[place].leader_epoch,
-                                           self.all_replicas)
-            if state != COMMIT_PENDING:
-                self.settle(place, state)
-        if self.left == 0:
-            self.purgatory.leave(self)
-            self.reply.finish([self.encoded])
+        while data.first + data.count <= place:
+            data += 1
+        partition = self.handler.table.find(data.key, data.key_bytes, by_id).at(part.index)
+        self.place = place
+        self.check = new_batch_check(self.body, part.records, part.records_bytes, partition.core.config, clock_ms())
+        self.handler.offload(self.check.run, self.resume)
         return 0
 
-    cdef bint abandoned(self) noexcept:
-        return self.reply.sink is None
-
-    cdef int expire(self) except -1:
-        cdef Py_ssize_t place
-        for place in range(self.count):
-            if self.partitions[place] is not None:
-                self.settle(place, ERROR_REQUEST_TIMED_OUT)
-        if self.purgatory is not None:
-            self.purgatory.leave(self)
-        self.reply.finish([self.encoded])
-        return 0
-
-    cdef void settle(self, Py_ssize_t place, int error) noexcept:
-        # Nobody has seen these bytes yet.
-        cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(self.encoded) + self.pending[place].position
-        if error != ERROR_NONE:
-            self.handler.count_error(error)
-            store_i16(p, <int16_t>error)
-            store_i64(p + 2, -1)
-            store_i64(p + 10, -1)
-            if self.with_log_start:
-                store_i64(p + 18, -1)
-        self.partitions[place] = None
-        self.left -= 1
+    def resume(self) -> None:
+        """Goes on with the request: the batch was checked. Loop's thread."""
+        cdef Py_ssize_t stopped
+        self.restore()
+        stopped = self.handler.append_from(self.reply, self.acks, self.place, self.check)
+        if stopped < self.handler.part_count:
+            self.save(<const uint8_t*>PyBytes_AS_STRING(self.body))
+            self.submit(stopped)
+        else:
+            self.handler.conclude(self.reply, self.acks, self.timeout_ms)

@@ -14,6 +14,14 @@ cdef enum AppendOrigin:
     ORIGIN_RAFT_LEADER = 2         # structure and CRC only: the bytes are kept as they are, offsets and epoch too
 
 
+cdef enum:
+    # What a batch may cost the thread that serves everybody else too, in bytes of records: that are decompressed, that
+    # are compressed again. At the slowest codec (gzip, about 300 MB/s and 30 MB/s) that is a millisecond or two.
+    LOOP_RECORDS_BYTES_MAX = 256 * 1024
+    LOOP_RECODED_BYTES_MAX = 64 * 1024
+    VALIDATE_COSTLY = 1
+
+
 cdef struct ValidateOptions:
     int64_t now_ms                 # 0 or more
     int64_t timestamp_before_max_ms
@@ -25,6 +33,7 @@ cdef struct ValidateOptions:
     int8_t timestamp_type          # TIMESTAMP_CREATE_TIME or TIMESTAMP_LOG_APPEND_TIME
     int8_t origin                  # AppendOrigin
     bint key_required              # compacted topic
+    bint bounded                   # more work than LOOP_RECORDS_BYTES_MAX and LOOP_RECODED_BYTES_MAX allow is refused
 
 
 # A batch ready to be written as two pieces: `header` (patched copy) and `body` (the client's own bytes, or re-encoded
@@ -38,7 +47,8 @@ cdef struct PreparedBatch:
 
 
 # Validates one whole batch data[0:size] for a leader append and prepares it. Raises (nothing changed): see the table
-# in `validate.pyx`. `records` and `rewrite` are scratch: decompressed records, and the re-encoded body.
+# in `validate.pyx`. `records` and `rewrite` are scratch: decompressed records, and the re-encoded body. VALIDATE_COSTLY
+# when options are `bounded` and the work would be more: nothing is known about the batch then. Any thread.
 cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOptions* options, Scratch records,
                         Scratch rewrite, PreparedBatch* out) except -1
 

@@ -267,6 +267,24 @@ cdef int keep_body(const uint8_t* data, const ValidateOptions* options, const Fi
     return 0
 
 
+cdef uint8_t* write_again(Span* s, const BatchHeader* source, int64_t base_timestamp, const Findings* found, uint8_t* p,
+                          int64_t* max_timestamp_delta) noexcept nogil:
+    """The records once more from `p` on, numbered 0, 1, 2 ...; gives their end."""
+    cdef RecordView r
+    cdef int64_t timestamp, delta
+    cdef int32_t i
+    for i in range(source.record_count):
+        record_next(s, &r)
+        timestamp = time_of(source, &r)
+        if timestamp == found.timestamp_max and max_timestamp_delta[0] < 0:
+            max_timestamp_delta[0] = i
+        delta = <int64_t>(<uint64_t>timestamp - <uint64_t>base_timestamp)
+        p = record_write(p, record_body_bytes(i, delta, r.key_bytes, r.value_bytes, r.headers_bytes, r.header_count),
+                         i, delta, r.key, r.key_bytes, r.value, r.value_bytes, r.headers, r.headers_bytes,
+                         r.header_count)
+    return p
+
+
 cdef int encode_again(Span s, const ValidateOptions* options, int codec, const Findings* found, Scratch records,
                       Scratch rewrite, PreparedBatch* out) except -1:
     """Numbers the records 0, 1, 2 ... and compresses them with the topic's codec, as Kafka's MemoryRecordsBuilder
@@ -277,29 +295,23 @@ cdef int encode_again(Span s, const ValidateOptions* options, int codec, const F
     cdef bint inside = batch_codec(h) != CODEC_NONE     # the records were decompressed into the same scratch
     cdef Py_ssize_t start = records.size if inside else 0
     cdef Py_ssize_t plain_bytes = s.end - s.p
+    cdef Span ahead
     cdef RecordView r
     cdef uint8_t* p
-    cdef int64_t delta
-    cdef int32_t i
-    cdef bint first = True
     records.reserve(start + plain_bytes + <Py_ssize_t>RECORD_GROWTH_BYTES_MAX * h.record_count)
     if inside:
         s.p = records.data
         s.end = records.data + plain_bytes
     p = records.data + start
     out.max_timestamp_delta = -1
-    for i in range(source.record_count):
-        record_next(&s, &r)
-        delta = time_of(&source, &r)
-        if first:
-            h.base_timestamp = delta
-            first = False
-        if delta == found.timestamp_max and out.max_timestamp_delta < 0:
-            out.max_timestamp_delta = i
-        delta = <int64_t>(<uint64_t>delta - <uint64_t>h.base_timestamp)
-        p = record_write(p, record_body_bytes(i, delta, r.key_bytes, r.value_bytes, r.headers_bytes, r.header_count),
-                         i, delta, r.key, r.key_bytes, r.value, r.value_bytes, r.headers, r.headers_bytes,
-                         r.header_count)
+    ahead = s
+    record_next(&ahead, &r)
+    h.base_timestamp = time_of(&source, &r)
+    if plain_bytes >= UNLOCKED_BYTES_MIN:
+        with nogil:
+            p = write_again(&s, &source, h.base_timestamp, found, p, &out.max_timestamp_delta)
+    else:
+        p = write_again(&s, &source, h.base_timestamp, found, p, &out.max_timestamp_delta)
     if late or out.max_timestamp_delta < 0:
         out.max_timestamp_delta = 0
     rewrite.size = 0
@@ -323,6 +335,7 @@ cdef int encode_again(Span s, const ValidateOptions* options, int codec, const F
 cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOptions* options, Scratch records,
                         Scratch rewrite, PreparedBatch* out) except -1:
     cdef BatchHeader* h = &out.h
+    cdef DecompressLimits limits = options.limits
     cdef Findings found
     cdef Fault fault
     cdef Span span
@@ -332,6 +345,12 @@ cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOpti
     if check_single(data, size, &fault) < 0:
         return raise_fault(&fault)
     batch_load(data, h)
+    codec = batch_codec(h)
+    if options.bounded and codec != CODEC_NONE:
+        # Records that were worth compressing are about twice as large.
+        if size > LOOP_RECORDS_BYTES_MAX // 2:
+            return VALIDATE_COSTLY
+        limits.bytes_max = min(limits.bytes_max, <int64_t>LOOP_RECORDS_BYTES_MAX)
     if size >= UNLOCKED_BYTES_MIN:
         with nogil:
             result = check_header(data, h, options, &fault)
@@ -339,7 +358,12 @@ cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOpti
         result = check_header(data, h, options, &fault)
     if result < 0:
         return raise_fault(&fault)
-    span = records_of(data, h, &options.limits, records)
+    try:
+        span = records_of(data, h, &limits, records)
+    except MessageTooLargeError:
+        if limits.bytes_max < options.limits.bytes_max:
+            return VALIDATE_COSTLY
+        raise
     if span.end - span.p >= UNLOCKED_BYTES_MIN:
         with nogil:
             result = scan(span, h, &found, &fault)
@@ -351,9 +375,10 @@ cdef int validate_batch(const uint8_t* data, Py_ssize_t size, const ValidateOpti
         return keep_body(data, options, &found, out)
     if not rules_kept(h, &found, options):
         return raise_records(span, h, options)
-    codec = batch_codec(h)
     target = codec if options.target_codec < 0 or batch_is_control(h) else options.target_codec
     if target != codec or (codec != CODEC_NONE and not found.numbered):
+        if options.bounded and target != CODEC_NONE and span.end - span.p > LOOP_RECODED_BYTES_MAX:
+            return VALIDATE_COSTLY
         return encode_again(span, options, target, &found, records, rewrite, out)
     return keep_body(data, options, &found, out)
 
@@ -416,6 +441,7 @@ def validate(data, *, now_ms, timestamp_type="CreateTime", timestamp_before_max_
     options.timestamp_type = <int8_t>TIMESTAMP_TYPES.index(timestamp_type)
     options.origin = <int8_t>ORIGINS.index(origin)
     options.key_required = key_required
+    options.bounded = False
     validate_batch(held.data, held.size, &options, Scratch(), rewrite, &prepared)
     result = ValidatedBatch.__new__(ValidatedBatch)
     result.data = (<char*>prepared.header)[:BATCH_HEADER_BYTES] + (<char*>prepared.body)[:prepared.body_bytes]

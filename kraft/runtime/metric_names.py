@@ -144,6 +144,8 @@ METRICS: Final = (
     Metric("kraft_log_flushed_bytes_total", "counter", (), "", "Bytes that flushes made durable."),
     Metric("kraft_cold_reads_total", "counter", (), "", "Reads of log that was not in memory."),
     Metric("kraft_cold_read_bytes_total", "counter", (), "", "Bytes of those reads."),
+    Metric("kraft_batch_checks_total", "counter", (), "",
+           "Compressed batches that were checked beside the event loop, because they are costly."),
     # --- waiting requests
     Metric("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", ("delayedoperation",),
            "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",

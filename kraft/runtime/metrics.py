@@ -125,6 +125,7 @@ def _read_node(node: "Node", sheet: Sheet) -> None:
     sheet.put("kraft_log_flushed_bytes_total", flushes["bytes"])
     sheet.put("kraft_cold_reads_total", node.cold_reader.ranges_total)
     sheet.put("kraft_cold_read_bytes_total", node.cold_reader.bytes_total)
+    sheet.put("kraft_batch_checks_total", node.batch_checks.total)
     cleaner = node.housekeeping.cleaner.counts
     sheet.put("kraft_log_cleaner_compactions_total", cleaner.compactions)
     sheet.put("kraft_log_cleaner_read_bytes_total", cleaner.bytes_read)

@@ -32,6 +32,7 @@ from kraft.metadata.image import Endpoint as ImageEndpoint
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.api_versions import api_versions_answers
+from kraft.runtime.batch_checks import BatchChecks
 from kraft.runtime.broker_registration import PLAINTEXT
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
@@ -127,7 +128,9 @@ class Node:
         self._opened.callback(self.cold_reader.close)
         self._opened.callback(self._disarm)
         self.sessions = SessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"))
-        self.produce = ProduceHandler(self.table)
+        self.batch_checks = BatchChecks(self.fail)
+        self._opened.callback(self.batch_checks.close)
+        self.produce = ProduceHandler(self.table, self.batch_checks.offload)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
                                   bytes_max=self.config.integer("fetch.max.bytes"))
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)

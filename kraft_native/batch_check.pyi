@@ -1,0 +1,15 @@
+"""A batch that is checked away from its log's thread."""
+
+from typing import final
+
+@final
+class BatchCheck:
+    """One batch of a client. `run` in any thread, once; then the owner's thread uses it."""
+
+    done: bool
+    thread_id: int
+    """Of the thread that ran it; 0 before."""
+
+    def __init__(self) -> None: ...
+    def run(self) -> None:
+        """Decompresses, checks, and encodes again if need be. What it finds is raised when the batch is appended."""
