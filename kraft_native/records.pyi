@@ -45,6 +45,7 @@ class BatchBuilder:
         *,
         offset_delta: int | None = None,
     ) -> None: ...
+    def extend(self, values: Iterable[bytes], timestamp_ms: int) -> None: ...
     def build(
         self,
         base_offset: int = 0,

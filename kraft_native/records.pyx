@@ -7,7 +7,7 @@ stored batch is CorruptRecordError (Kafka's CORRUPT_MESSAGE).
 from libc.string cimport memcpy, memset
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 cimport cython
@@ -363,6 +363,20 @@ cdef class BatchBuilder:
                 PyBuffer_Release(&value_view)
         finally:
             PyBuffer_Release(&key_view)
+
+    def extend(self, values, int64_t timestamp_ms) -> None:
+        """Adds a record without a key for each of `values`, bytes all of them, with one time. InvalidArgumentError
+        for anything else, before any is added."""
+        cdef list held = list(values)
+        cdef object value
+        if timestamp_ms < NO_TIMESTAMP:
+            raise InvalidArgumentError(f"timestamp_ms {timestamp_ms}: 0 or more, or -1 for no time")
+        for value in held:
+            if not PyBytes_CheckExact(value):
+                raise InvalidArgumentError(f"value: bytes expected, got {type(value).__name__}")
+        for value in held:
+            self.add(timestamp_ms, NULL, -1, <const uint8_t*>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), NULL, 0,
+                     0)
 
     def build(self, base_offset=0, *, leader_epoch=-1, producer_id=-1, producer_epoch=-1, base_sequence=-1,
               log_append_time_ms=None) -> bytes:

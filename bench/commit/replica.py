@@ -196,7 +196,11 @@ class Orders:
         *lines, self._received = (self._received + data).split(b"\n")
         for line in lines:
             order: dict[str, Any] = json.loads(line)
-            self._proposer.order(order["bytes"], order["in_flight"], order["seconds"])
+            try:
+                self._proposer.order(order["bytes"], order["in_flight"], order["seconds"])
+            except BaseException:
+                self._node.stop()
+                raise
 
 
 @click.command()

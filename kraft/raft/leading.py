@@ -5,6 +5,7 @@ when a majority of the voters in the leader's own log have it durably, and it li
 5.4.2: records of earlier epochs become committed only together with one of the leader's own).
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from kraft.protocol.error_codes import ErrorCode
@@ -27,9 +28,10 @@ from kraft.raft.roles import Leader, ParkedFetch
 from kraft.raft.snapshots import part_for
 from kraft.raft.tally import Tally
 from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
-from kraft.raft.voters import RECONFIGURABLE
+from kraft.raft.voters import RECONFIGURABLE, Voter
 
 OBSERVER_SESSION_MS: Final = 300_000
+NOTHING_HEARD: Final = Progress()
 
 # --- the epoch --------------------------------------------------------------------------------------------------------
 
@@ -55,10 +57,24 @@ def progress_of(replica: Replica, leader: Leader, key: ReplicaKey) -> Progress:
     voter = replica.voters.find(key.node_id)
     if voter is not None and replica.voters.has(key):
         key = voter.key
-    if key not in leader.progress:
+    progress = leader.progress.get(key)
+    if progress is None:
         _forget_the_silent(replica, leader)
-        leader.progress[key] = Progress(begin_due_ms=replica.now_ms)
-    return leader.progress[key]
+        progress = leader.progress[key] = Progress(begin_due_ms=replica.now_ms)
+    return progress
+
+
+def others(replica: Replica, leader: Leader) -> tuple[tuple[Voter, Progress], ...]:
+    """The other voters of the leader's own log, each with its progress."""
+    voters = replica.voters
+    if leader.others_of is not voters:
+        mine = voters.find(replica.config.node_id)
+        leader.others = tuple((voter, progress_of(replica, leader, voter.key)) for voter in voters.voters
+                              if voter is not mine)
+        leader.votes_itself = mine is not None and replica.config.key.is_same(mine.key)
+        leader.is_replaced = mine is not None and not leader.votes_itself
+        leader.others_of = voters
+    return leader.others
 
 
 def _forget_the_silent(replica: Replica, leader: Leader) -> None:
@@ -79,28 +95,17 @@ def drive(replica: Replica, leader: Leader) -> None:
         replica.note("hears no majority", epoch=replica.epoch)
         resign(replica, leader)
         return
-    for voter in replica.voters.voters:
-        node_id = voter.key.node_id
-        if node_id == replica.config.node_id:
-            continue
-        progress = progress_of(replica, leader, voter.key)
-        if replica.now_ms >= progress.begin_due_ms and replica.may_ask(node_id):
+    for voter, progress in others(replica, leader):
+        if replica.now_ms >= progress.begin_due_ms and replica.may_ask(voter.key.node_id):
             progress.begin_due_ms = replica.now_ms + replica.config.begin_epoch_interval_ms
-            replica.ask(node_id, BeginQuorumEpochRequest(
+            replica.ask(voter.key.node_id, BeginQuorumEpochRequest(
                 cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id, voter=voter.key,
                 leader_endpoints=replica.config.endpoints))
 
 
 def _update_high_watermark(replica: Replica, leader: Leader) -> None:
     """A leader that was removed does not count itself (KAFKA-16530)."""
-    ends = []
-    for voter in replica.voters.voters:
-        if replica.config.key.is_same(voter.key):
-            ends.append(replica.flushed)
-        else:
-            progress = leader.progress.get(voter.key)
-            ends.append(progress.end_offset if progress else UNKNOWN_OFFSET)
-    committed = majority_value(ends)
+    committed = majority_value(_of_voters(replica, leader, replica.flushed, lambda progress: progress.end_offset))
     if committed > leader.epoch_start:
         leader.is_established = True
         replica.advance_high_watermark(committed)
@@ -109,24 +114,26 @@ def _update_high_watermark(replica: Replica, leader: Leader) -> None:
 def deadline_ms(replica: Replica, leader: Leader) -> int:
     times = [_check_quorum_ms(replica, leader), membership.deadline_ms(leader)]
     times += [parked.expires_ms for parked in leader.parked]
-    for voter in replica.voters.voters:
-        progress = leader.progress.get(voter.key)
-        if progress is not None:
-            times.append(max(progress.begin_due_ms, replica.requests.ready_ms(voter.key.node_id, replica.now_ms)))
+    times += [max(progress.begin_due_ms, replica.requests.ready_ms(voter.key.node_id, replica.now_ms))
+              for voter, progress in others(replica, leader)]
     return min(times)
 
 
 def _check_quorum_ms(replica: Replica, leader: Leader) -> int:
     """When to give up (KIP-996: who cannot answer a majority must not keep it from electing somebody). A leader that
     votes hears itself; one that was removed needs a majority of the others (KAFKA-16531)."""
-    heard = []
-    for voter in replica.voters.voters:
-        if replica.config.key.is_same(voter.key):
-            heard.append(NEVER_MS)
-        else:
-            progress = leader.progress.get(voter.key)
-            heard.append(max(leader.since_ms, progress.fetch_ms if progress else 0))
+    heard = _of_voters(replica, leader, NEVER_MS, lambda progress: max(leader.since_ms, progress.fetch_ms))
     return min(majority_value(heard) + replica.config.check_quorum_timeout_ms, NEVER_MS)
+
+
+def _of_voters(replica: Replica, leader: Leader, own: int, of: Callable[[Progress], int]) -> list[int]:
+    """A number of each voter; `own` is this replica's, which counts when it votes with this disk."""
+    numbers = [of(progress) for _, progress in others(replica, leader)]
+    if leader.votes_itself:
+        numbers.append(own)
+    elif leader.is_replaced:
+        numbers.append(of(NOTHING_HEARD))
+    return numbers
 
 
 def resign(replica: Replica, leader: Leader) -> None:
@@ -220,13 +227,21 @@ def _has_news(replica: Replica, leader: Leader, request: FetchRequest) -> bool:
 
 
 def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchResponse:
+    """What is due. Followers that keep up get the very same answer, so that its records are read once."""
     response = _disagreement(replica, request)
     if response is not None:
         return response
-    return FetchResponse(
-        high_watermark=_told_high_watermark(replica, leader), log_start_offset=replica.log.start_offset,
-        records=replica.log.read(request.fetch_offset, request.max_bytes),
-        not_follower=request.is_follower and _votes_no_more(replica, request.replica))
+    not_follower = request.is_follower and _votes_no_more(replica, request.replica)
+    high_watermark, start_offset = _told_high_watermark(replica, leader), replica.log.start_offset
+    asked = (request.fetch_offset, request.max_bytes, replica.log.end.offset, high_watermark, start_offset,
+             int(not_follower))
+    if leader.answered is not None and leader.answered[0] == asked:
+        return leader.answered[1]
+    response = replica.told(FetchResponse(
+        high_watermark=high_watermark, log_start_offset=start_offset, not_follower=not_follower,
+        records=replica.log.read(request.fetch_offset, request.max_bytes)))
+    leader.answered = asked, response
+    return response
 
 
 def _told_high_watermark(replica: Replica, leader: Leader) -> int:
@@ -237,6 +252,10 @@ def _told_high_watermark(replica: Replica, leader: Leader) -> int:
 
 def _disagreement(replica: Replica, request: FetchRequest) -> FetchResponse | None:
     """A replica whose log does not fit onto this one: it has to take a snapshot, or to cut its log."""
+    log_end = replica.log.end
+    if request.last_fetched_epoch == log_end.epoch and (
+            replica.log.start_offset < request.fetch_offset <= log_end.offset):
+        return None                    # the usual case: the epoch that this log ends with, and within it
     position = OffsetAndEpoch(request.fetch_offset, request.last_fetched_epoch)
     start = replica.log.end_of_epoch(UNKNOWN_OFFSET)
     latest = replica.snapshots.latest()

@@ -179,6 +179,8 @@ def handle_versions_answer(replica: Replica, node_id: int, _request: Request, an
 def drive(replica: Replica, leader: Leader) -> bool:
     """Goes on with the change that is under way; without one, with the leader's own entry and the reassignment. Says
     whether the leader has to give up, because its removal is committed or it is the last to be removed."""
+    if leader.at_rest is replica.history.latest and leader.change is None and not leader.reassignments:
+        return False
     _answer_committed(replica, leader)
     _expire(replica, leader)
     if leader.change is not None:
@@ -188,9 +190,13 @@ def drive(replica: Replica, leader: Leader) -> bool:
         return False
     if not replica.is_voter:
         return True
-    if replica.history.latest.kraft_version < RECONFIGURABLE or _correct_own_entry(replica):
-        return False
-    return _reassign(replica, leader)
+    if replica.history.latest.kraft_version >= RECONFIGURABLE:
+        if _correct_own_entry(replica):
+            return False
+        if leader.reassignments or replica.voters.targets is not None:
+            return _reassign(replica, leader)
+    leader.at_rest = replica.history.latest
+    return False
 
 
 def deadline_ms(leader: Leader) -> int:

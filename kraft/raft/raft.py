@@ -204,14 +204,32 @@ class Raft:
         role = replica.role
         if isinstance(role, Leader):
             leading.answer_parked(replica, role)
-        hard_state = replica.hard_state if replica.hard_state != self._saved else None
-        self._saved = replica.hard_state
+        hard_state = self._unsaved()
         high_watermark = replica.high_watermark if replica.high_watermark > self._told[0] else None
-        leadership = self.leadership if self.leadership != self._told[1] else None
-        self._told = (replica.high_watermark, self.leadership)
+        now = self.leadership
+        leadership = now if now != self._told[1] else None
+        self._told = (replica.high_watermark, now)
         messages, replica.outbox = tuple(replica.outbox), []
         installed, replica.installed = replica.installed, None
         return Ready(hard_state, messages, self._next_flush(), installed, high_watermark, leadership)
+
+    def _unsaved(self) -> HardState | None:
+        replica, saved = self.replica, self._saved
+        if replica.epoch == saved.epoch and replica.leader_id == saved.leader_id and replica.voted == saved.voted:
+            return None
+        self._saved = replica.hard_state
+        return self._saved
+
+    def take_high_watermark(self) -> int | None:
+        """The high watermark of the next `Ready`, told before that is made: what the state machine of a leader proposes
+        because of it goes out in the same answers that tell it to the followers, and is flushed with them. Only when
+        nothing comes before it in that `Ready` and this replica's leadership is known."""
+        replica = self.replica
+        if (replica.high_watermark <= self._told[0] or replica.installed is not None
+                or replica.hard_state != self._saved or self.leadership != self._told[1]):
+            return None
+        self._told = (replica.high_watermark, self._told[1])
+        return replica.high_watermark
 
     def _next_flush(self) -> int | None:
         """One at a time: what is appended during a flush is for the next one, together."""
@@ -302,16 +320,16 @@ class Raft:
 
 def _drive(replica: Replica) -> None:
     match replica.role:
+        case Leader() as role:
+            leading.drive(replica, role)
+        case Follower() as role:
+            following.drive(replica, role)
         case Unattached() as role:
             elections.drive_unattached(replica, role)
         case Prospective() as role:
             elections.drive_prospective(replica, role)
         case Candidate() as role:
             elections.drive_candidate(replica, role)
-        case Leader() as role:
-            leading.drive(replica, role)
-        case Follower() as role:
-            following.drive(replica, role)
         case Resigned() as role:
             elections.drive_resigned(replica, role)
 

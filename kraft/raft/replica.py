@@ -6,6 +6,7 @@ one vote and one leader an epoch, the high watermark never falls, and nothing be
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
@@ -29,6 +30,8 @@ from kraft.raft.types import NOBODY, Endpoint, Endpoints, OffsetAndEpoch, Replic
 from kraft.raft.voters import VoterHistory, VoterSet
 
 FIRST_BOOTSTRAP_ID = -2
+
+QR = TypeVar("QR", bound=QuorumResponse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +185,22 @@ class Replica:
     def answer(self, source: int, correlation: int, response: Response) -> None:
         """Sends a response. An answer of the quorum tells who leads, unless the asker is of another cluster."""
         if isinstance(response, QuorumResponse) and response.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
-            response = replace(response, epoch=self.epoch, leader_id=self.leader_id,
-                               leader_endpoints=self._endpoints_of_leader())
+            response = self.told(response)
         self.outbox.append(Answer(source, correlation, response))
 
+    def told(self, response: QR) -> QR:
+        """The response with who leads in it; itself when it has that already."""
+        endpoints = self._endpoints_of_leader()
+        if response.epoch == self.epoch and response.leader_id == self.leader_id and (
+                response.leader_endpoints == endpoints):
+            return response
+        return replace(response, epoch=self.epoch, leader_id=self.leader_id, leader_endpoints=endpoints)
+
     def _endpoints_of_leader(self) -> Endpoints:
+        if self.leader_endpoints:
+            return self.leader_endpoints
         voter = self.voters.find(self.leader_id)
-        return self.leader_endpoints or (voter.endpoints if voter else ())
+        return voter.endpoints if voter else ()
 
     def is_of_other_cluster(self, request: Request) -> bool:
         """A cluster id that is not told is accepted, for peers that know none yet (KIP-642's "strictly" would lock

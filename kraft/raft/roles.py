@@ -7,12 +7,12 @@ What is done in a role is in `elections`, `following`, `leading`; which role fol
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from kraft.raft.messages import FetchRequest
+from kraft.raft.messages import FetchRequest, FetchResponse
 from kraft.raft.progress import Progress
 from kraft.raft.tally import Tally
 from kraft.raft.transitions import Role
 from kraft.raft.types import UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
-from kraft.raft.voters import Voter
+from kraft.raft.voters import Assignment, Voter, VoterSet
 
 
 @dataclass(slots=True)
@@ -110,7 +110,13 @@ class Reassignment:
 @dataclass(slots=True)
 class Leader:
     """Leads. `epoch_start`: offset of its LeaderChange. `since_ms`: since when. `progress`: of every replica that
-    fetched, and of every other voter. `is_established`: the high watermark has passed `epoch_start`."""
+    fetched, and of every other voter. `is_established`: the high watermark has passed `epoch_start`.
+
+    What is kept to be looked up quickly: `others`, the other voters of the set `others_of` with their progress,
+    and whether this replica is one (`votes_itself`), or its node with another disk (`is_replaced`);
+    `at_rest`, the assignment for which nothing is left to be done; `answered`, the last records sent and the Fetch they
+    answered, because followers that keep up are sent the same.
+    """
 
     role: ClassVar[Role] = Role.LEADER
     epoch_start: int
@@ -120,6 +126,12 @@ class Leader:
     change: VoterChange | None = None
     reassignments: list[Reassignment] = field(default_factory=list)
     is_established: bool = False
+    others: tuple[tuple[Voter, Progress], ...] = ()
+    others_of: VoterSet | None = None
+    votes_itself: bool = False
+    is_replaced: bool = False
+    at_rest: Assignment | None = None
+    answered: tuple[tuple[int, ...], FetchResponse] | None = None
 
 
 @dataclass(slots=True)

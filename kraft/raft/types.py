@@ -37,8 +37,9 @@ class ReplicaKey(NamedTuple):
 
     def is_same(self, other: "ReplicaKey") -> bool:
         """Whether both may be one replica: the same node, and not two disks that are told and differ."""
+        mine, theirs = self.directory_id, other.directory_id
         return self.node_id == other.node_id and (
-            self.directory_id == other.directory_id or ZERO_UUID in (self.directory_id, other.directory_id))
+            mine is theirs or mine == theirs or ZERO_UUID in (mine, theirs))
 
     def __str__(self) -> str:
         return str(self.node_id) if self.directory_id == ZERO_UUID else f"{self.node_id}:{self.directory_id.hex[-4:]}"

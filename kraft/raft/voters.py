@@ -86,7 +86,10 @@ class VoterSet:
         """Whether this node with this disk votes. A set that does not tell disks (kraft.version 0) asks for none; one
         that does is not satisfied by a node that does not tell its own."""
         voter = self.find(key.node_id)
-        return voter is not None and voter.key.directory_id in (ZERO_UUID, key.directory_id)
+        if voter is None:
+            return False
+        mine = voter.key.directory_id
+        return mine is key.directory_id or mine in (ZERO_UUID, key.directory_id)
 
     def with_voter(self, voter: Voter) -> Self:
         """The set with this voter; one of the same node is replaced."""

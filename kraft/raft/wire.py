@@ -390,7 +390,12 @@ def _snapshot_answer_of(message: fetch_snapshot_response.FetchSnapshotResponse) 
         snapshot=OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch), data=part.unaligned_records)
 
 
+FETCH_CODEC: Final = Codec(
+    1, FetchRequest, fetch_response.FetchResponse, _fetch_request, _fetch_of, _fetch_response, _fetch_answer_of,
+    lambda code: fetch_response.FetchResponse(error_code=code))
+
 REPLICA_CODECS: Final = (
+    FETCH_CODEC,
     Codec(52, VoteRequest, vote_response.VoteResponse, _vote_request, _vote_of, _vote_response, _vote_answer_of,
           lambda code: vote_response.VoteResponse(error_code=code)),
     Codec(53, BeginQuorumEpochRequest, begin_quorum_epoch_response.BeginQuorumEpochResponse, _begin_request, _begin_of,
@@ -399,8 +404,6 @@ REPLICA_CODECS: Final = (
     Codec(54, EndQuorumEpochRequest, end_quorum_epoch_response.EndQuorumEpochResponse, _end_request, _end_of,
           _end_response, _end_answer_of,
           lambda code: end_quorum_epoch_response.EndQuorumEpochResponse(error_code=code)),
-    Codec(1, FetchRequest, fetch_response.FetchResponse, _fetch_request, _fetch_of, _fetch_response, _fetch_answer_of,
-          lambda code: fetch_response.FetchResponse(error_code=code)),
     Codec(59, FetchSnapshotRequest, fetch_snapshot_response.FetchSnapshotResponse, _snapshot_request, _snapshot_of,
           _snapshot_response, _snapshot_answer_of,
           lambda code: fetch_snapshot_response.FetchSnapshotResponse(error_code=code)),

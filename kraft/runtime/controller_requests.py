@@ -5,6 +5,7 @@ A broker's requests for its clients come in an Envelope (KIP-590): the request w
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
@@ -23,8 +24,10 @@ from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRe
 from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
-from kraft.raft.wire import WrongPartitionError
+from kraft.raft.messages import Response
+from kraft.raft.wire import FETCH_CODEC, WrongPartitionError
 from kraft.raft.wire_changes import CODEC_BY_KEY, REASSIGN_CODEC, names_metadata
+from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.quorum import Quorum
 from kraft.runtime.requests import NEVER_FLEXIBLE
 from kraft_native.channel import RequestChannel
@@ -35,6 +38,7 @@ log = logging.getLogger(__name__)
 
 ENVELOPE: Final = API_BY_NAME["Envelope"].key
 DESCRIBE_CLUSTER: Final = API_BY_NAME["DescribeCluster"].key
+SOURCES_KEPT: Final = 1024
 DECIDED: Final = tuple(sorted(
     key for key in (DescribeQuorumRequest.API_KEY, *(message.API_KEY for message in HANDLERS))
     if API_BY_KEY[key].controller_versions is not None))
@@ -62,14 +66,19 @@ class ControllerRouter:
         self.quorum = quorum
         self.cluster_id = cluster_id
         self.served = served
+        self._templates = FetchTemplates()
 
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
         """Raises `ProtocolError` for a malformed body."""
-        api = API_BY_KEY[api_key]
-        request = api.request.decode(body, version)
         sink = reply.sink
         source = _source(getattr(sink, "peer_host", ""), getattr(sink, "peer_port", 0))
+        if api_key == FETCH_CODEC.key:
+            self._fetch(reply, source, version, body)
+            self.served()
+            return
+        api = API_BY_KEY[api_key]
         header_version = api.response_header_version(version)
+        request = api.request.decode(body, version)
 
         def respond(response: Message) -> None:
             try:
@@ -85,6 +94,27 @@ class ControllerRouter:
         else:
             self._serve(api, version, request, source, respond)
         self.served()
+
+    def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
+        """What replicas ask all the time."""
+        header_version = API_BY_KEY[FETCH_CODEC.key].response_header_version(version)
+        try:
+            asked = self._templates.request_of(source, body, version)
+        except WrongPartitionError as error:
+            log.debug("Fetch: %s", error)
+            reply.answer(FETCH_CODEC.refuse(ErrorCode.INVALID_REQUEST).encode(version), header_version)
+            return
+
+        def answer(response: Response) -> None:
+            try:
+                encoded = self._templates.response_bytes(response, version)
+            except KraftError:
+                log.exception("Fetch version %d: its answer cannot be written", version)
+                reply.refuse("failure")
+            else:
+                reply.answer(encoded, header_version)
+
+        self.quorum.ask(source, asked, answer)
 
     def _serve(self, api: Api, version: int, request: Message, source: int, respond: Respond) -> None:
         codec = CODEC_BY_KEY.get(api.key)
@@ -149,6 +179,7 @@ class ControllerRouter:
             node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
 
 
+@lru_cache(maxsize=SOURCES_KEPT)
 def _source(host: str, port: int) -> int:
     """A number for a connection, its own as long as it lives."""
     return int(ip_address(host or "0.0.0.0")) << 16 | port  # noqa: S104 - a number, no address to bind

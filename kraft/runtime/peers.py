@@ -8,7 +8,8 @@ answered the one before it closes that connection, because answers come in order
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, cast
 
 from kraft._version import __version__
@@ -18,16 +19,20 @@ from kraft.protocol.headers import decode_response_header, encode_request_header
 from kraft.protocol.message import Message as WireMessage
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
-from kraft.raft.messages import Loss, Lost, Message, VersionsRequest, VersionsResponse
+from kraft.raft.messages import FetchRequest, Loss, Lost, Message, VersionsRequest, VersionsResponse
 from kraft.raft.ready import Ask
 from kraft.raft.types import Endpoint
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange
 from kraft.raft.wire_changes import CODECS
+from kraft.raft.wire_templates import FetchTemplates
 from kraft_native.errors import KraftError, MalformedMessageError, UnsupportedVersionError
 
 log = logging.getLogger(__name__)
 
 API_VERSIONS: Final = 18
+NO_TAGS: Final = b"\0"
+CORRELATION_AT: Final = 4
+"""In the header of a request, behind the API's key and version."""
 RESPONSE_BYTES_MAX: Final = 256 << 20
 PAUSE_SECONDS: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 0.25
@@ -41,9 +46,16 @@ class PeerVersions:
 
     apis: dict[int, tuple[int, int]]
     kraft: VersionRange
+    _best: dict[int, int] = field(default_factory=dict, compare=False)
 
     def best(self, key: int) -> int:
         """The newest version of an API that both sides speak; `UnsupportedVersionError` when there is none."""
+        best = self._best.get(key)
+        if best is None:
+            best = self._best[key] = self._find_best(key)
+        return best
+
+    def _find_best(self, key: int) -> int:
         api = API_BY_KEY[key]
         low, high = self.apis.get(key, (0, -1))
         best = min(high, api.versions.stop - 1, api.latest_stable)
@@ -84,15 +96,22 @@ class PeerConnection(asyncio.Protocol):
 
     def send(self, message: WireMessage, version: int) -> None:
         """`UnsupportedVersionError`, and nothing is sent, when the version cannot carry the message."""
+        self.send_body(message.API_KEY, version, message.encode(version))
+
+    def send_body(self, key: int, version: int, body: bytes) -> None:
         assert self._transport is not None
-        api = API_BY_KEY[message.API_KEY]
-        body = message.encode(version)
         self._correlation += 1
-        self._waiting = api.key, version
-        header = encode_request_header(api, version, self._correlation, self._client_id)
-        self._transport.write(b"".join(((len(header) + len(body)).to_bytes(4, "big"), header, body)))
+        self._waiting = key, version
+        before, behind = _header_parts(key, version, self._client_id)
+        size = len(before) + 4 + len(behind) + len(body)
+        self._transport.write(b"".join((size.to_bytes(4, "big"), before, self._correlation.to_bytes(4, "big"), behind,
+                                        body)))
 
     def data_received(self, data: bytes) -> None:
+        """The usual answer comes in one piece; what does not is put together."""
+        if not self._received and len(data) > 8 and int.from_bytes(data[:4], "big") == len(data) - 4:
+            self._take_frame(data[4:])
+            return
         self._received += data
         while not self._abandoned and len(self._received) >= 4:
             size = int.from_bytes(self._received[:4], "big", signed=True)
@@ -101,12 +120,18 @@ class PeerConnection(asyncio.Protocol):
                 return
             if len(self._received) < 4 + size:
                 return
-            frame = bytes(self._received[4:4 + size])
+            with memoryview(self._received) as received:
+                frame = bytes(received[4:4 + size])
             del self._received[:4 + size]
-            try:
-                self._take(frame)
-            except KraftError as error:
-                self._break(str(error))
+            self._take_frame(frame)
+
+    def _take_frame(self, frame: bytes) -> None:
+        if self._abandoned:
+            return
+        try:
+            self._take(frame)
+        except KraftError as error:
+            self._break(str(error))
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is gone
         if not self._abandoned:
@@ -122,9 +147,13 @@ class PeerConnection(asyncio.Protocol):
         if self._waiting is None:
             raise MalformedMessageError("an answer to nothing")
         (key, version), self._waiting = self._waiting, None
-        header, body = decode_response_header(frame, API_BY_KEY[key], version)
-        if header.correlation_id != self._correlation:
-            raise MalformedMessageError(f"an answer to request {header.correlation_id}, not {self._correlation}")
+        correlation = int.from_bytes(frame[:4], "big", signed=True)
+        if correlation != self._correlation:
+            raise MalformedMessageError(f"an answer to request {correlation}, not {self._correlation}")
+        if API_BY_KEY[key].response_header_version(version) == 1 and frame[4:5] == NO_TAGS:
+            body = memoryview(frame)[5:]
+        else:
+            _, body = decode_response_header(frame, API_BY_KEY[key], version)
         if self._has_versions:
             self._on_answer(body)
         else:
@@ -145,11 +174,20 @@ class PeerConnection(asyncio.Protocol):
             {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}, kraft))
 
 
+@lru_cache(maxsize=64)
+def _header_parts(key: int, version: int, client_id: str) -> tuple[bytes, bytes]:
+    """What stands before and behind the correlation id in the header of a request."""
+    header = encode_request_header(API_BY_KEY[key], version, 0, client_id)
+    return header[:CORRELATION_AT], header[CORRELATION_AT + 4:]
+
+
 class Peer:
     """One node, under the id by which the core asks for it."""
 
-    def __init__(self, node_id: int, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:
+    def __init__(self, node_id: int, client_id: str, deliver: Callable[[int, int, Message], None],
+                 templates: FetchTemplates) -> None:
         self._node_id = node_id
+        self._templates = templates
         self._client_id = client_id
         self._deliver = deliver
         self._address: Endpoint | None = None
@@ -219,7 +257,11 @@ class Peer:
         codec = CODECS[type(ask.request)]
         try:
             version = versions.best(codec.key)
-            self._connection.send(codec.encode_request(ask.request, version), version)
+            if isinstance(ask.request, FetchRequest):
+                body = self._templates.request_bytes(ask.request, version)
+            else:
+                body = codec.encode_request(ask.request, version).encode(version)
+            self._connection.send_body(codec.key, version, body)
         except UnsupportedVersionError:
             self._pending = None
             self._lose(ask, Loss.UNSUPPORTED)
@@ -232,7 +274,11 @@ class Peer:
         assert ask is not None
         assert self._versions is not None
         codec = CODECS[type(ask.request)]
-        response = codec.decode_response(codec.answer.decode(body, self._versions.best(codec.key)))
+        version = self._versions.best(codec.key)
+        if isinstance(ask.request, FetchRequest):
+            response = self._templates.response_of(body, version)
+        else:
+            response = codec.decode_response(codec.answer.decode(body, version))
         self._pending = None
         self._deliver(self._node_id, ask.correlation, response)
 
@@ -252,11 +298,12 @@ class Peers:
         self._client_id = client_id
         self._deliver = deliver
         self._peers: dict[int, Peer] = {}
+        self._templates = FetchTemplates()
 
     def ask(self, ask: Ask) -> None:
         peer = self._peers.get(ask.node_id)
         if peer is None:
-            peer = self._peers[ask.node_id] = Peer(ask.node_id, self._client_id, self._deliver)
+            peer = self._peers[ask.node_id] = Peer(ask.node_id, self._client_id, self._deliver, self._templates)
         peer.ask(ask)
 
     def close(self) -> None:

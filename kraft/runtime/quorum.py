@@ -23,7 +23,7 @@ from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import ControllerSettings
 from kraft.protocol.message import Message
 from kraft.raft.config import RaftConfig
-from kraft.raft.messages import Request
+from kraft.raft.messages import Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState
@@ -84,7 +84,7 @@ class Quorum:
         self.directory: Path = config.metadata_log_dir / DIRECTORY_NAME
         self._settings = log_settings
         self._on_failure = on_failure
-        self._answers: dict[int, Callable[[Answer], None]] = {}
+        self._answers: dict[int, Callable[[Response], None]] = {}
         self._tokens = 0
         self._snapshots_task: asyncio.Task[None] | None = None
         self.log = Log(self.directory, log_settings.log_config(), flusher=flusher,
@@ -164,12 +164,16 @@ class Quorum:
               answer: Callable[[Message], None]) -> None:
         """Asks the core. `source` tells connections apart; `answer` gets the response, now or later or, when the node
         stops, never."""
+        self.ask(source, request, lambda response: answer(codec.encode_response(response, version)))
+
+    def ask(self, source: int, request: Request, answer: Callable[[Response], None]) -> None:
+        """As `serve`, for who has a codec of its own."""
         self._tokens += 1
-        self._answers[self._tokens] = lambda told: answer(codec.encode_response(told.response, version))
+        self._answers[self._tokens] = answer
         self.driver.step(source, self._tokens, request)
 
     def _answer(self, answer: Answer) -> None:
-        self._answers.pop(answer.correlation)(answer)
+        self._answers.pop(answer.correlation)(answer.response)
 
     def _deliver(self, node_id: int, correlation: int, message: object) -> None:
         self.driver.step(node_id, correlation, message)  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ from kraft.runtime.raft_log import Proposal
 from kraft_native.log import Log
 
 TIMER_SECONDS_MAX: Final = 60.0
+LOOK_MS: Final = 5
 
 
 class SteadyClock:
@@ -78,6 +79,7 @@ class RaftDriver:
         self._stopped = True
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER_MS
+        self._looked_ms = 0
         self._leadership: Leadership | None = None
         """What the state machine was told last."""
         self._left: asyncio.Future[None] | None = None
@@ -185,6 +187,9 @@ class RaftDriver:
         if self._stopped:
             return
         try:
+            committed = self.raft.take_high_watermark()
+            if committed is not None:
+                self.machine.committed(committed)
             self._carry_out(self.raft.take_ready())
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
@@ -226,13 +231,21 @@ class RaftDriver:
             self._loop.call_soon(self._flushed)  # it was faster than we are
 
     def _arm(self) -> None:
-        deadline_ms = self.raft.deadline_ms
-        if self._timer is not None and self._timer_ms <= deadline_ms:
+        """Has `_tick` called in time. While turn follows turn it looks at the deadlines once in `LOOK_MS` only."""
+        now_ms = self._clock()
+        if self._timer is not None and self._timer_ms <= now_ms + LOOK_MS:
             return  # `_tick` looks again
+        if now_ms - self._looked_ms < LOOK_MS:
+            deadline_ms = now_ms + LOOK_MS
+        else:
+            self._looked_ms = now_ms
+            deadline_ms = self.raft.deadline_ms
+            if self._timer is not None and self._timer_ms <= deadline_ms:
+                return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
-        delay = min(max(0, deadline_ms - self._clock()) / 1000, TIMER_SECONDS_MAX)
+        delay = min(max(0, deadline_ms - now_ms) / 1000, TIMER_SECONDS_MAX)
         self._timer = self._loop.call_later(delay, self._tick)
 
     def _fail(self, error: BaseException) -> None:

@@ -30,6 +30,7 @@ class RaftLog:
     def __init__(self, log: Log, start_epoch: int = 0) -> None:
         self.log = log
         self._start_epoch = start_epoch
+        self._end: OffsetAndEpoch | None = None     # None: to be looked up again
         self._builder = BatchBuilder()
 
     @property
@@ -42,10 +43,11 @@ class RaftLog:
 
     @property
     def end(self) -> OffsetAndEpoch:
-        end_offset = self.log.log_end_offset
-        if end_offset == self.log.log_start_offset:
-            return self.start
-        return OffsetAndEpoch(end_offset, self.log.epochs.latest_epoch)
+        if self._end is None:
+            end_offset = self.log.log_end_offset
+            self._end = (self.start if end_offset == self.log.log_start_offset
+                         else OffsetAndEpoch(end_offset, self.log.epochs.latest_epoch))
+        return self._end
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
         entries = self.log.epochs.entries()
@@ -60,8 +62,7 @@ class RaftLog:
     def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - a proposal has its own time
         assert isinstance(records, Proposal)
         self._builder.clear()
-        for payload in records.payloads:
-            self._builder.append(payload, timestamp_ms=records.timestamp_ms)
+        self._builder.extend(records.payloads, records.timestamp_ms)
         batch = self._builder.build(self.log.log_end_offset, leader_epoch=epoch)
         return self._append(batch, epoch, records.timestamp_ms)
 
@@ -71,6 +72,7 @@ class RaftLog:
         return self._append(batch, epoch, now_ms)
 
     def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
+        self._end = None
         appended = self.log.append_as_raft_leader(batch, epoch, now_ms=now_ms)
         self.log.flush_soon()          # somebody waits for it
         return appended.last_offset + 1
@@ -85,11 +87,13 @@ class RaftLog:
                                          f"that ends at {end}")
             end = OffsetAndEpoch(batch.next_offset, batch.leader_epoch)
             controls += _controls(batch)
+        self._end = None
         self.log.append_as_follower(records)
         self.log.flush_soon()          # the next Fetch waits for it
         return tuple(controls)
 
     def truncate(self, end_offset: int) -> None:
+        self._end = None
         self.log.truncate_to(end_offset)
         assert self.log.log_end_offset == end_offset, f"cut to {self.log.log_end_offset}, not to {end_offset}"
 
@@ -118,12 +122,14 @@ class RaftLog:
 
     def restart_at(self, start: OffsetAndEpoch) -> None:
         """Empties the log; what comes next follows the snapshot `start`."""
+        self._end = None
         self.log.truncate_fully_and_start_at(start.offset)
         self._start_epoch = start.epoch
 
     def trim(self, start: OffsetAndEpoch) -> None:
         """Lets the log start at the end of the snapshot `start`, durably."""
         self.log.flush()               # only what is durable may be taken away
+        self._end = None
         self.log.delete_records(start.offset)
         self._start_epoch = start.epoch
 

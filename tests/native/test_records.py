@@ -274,3 +274,20 @@ def tried(batch):
     with contextlib.suppress(CorruptRecordError):
         for record in records(batch, check_crc=False):
             assert record.offset is not None
+
+
+def test_extend_is_append_of_each() -> None:
+    values = [b"", b"a", bytes(200), b"zz"]
+    one, many = BatchBuilder(), BatchBuilder()
+    for value in values:
+        one.append(value, timestamp_ms=7)
+    many.extend(iter(values), 7)
+    assert many.build(3, leader_epoch=2) == one.build(3, leader_epoch=2)
+    many.extend([], 7)
+    assert len(many) == len(values)
+    for wrong in ([b"x", None], [b"x", "text"], [bytearray(b"x")]):
+        with pytest.raises(InvalidArgumentError, match="bytes expected"):
+            many.extend(wrong, 7)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="timestamp_ms"):
+        many.extend([b"x"], -2)
+    assert many.build(3, leader_epoch=2) == one.build(3, leader_epoch=2)

@@ -101,6 +101,43 @@ def test_what_is_proposed_in_one_turn_is_one_flush_and_one_answer() -> None:
     assert raft.take_ready().flush == 14
 
 
+def test_what_is_proposed_at_a_commit_goes_out_with_it() -> None:
+    """One answer tells a follower of the commit and of what the state machine proposed because of it."""
+    world = World()
+    world.elect(1)
+    raft = world.raft(1)
+    raft.propose(("first",), world.now_ms)
+    sent = {each.source: each.response for each in raft.take_ready().messages if isinstance(each, Answer)}
+    assert all(isinstance(each, FetchResponse) and each.records for each in sent.values())
+    end = raft.replica.log.end
+    raft.log_flushed(end.offset, world.now_ms)
+    assert raft.take_high_watermark() is None, "only the leader has it"
+    source = next(iter(sent))
+    raft.step(source, 99, FetchRequest(
+        replica=key(2), epoch=end.epoch, fetch_offset=end.offset, last_fetched_epoch=end.epoch, max_wait_ms=500,
+        high_watermark=end.offset - 1), world.now_ms)
+    assert raft.take_high_watermark() == end.offset
+    assert raft.take_high_watermark() is None, "told once"
+    raft.propose(("second",), world.now_ms)
+    ready = raft.take_ready()
+    assert ready.high_watermark is None
+    answer = next(each.response for each in ready.messages if isinstance(each, Answer) and each.correlation == 99)
+    assert isinstance(answer, FetchResponse)
+    assert (answer.high_watermark, bool(answer.records)) == (end.offset, True)
+
+
+def test_a_commit_is_not_told_before_the_epoch_is_durable() -> None:
+    """A single voter elects itself and commits: first its epoch, then the role, then what it committed."""
+    raft = core(voters=VoterSet.of(voter(1)))
+    raft.tick(2000)
+    assert raft.take_high_watermark() is None
+    ready = raft.take_ready()
+    assert ready.hard_state is not None
+    assert ready.flush is not None
+    raft.log_flushed(ready.flush, 2001)
+    assert raft.take_high_watermark() == ready.flush
+
+
 def test_a_flush_that_nobody_asked_for_is_a_fault() -> None:
     with pytest.raises(AssertionError, match="was asked for"):
         core().log_flushed(5, 0)

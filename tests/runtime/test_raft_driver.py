@@ -30,6 +30,9 @@ class Core:
     def step(self, _source: int, _correlation: int, message: Any, _now_ms: int) -> None:
         self.leadership, self.ready = message
 
+    def take_high_watermark(self) -> int | None:
+        return None
+
     def take_ready(self) -> Ready:
         ready, self.ready = self.ready, Ready()
         return ready

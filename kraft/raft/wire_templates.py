@@ -1,0 +1,228 @@
+"""Fetch requests and their answers as bytes, without making Kafka's messages of them.
+
+A quorum that commits sends one Fetch after the other, and each is like the one before but for a few numbers and the
+records. A template is made of what the codec writes: where the numbers stand is found by writing others. What does not
+fit the last template goes through the codec, so the bytes are the same in every case.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from struct import Struct
+from typing import Final
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchRequest as FetchMessage
+from kraft.raft.messages import HIGH_WATERMARK_NOT_TOLD, FetchRequest, FetchResponse, Request, Response
+from kraft.raft.wire import FETCH_CODEC, whole_batches
+
+INT32: Final = Struct(">i")
+INT64: Final = Struct(">q")
+REQUEST_NUMBERS: Final[Mapping[str, Struct]] = {
+    "epoch": INT32, "fetch_offset": INT64, "last_fetched_epoch": INT32, "high_watermark": INT64}
+SOURCES_MAX: Final = 256
+
+
+class _Numbers:
+    """Bytes in which some numbers change. `make(values)` writes all."""
+
+    def __init__(self, numbers: Mapping[str, Struct], make: Callable[[Mapping[str, int]], bytes]) -> None:
+        zeros = dict.fromkeys(numbers, 0)
+        self._blank = make(zeros)
+        places = []
+        for name, struct in numbers.items():
+            other = make({**zeros, name: -1})
+            at = next((at for at, (a, b) in enumerate(zip(self._blank, other, strict=False)) if a != b), -1)
+            places.append((at, struct))
+        self.is_fixed = all(at >= 0 for at, _ in places) and make(dict.fromkeys(numbers, -1)) == self._filled(
+            places, [-1] * len(places))
+        self._places = places
+        edges = sorted((at, at + struct.size) for at, struct in places)
+        starts, ends = [0, *(end for _, end in edges)], [*(at for at, _ in edges), len(self._blank)]
+        self._between = [(start, end, self._blank[start:end]) for start, end in zip(starts, ends, strict=True)
+                         if start < end]
+
+    def _filled(self, places: list[tuple[int, Struct]], values: list[int]) -> bytes:
+        out = bytearray(self._blank)
+        for (at, struct), value in zip(places, values, strict=True):
+            struct.pack_into(out, at, value)
+        return bytes(out)
+
+    def write(self, *values: int) -> bytes:
+        return self._filled(self._places, list(values))
+
+    def read(self, data: bytes | memoryview) -> list[int] | None:
+        """The numbers, if everything else is the same; `data` is as long as the template, at least."""
+        for start, end, expected in self._between:
+            if data[start:end] != expected:
+                return None
+        return [struct.unpack_from(data, at)[0] for at, struct in self._places]
+
+    def __len__(self) -> int:
+        return len(self._blank)
+
+
+class _RequestTemplate:
+    def __init__(self, request: FetchRequest, version: int) -> None:
+        self.version = version
+        self.request = request
+        self.numbers = _Numbers(REQUEST_NUMBERS, lambda values: FETCH_CODEC.encode_request(
+            replace(request, **values), version).encode(version))  # type: ignore[arg-type]
+
+    def fits(self, request: FetchRequest, version: int) -> bool:
+        mine = self.request
+        return (version == self.version and request.max_wait_ms == mine.max_wait_ms
+                and request.max_bytes == mine.max_bytes and request.is_follower == mine.is_follower
+                and request.replica == mine.replica and request.cluster_id == mine.cluster_id)
+
+    def write(self, request: FetchRequest) -> bytes:
+        return self.numbers.write(request.epoch, request.fetch_offset, request.last_fetched_epoch,
+                                  request.high_watermark)
+
+    def read(self, body: bytes) -> FetchRequest | None:
+        values = self.numbers.read(body) if len(body) == len(self.numbers) else None
+        if values is None:
+            return None
+        epoch, fetch_offset, last_fetched_epoch, high_watermark = values
+        mine = self.request
+        return FetchRequest(
+            cluster_id=mine.cluster_id, replica=mine.replica, epoch=epoch, fetch_offset=fetch_offset,
+            last_fetched_epoch=last_fetched_epoch, max_bytes=mine.max_bytes, max_wait_ms=mine.max_wait_ms,
+            high_watermark=high_watermark, is_follower=mine.is_follower)
+
+
+class _ResponseTemplate:
+    """Of an answer with records or without, and with nothing else to tell."""
+
+    def __init__(self, response: FetchResponse, version: int) -> None:
+        self.version = version
+        self.response = response
+
+        def encode(high_watermark: int, records: bytes) -> bytes:
+            return FETCH_CODEC.encode_response(
+                replace(response, high_watermark=high_watermark, records=records), version).encode(version)
+
+        empty, one = encode(0, b""), encode(0, b"\0")
+        at = next((at for at, (a, b) in enumerate(zip(empty, one, strict=False)) if a != b), 0)
+        self.tail = empty[at + 1:]
+        self.numbers = _Numbers({"high_watermark": INT64}, lambda values: encode(values["high_watermark"], b"")[:at])
+        # Only so is the length of the records a number of variable size, and only then this is the place of it.
+        self.is_fixed = self.numbers.is_fixed and empty[at:at + 1] == b"\1" and (
+            one == empty[:at] + b"\2\0" + self.tail)
+
+    def fits(self, response: FetchResponse, version: int) -> bool:
+        mine = self.response
+        return (version == self.version and response.epoch == mine.epoch and response.leader_id == mine.leader_id
+                and response.log_start_offset == mine.log_start_offset and response.not_follower == mine.not_follower
+                and response.leader_endpoints == mine.leader_endpoints)
+
+    def write(self, response: FetchResponse) -> bytes:
+        records = response.records if isinstance(response.records, bytes) else b""
+        return b"".join((self.numbers.write(response.high_watermark), _uvarint(len(records) + 1), records, self.tail))
+
+    def read(self, body: memoryview) -> FetchResponse | None:
+        at = len(self.numbers)
+        values = self.numbers.read(body) if len(body) > at + len(self.tail) else None
+        if values is None:
+            return None
+        size, shift = 0, 0
+        while True:
+            byte = body[at]
+            at += 1
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80 or at == len(body) or shift > 28:
+                break
+        end = at + size - 1
+        if byte >= 0x80 or size < 1 or end + len(self.tail) != len(body) or body[end:] != self.tail:
+            return None
+        mine = self.response
+        return FetchResponse(
+            epoch=mine.epoch, leader_id=mine.leader_id, leader_endpoints=mine.leader_endpoints,
+            high_watermark=values[0], log_start_offset=mine.log_start_offset,
+            records=whole_batches(bytes(body[at:end])), not_follower=mine.not_follower)
+
+
+class FetchTemplates:
+    """Those of one process. Raises what the codec raises."""
+
+    def __init__(self) -> None:
+        self._asking: _RequestTemplate | None = None
+        self._asked: dict[int, _RequestTemplate | int] = {}
+        """By source; the size of what no template could be made of."""
+        self._answering: _ResponseTemplate | None = None
+        self._answered: _ResponseTemplate | None = None
+        self._last: tuple[FetchResponse, int, bytes] | None = None
+
+    def request_bytes(self, request: FetchRequest, version: int) -> bytes:
+        template = self._asking
+        if request.high_watermark == HIGH_WATERMARK_NOT_TOLD:
+            return FETCH_CODEC.encode_request(request, version).encode(version)
+        if template is None or not template.fits(request, version):
+            body = FETCH_CODEC.encode_request(request, version).encode(version)
+            template = _RequestTemplate(request, version)
+            self._asking = template if template.numbers.is_fixed and template.write(request) == body else None
+            return body
+        return template.write(request)
+
+    def request_of(self, source: int, body: bytes, version: int) -> Request:
+        """The Fetch that came from a connection."""
+        template = self._asked.get(source)
+        if isinstance(template, _RequestTemplate) and template.version == version:
+            found = template.read(body)
+            if found is not None:
+                return found
+        request = FETCH_CODEC.decode_request(FetchMessage.decode(body, version), version)
+        if template != len(body) and isinstance(request, FetchRequest):
+            self._learn(source, request, body, version)
+        return request
+
+    def _learn(self, source: int, request: FetchRequest, body: bytes, version: int) -> None:
+        if len(self._asked) >= SOURCES_MAX:
+            self._asked.clear()
+        self._asked[source] = len(body)
+        if request.high_watermark != HIGH_WATERMARK_NOT_TOLD:
+            template = _RequestTemplate(request, version)
+            if template.numbers.is_fixed and template.write(request) == body:
+                self._asked[source] = template
+
+    def response_bytes(self, response: Response, version: int) -> bytes:
+        if not isinstance(response, FetchResponse) or response.error is not ErrorCode.NONE or (
+                response.diverging is not None or response.snapshot is not None):
+            return FETCH_CODEC.encode_response(response, version).encode(version)
+        last, template = self._last, self._answering
+        if last is not None and last[0] is response and last[1] == version:
+            return last[2]
+        if template is not None and template.fits(response, version):
+            body = template.write(response)
+        else:
+            body = FETCH_CODEC.encode_response(response, version).encode(version)
+            template = _ResponseTemplate(response, version)
+            self._answering = template if template.is_fixed and template.write(response) == body else None
+        self._last = response, version, body
+        return body
+
+    def response_of(self, body: memoryview, version: int) -> Response:
+        template = self._answered
+        if template is not None and template.version == version:
+            found = template.read(body)
+            if found is not None:
+                return found
+        response = FETCH_CODEC.decode_response(FETCH_CODEC.answer.decode(body, version))
+        self._answered = None
+        if isinstance(response, FetchResponse) and response.error is ErrorCode.NONE and (
+                response.diverging is None and response.snapshot is None):
+            template = _ResponseTemplate(replace(response, records=None), version)
+            if template.is_fixed and template.read(body) == response:
+                self._answered = template
+        return response
+
+
+def _uvarint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
