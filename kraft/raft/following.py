@@ -4,6 +4,7 @@ A Fetch is the acknowledgement of everything below its offset, so none leaves wh
 """
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.discovery import announce
 from kraft.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -56,22 +57,31 @@ def _fetch(replica: Replica, node_id: int, max_wait_ms: int, role: Follower | Un
 
 
 def inquire(replica: Replica, role: Unattached | Follower) -> None:
-    """Looks for the leader: asks the bootstrap servers and the voters, one after the other, with a Fetch."""
+    """Looks for the leader: asks the bootstrap servers, with DiscoverBrokers, which also tells them where this replica
+    listens, and the voters, with a Fetch; one after the other."""
     config = replica.config
     others = [number for number, each in enumerate(config.bootstrap) if each not in config.endpoints]
     nodes = [FIRST_BOOTSTRAP_ID - number for number in others]
     nodes += [node_id for node_id in replica.voters.ids if node_id not in (config.node_id, replica.leader_id)]
     if nodes and replica.is_durable:
         node_id = nodes[role.inquiries % len(nodes)]
-        if replica.may_ask(node_id):
+        if not replica.may_ask(node_id):
+            return
+        if node_id <= FIRST_BOOTSTRAP_ID and node_id not in replica.cannot_discover:
+            announce(replica, node_id)
+        else:
             _fetch(replica, node_id, 0, role)
 
 
 def _tell_address(replica: Replica, role: Follower) -> bool:
-    """Asks the leader to write this voter's address and versions into the voters, if the log has others; says whether
-    it did."""
+    """Asks the leader to write this voter's address and versions into the voters, if the log has others; who may
+    become a voter tells it where it listens. Says whether it asked."""
     config = replica.config
     role.update_voter_ms = replica.now_ms + config.fetch_timeout_ms
+    if not replica.is_voter and config.can_vote and config.endpoints and not role.announced and (
+            replica.leader_id not in replica.cannot_discover):
+        announce(replica, replica.leader_id)
+        return True
     mine = Voter(config.key, config.endpoints, config.kraft_versions)
     known = replica.voters.find(config.node_id)
     if (not replica.is_voter or known == mine or not config.endpoints

@@ -299,7 +299,7 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
     because = f"the reassignment's next step: {step}"
     match step:
         case Add(key):
-            _write(replica, replica.voters.with_voter(Voter(key, replica.directory.get(key.node_id, ()))), because)
+            _write(replica, replica.voters.with_voter(Voter(key, replica.directory.endpoints(key.node_id))), because)
         case Remove(key):
             _write(replica, replica.voters.without(key), because)
         case Done():

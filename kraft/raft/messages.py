@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.directory import Known
 from kraft.raft.types import ANYBODY, NOBODY, START, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange, Voter
 
@@ -158,6 +159,25 @@ class FetchSnapshotResponse(QuorumResponse):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoverRequest(Request):
+    """KIP-642's DiscoverBrokers: `sender` listens there, and holds `leader_id` for the leader of `epoch`."""
+
+    sender: Known
+    epoch: int = 0
+    leader_id: int = NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoverResponse(QuorumResponse):
+    """Everything that the answering replica knows: of nodes, itself among them, and who votes in its log."""
+
+    nodes: tuple[Known, ...] = ()
+    voters: tuple[ReplicaKey, ...] = ()
+    targets: tuple[ReplicaKey, ...] | None = None
+    cluster_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionsRequest(Request):
     """ApiVersions, for the range of `kraft.version` that a node supports."""
 
@@ -209,6 +229,7 @@ ANSWERS: Final[dict[type[Request], type[Response]]] = {
     EndQuorumEpochRequest: EndQuorumEpochResponse,
     FetchRequest: FetchResponse,
     FetchSnapshotRequest: FetchSnapshotResponse,
+    DiscoverRequest: DiscoverResponse,
     VersionsRequest: VersionsResponse,
     AddVoterRequest: ChangeVotersResponse,
     RemoveVoterRequest: ChangeVotersResponse,

@@ -20,15 +20,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft.raft import elections, following, leading, membership, snapshots
+from kraft.raft import discovery, elections, following, leading, membership, snapshots
 from kraft.raft.config import RaftConfig
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
+    DiscoverRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
+    Loss,
     Lost,
     Message,
     QuorumResponse,
@@ -70,6 +72,7 @@ REQUEST_HANDLERS: Final[Mapping[type[Request], Handler]] = {
     EndQuorumEpochRequest: following.handle_end_epoch,
     FetchRequest: leading.handle_fetch,
     FetchSnapshotRequest: leading.handle_fetch_snapshot,
+    DiscoverRequest: discovery.handle_discover,
     VersionsRequest: _tell_versions,
     AddVoterRequest: membership.handle_add,
     RemoveVoterRequest: membership.handle_remove,
@@ -83,6 +86,7 @@ ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
     EndQuorumEpochRequest: elections.handle_end_answer,
     FetchRequest: following.handle_fetch_answer,
     FetchSnapshotRequest: snapshots.handle_snapshot_answer,
+    DiscoverRequest: discovery.handle_discover_answer,
     VersionsRequest: membership.handle_versions_answer,
     UpdateVoterRequest: _back_off,
 }
@@ -135,6 +139,8 @@ class Raft:
             REQUEST_HANDLERS[type(message)](replica, source, correlation, message)
         else:
             request = replica.requests.finish(source, correlation)
+            if request is not None and isinstance(message, Lost) and message.reason is not Loss.UNSUPPORTED:
+                replica.directory.failed(source)
             if isinstance(message, QuorumResponse) and message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
                 replica.learn(message.epoch, message.leader_id, message.leader_endpoints)
             if request is not None:
@@ -176,10 +182,6 @@ class Raft:
         if isinstance(before, Leader) and replica.epoch == epoch:
             leading.resign(replica, before)
         self._settle(before)
-
-    def learn_endpoints(self, node_id: int, endpoints: Endpoints) -> None:
-        """Somebody told where a node that is perhaps no voter listens."""
-        self.replica.directory[node_id] = endpoints
 
     # --- what follows ------------------------------------------------------------------------------------------------
 
@@ -287,7 +289,7 @@ class Raft:
         return QuorumView(
             replica.leader_id, replica.epoch, replica.high_watermark,
             tuple(view(voter.key, voter.endpoints) for voter in voters.voters), targets,
-            tuple(view(key, ()) for key in progress if not voters.has(key)))
+            tuple(view(key, replica.directory.endpoints(key.node_id)) for key in progress if not voters.has(key)))
 
     # --- snapshots ---------------------------------------------------------------------------------------------------
 

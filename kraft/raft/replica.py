@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
+from kraft.raft.directory import Directory, Known
 from kraft.raft.messages import QuorumResponse, Request, Response
 from kraft.raft.ports import AppendedControl, Event, LogPort, Random, SnapshotPort, Trace
 from kraft.raft.ready import Answer, Ask, HardState
@@ -57,8 +58,10 @@ class Replica:
         self._trace = ports.trace
         self.requests = Requests(config.request_timeout_ms, config.retry_backoff_ms)
         self.outbox: list[Ask | Answer] = []
-        self.directory: dict[int, Endpoints] = {}
-        """Addresses of nodes that are not voters, as the driver learned them."""
+        self.own_entry = Known(config.key, now_ms, config.endpoints)
+        self.directory = Directory()
+        self.cannot_discover: dict[int, None] = {}
+        """Nodes that do not know DiscoverBrokers."""
         self.history = self._read_history()
         end = self.log.end
         latest = self.snapshots.latest()
@@ -152,8 +155,7 @@ class Replica:
         if node_id == self.leader_id and self.leader_endpoints:
             return self.leader_endpoints[0]
         voter = self.voters.find(node_id)
-        endpoints = voter.endpoints if voter and voter.endpoints else self.directory.get(node_id, ())
-        return endpoints[0] if endpoints else None
+        return self.directory.best(node_id, voter.endpoints if voter else ())
 
     # --- time and chance ---------------------------------------------------------------------------------------------
 
@@ -332,7 +334,7 @@ class Replica:
 
     def _new_follower(self) -> Follower:
         deadline_ms = self.now_ms + self.config.fetch_timeout_ms
-        return Follower(fetch_ms=deadline_ms, update_voter_ms=deadline_ms)
+        return Follower(fetch_ms=deadline_ms, update_voter_ms=deadline_ms if self.is_voter else self.now_ms)
 
     def become_prospective(self, cause: Cause) -> None:
         assert self.may_stand, "observers do not stand for election"

@@ -58,7 +58,7 @@ class Download:
 class Follower:
     """Fetches from the leader. `fetch_ms`: when the fetch time-out expires. `has_fetched`: the leader has answered it
     at least once, so it refuses pre-votes. `dismissed`: the leader says that it votes no more. `inquiries`: whom it
-    asked for another leader (an observer whose leader is silent)."""
+    asked for another leader (an observer whose leader is silent). `announced`: the leader knows where it listens."""
 
     role: ClassVar[Role] = Role.FOLLOWER
     fetch_ms: int
@@ -67,6 +67,7 @@ class Follower:
     dismissed: bool = False
     download: Download | None = None
     inquiries: int = 0
+    announced: bool = False
 
 
 @dataclass(slots=True)

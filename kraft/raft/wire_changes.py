@@ -28,6 +28,7 @@ from kraft.raft.messages import (
 from kraft.raft.types import NOBODY, Endpoint, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange, Voter
 from kraft.raft.wire import PARTITION, REPLICA_CODECS, TOPIC, Codec, WrongPartitionError, endpoints_of, error_of
+from kraft.raft.wire_discovery import DISCOVER_CODEC
 
 FIRST_ADD_WITH_ACK: Final = 1
 
@@ -169,6 +170,7 @@ REASSIGN_CODEC: Final = Codec(
 
 CODECS: Final[Mapping[type[Request], Codec]] = {codec.request: codec for codec in (
     *REPLICA_CODECS,
+    DISCOVER_CODEC,
     Codec(80, AddVoterRequest, add_raft_voter_response.AddRaftVoterResponse, _add_request, _add_of, _add_response,
           _add_answer_of, lambda code: add_raft_voter_response.AddRaftVoterResponse(
               error_code=code, error_message=code.message)),

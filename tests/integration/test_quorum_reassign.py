@@ -35,6 +35,7 @@ def test_grow_replace_and_shrink(new_quorum: MakeQuorum, capsys: pytest.CaptureF
     assert kraft(quorum, "reassign", "1", "2", "3") == 0
     found = client.describe()
     assert ([each.node_id for each in found.voters], found.targets) == ([1, 2, 3], None)
+    assert all(each.addresses for each in found.voters)     # gossip told the leader where its new voters are
     follow(client, 3)
     capsys.readouterr()
     assert kraft(quorum, "plan", "--order=-2,-3") == 0

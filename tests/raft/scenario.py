@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from kraft.raft.directory import Known
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import (
     HIGH_WATERMARK_NOT_TOLD,
     AddVoterRequest,
     BeginQuorumEpochRequest,
+    DiscoverRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
@@ -236,6 +238,13 @@ class Story:
         voters = self.world.raft(int(words[0])).replica.voters.voters
         self.say(" ".join(f"{each.key}={','.join(endpoint.host for endpoint in each.endpoints)}" for each in voters))
 
+    def known(self, words: list[str], options: dict[str, str]) -> None:
+        """known N: where other nodes listen, as N was told, and which address of each it would try."""
+        replica = self.world.raft(int(words[0])).replica
+        for node_id, each in replica.directory.nodes.items():
+            address_of = replica.address_of(node_id)
+            self.say(f"{words[0]} knows {each}, tries {address_of.host if address_of else None}")
+
     def log(self, words: list[str], options: dict[str, str]) -> None:
         """log N ...: offsets, epochs and values."""
         for node_id in map(int, words):
@@ -380,6 +389,13 @@ def _reassign(story: Story, words: list[str], options: dict[str, str]) -> Reques
         cluster_id=_cluster(options), targets=targets, timeout_ms=int(options.get("timeout", "60000")))
 
 
+def _discover(story: Story, words: list[str], options: dict[str, str]) -> Request:
+    """discover from=N host=H boot=MS [epoch=E leader=L]: N tells where it listens, and who it thinks leads."""
+    sender = Known(_sender(story, options), int(options["boot"]), (Endpoint("CONTROLLER", options["host"], 9093),))
+    return DiscoverRequest(cluster_id=_cluster(options), sender=sender, epoch=int(options.get("epoch", "0")),
+                           leader_id=int(options.get("leader", "-1")))
+
+
 REQUESTS: dict[str, Callable[[Story, list[str], dict[str, str]], Request]] = {
     "vote": _vote,
     "pre-vote": lambda story, words, options: _vote(story, words, options, pre_vote=True),
@@ -391,6 +407,7 @@ REQUESTS: dict[str, Callable[[Story, list[str], dict[str, str]], Request]] = {
     "remove": _remove,
     "update": _update,
     "reassign": _reassign,
+    "discover": _discover,
     "versions": lambda story, words, options: VersionsRequest(cluster_id=CLUSTER),
 }
 
@@ -402,7 +419,8 @@ COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], None]] = {
     "heal": Story.heal, "hold": Story.hold, "release": Story.release, "crash": Story.crash, "start": Story.start,
     "node": Story.node, "restart-all": Story.restart_all, "old": Story.old, "resign": Story.resign,
     "snapshot": Story.snapshot, "trim": Story.trim, "move": Story.move, "state": Story.state, "log": Story.log,
-    "addresses": Story.addresses, "describe": Story.describe, "ask": Story.ask, "answer": Story.answer,
+    "addresses": Story.addresses, "known": Story.known, "describe": Story.describe, "ask": Story.ask,
+    "answer": Story.answer,
 }
 
 

@@ -4,11 +4,15 @@ import pytest
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
+from kraft.raft.directory import Known
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import (
     BeginQuorumEpochRequest,
+    DiscoverRequest,
     FetchRequest,
     FetchResponse,
+    Loss,
+    Lost,
     VoteRequest,
     VoteResponse,
 )
@@ -342,8 +346,13 @@ def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None
     asked = raft.take_ready().messages[0]
     assert isinstance(asked, Ask)
     assert (asked.node_id, asked.address) == (-3, servers[1]), "not itself"
-    assert isinstance(asked.request, FetchRequest)
-    assert asked.request.replica == key(9)
+    assert isinstance(asked.request, DiscoverRequest)
+    assert asked.request.sender == Known(key(9), 0, servers[:1])
+    raft.step(-3, asked.correlation, Lost(Loss.UNSUPPORTED), 1)
+    again = raft.take_ready().messages[0]
+    assert isinstance(again, Ask)
+    assert isinstance(again.request, FetchRequest), "it does not know DiscoverBrokers"
+    assert (again.node_id, again.request.replica) == (-3, key(9))
 
 
 def test_a_node_without_the_controller_role_votes_for_nobody() -> None:

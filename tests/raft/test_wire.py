@@ -12,12 +12,15 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from kraft.raft.directory import Known
 from kraft.raft.messages import (
     HIGH_WATERMARK_NOT_TOLD,
     AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     ChangeVotersResponse,
+    DiscoverRequest,
+    DiscoverResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     FetchRequest,
@@ -52,6 +55,7 @@ REQUESTS: list[Request] = [
                  max_wait_ms=500, high_watermark=5, is_follower=True),
     FetchSnapshotRequest(cluster_id=CLUSTER, replica=key(3), epoch=3, snapshot=OffsetAndEpoch(5, 2), position=9,
                          max_bytes=10),
+    DiscoverRequest(cluster_id=CLUSTER, sender=Known(key(3), 1 << 40, HERE), epoch=4, leader_id=2),
     AddVoterRequest(cluster_id=CLUSTER, voter=Voter(key(3), HERE, NO_RECONFIGURATION), timeout_ms=5,
                     ack_when_committed=False),
     RemoveVoterRequest(cluster_id=CLUSTER, voter=key(3)),
@@ -59,6 +63,10 @@ REQUESTS: list[Request] = [
 ]
 RESPONSES: dict[type[Request], list[Response]] = {
     VoteRequest: [VoteResponse(granted=True, pre_vote=False, **TOLD), VoteResponse(pre_vote=True, **TOLD)],
+    DiscoverRequest: [
+        DiscoverResponse(epoch=4, leader_id=2, leader_endpoints=address(2), cluster_id=CLUSTER, voters=(key(1), key(2)),
+                         targets=(key(2), key(3)), nodes=(Known(key(2), 5, address(2)), Known(key(3), 6, HERE))),
+        DiscoverResponse(epoch=1)],
     BeginQuorumEpochRequest: [BeginQuorumEpochResponse(error=ErrorCode.FENCED_LEADER_EPOCH, **TOLD)],
     EndQuorumEpochRequest: [EndQuorumEpochResponse(**TOLD)],
     FetchRequest: [

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
-from kraft.raft.messages import Loss, Lost, Message, Request, Response
+from kraft.raft.messages import DiscoverRequest, Loss, Lost, Message, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Ask, HardState, Leadership
@@ -250,8 +250,8 @@ class World:
         self.settle(packet.receiver)
 
     def _is_too_new(self, packet: Packet) -> bool:
-        return packet.receiver in self.old and getattr(packet.message, "pre_vote", False) is True and isinstance(
-            packet.message, Request)
+        is_new = isinstance(packet.message, DiscoverRequest) or getattr(packet.message, "pre_vote", False) is True
+        return packet.receiver in self.old and is_new and isinstance(packet.message, Request)
 
     def request(self, node_id: int, request: Request) -> Response | None:
         """Asks a node as a client and delivers nothing else; None when the answer is not there yet (`answers`)."""

@@ -9,7 +9,7 @@ from collections import Counter
 from random import Random
 from typing import NamedTuple, Protocol
 
-from kraft.raft.messages import FetchResponse, Loss, Lost, Message, Request, VoteRequest
+from kraft.raft.messages import DiscoverRequest, FetchResponse, Loss, Lost, Message, Request, VoteRequest
 from kraft.testing.sim.batches import Records
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.options import MILLISECOND, Options
@@ -79,8 +79,9 @@ class Network:
     def ask(self, envelope: Envelope, request: Request) -> None:
         asker, target = envelope.asker, envelope.target
         station = self.stations.get(target)
-        if isinstance(request, VoteRequest) and request.pre_vote and not self._both_know_pre_vote(asker, target):
-            self._counts["pre-vote unsupported"] += 1
+        is_new = isinstance(request, DiscoverRequest) or (isinstance(request, VoteRequest) and request.pre_vote)
+        if is_new and not self._both_know_pre_vote(asker, target):
+            self._counts["pre-vote unsupported"] += isinstance(request, VoteRequest)
             self._tell_lost(envelope, Loss.UNSUPPORTED)
         elif station is None or not station.is_up:
             self._refuse(envelope)

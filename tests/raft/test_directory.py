@@ -1,0 +1,49 @@
+"""Where nodes listen: whose word counts, and what is tried when an address is of no use."""
+
+from kraft.raft.directory import NODES_MAX, Directory, Known
+from kraft.raft.messages import FetchRequest
+from kraft.raft.types import Endpoint
+from tests.raft.world import World, address, key
+
+LOGGED = (Endpoint("C", "logged", 1),)
+TOLD = (Endpoint("C", "told", 1),)
+
+
+def test_what_was_told_is_tried_before_the_log_and_then_in_turn() -> None:
+    directory = Directory()
+    assert directory.best(1, LOGGED) == LOGGED[0]
+    assert directory.best(1, ()) is None
+    directory.learn(Known(key(1), 5, TOLD))
+    tried = []
+    for _ in range(4):
+        tried.append(directory.best(1, LOGGED))
+        directory.failed(1)
+    assert tried == [TOLD[0], LOGGED[0], TOLD[0], LOGGED[0]]
+    directory.failed(1)
+    assert directory.best(1, ()) == TOLD[0]
+    directory.learn(Known(key(1), 6, address(9)))
+    assert directory.best(1, LOGGED) == address(9)[0]
+
+
+def test_nobody_fills_the_memory_and_nonsense_is_not_kept() -> None:
+    directory = Directory()
+    directory.learn(Known(key(1), 5, ()))
+    directory.learn(Known(key(1)._replace(node_id=-1), 5, TOLD))
+    directory.failed(7)
+    assert directory == Directory()
+    for node_id in range(2 * NODES_MAX):
+        directory.learn(Known(key(node_id), 5, TOLD))
+    assert len(directory.nodes) == NODES_MAX
+
+
+def test_a_follower_whose_leader_is_not_where_it_was_said_to_be_tries_the_log() -> None:
+    world = World()
+    world.elect(1)
+    replica = world.raft(2).replica
+    replica.leader_endpoints = ()
+    replica.directory.learn(Known(key(1), 1 << 40, TOLD))
+    assert replica.address_of(1) == TOLD[0]
+    world.disconnect(2, 1)
+    assert replica.address_of(1) == address(1)[0]
+    world.pass_time(30)
+    assert any(isinstance(each.message, FetchRequest) for each in world.wire) or replica.role.role == "Follower"
