@@ -76,7 +76,7 @@ sanitize: build ## tests/native under ASan and UBSan
 
 bench: build ## the figures: micro benchmarks and the engine's table
 	@$(BIN)/python -m pytest -q bench/micro --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
-	@$(BIN)/python bench/engine.py
+	@$(BIN)/python -m bench.engine
 
 bench-peer: build ## our node beside Apache Kafka 4.3.1, in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.peer
