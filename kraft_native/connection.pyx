@@ -29,7 +29,9 @@ from kraft_native.channel cimport API_VERSIONS_KEY, Api
 from kraft_native.frames cimport ReadWindow
 from kraft_native.header cimport request_header_begin, request_header_rest
 from kraft_native.outgoing cimport Outgoing
-from kraft_native.reply cimport REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, RequestHandler, make_reply_header
+from kraft_native.reply cimport (
+    REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, ReplyWaiter, RequestHandler, make_reply_header,
+)
 from kraft_native.request_times cimport Moments
 from kraft_native.span cimport span_left, span_of
 
@@ -488,6 +490,7 @@ cdef class Connection(Endpoint):
     cdef int release(self) except -1:
         """Lets go of everything but the transport. Replies that are finished from now on go nowhere."""
         cdef Reply reply
+        cdef ReplyWaiter waiter
         self.fd = -1
         self.barrier = None
         self.stall |= STALL_ENDED
@@ -496,7 +499,11 @@ cdef class Connection(Endpoint):
             if reply.held_bytes > 0:
                 self.channel.memory.adjust(-reply.held_bytes)
                 reply.held_bytes = 0
+            waiter = reply.waiter
+            reply.waiter = None
             self.take_head()
+            if waiter is not None:
+                waiter.abandon()
         if not self.dispatching:
             # What is being dispatched may lie in what is kept.
             self.frames.drop()

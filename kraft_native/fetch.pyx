@@ -124,6 +124,7 @@ cdef class ParkedFetch(Parked):
             self.attempt(True)
             return 0
         self.handler.waiting_entries += len(self.entries)
+        self.reply.waiter = self
         return 0
 
     cdef int wake(self, int64_t bytes_count) except -1:
@@ -135,6 +136,9 @@ cdef class ParkedFetch(Parked):
     cdef int expire(self) except -1:
         self.attempt(True)
         return 0
+
+    cdef int abandon(self) except -1:
+        return self.leave()
 
     cdef bint abandoned(self) noexcept:
         return self.reply.sink is None

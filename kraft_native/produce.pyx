@@ -52,7 +52,7 @@ from kraft_native.partition cimport COMMIT_PENDING
 from kraft_native.produce_wait cimport ParkedProduce, PendingAppend
 from kraft_native.producer_entry cimport ProducerEntry
 from kraft_native.purgatory cimport PARKED_PRODUCE, monotonic_ms
-from kraft_native.reply cimport put_reply_header
+from kraft_native.reply cimport REPLY_OPEN, put_reply_header
 from kraft_native.span cimport span_bytes, span_i16, span_i32, span_of
 from kraft_native.table cimport Topic
 from kraft_native.fields cimport (
@@ -161,6 +161,8 @@ cdef class ProduceHandler(RequestHandler):
             parked = self.make_parked(reply, acks)
             if not self.table.purgatory.park(parked, self.waiting, monotonic_ms() + max(timeout_ms, 0)):
                 parked.expire()        # too many wait: as if its time were over
+            elif reply.state == REPLY_OPEN:
+                reply.waiter = parked
             self.waiting = []
         else:
             self.encode(reply)

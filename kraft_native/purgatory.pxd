@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t
 
+from kraft_native.reply cimport ReplyWaiter
+
 
 cdef enum:
     # A wake that counts as more bytes than any request can wait for.
@@ -25,7 +27,7 @@ cdef class Watched:
     cdef bint flushed(self) except -1
 
 
-cdef class Parked:
+cdef class Parked(ReplyWaiter):
     """One request that waits. It stands in the wheel by its deadline, and at everything it watches."""
     cdef Purgatory purgatory       # None while it does not wait
     cdef int64_t deadline_ms

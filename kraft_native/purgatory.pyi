@@ -3,13 +3,15 @@ from typing import final
 
 from typing_extensions import disjoint_base
 
+from kraft_native.reply import ReplyWaiter
+
 def now_ms() -> int: ...
 
 @disjoint_base
 class Watched: ...
 
 @disjoint_base
-class Parked: ...
+class Parked(ReplyWaiter): ...
 
 @final
 class Purgatory:

@@ -39,8 +39,13 @@ cdef class Watched:
         raise AssertionError(f"{type(self).__name__} has nothing to flush")
 
 
-cdef class Parked:
+cdef class Parked(ReplyWaiter):
     """Base of what can wait; not used by itself."""
+
+    cdef int abandon(self) except -1:
+        if self.purgatory is not None:
+            self.purgatory.leave(self)
+        return 0
 
     cdef int wake(self, int64_t bytes_count) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what wakes it")

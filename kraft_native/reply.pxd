@@ -13,6 +13,13 @@ cdef enum ReplyState:
     REPLY_REFUSED                  # the connection is to be closed
 
 
+cdef class ReplyWaiter:
+    """A request that waits for something before it can be answered."""
+
+    # Its client is gone: it lets go of everything, and need not answer. Loop thread, called once.
+    cdef int abandon(self) except -1
+
+
 cdef class ReplySink:
     """Where finished replies go: a connection, or a test's list. Python classes may extend it.
 
@@ -32,6 +39,7 @@ cdef class Reply:
     cdef readonly ReplySink sink   # None once the connection is gone; then finishing drops the parts
     cdef Reply after               # the connection's row: the request that came next
     cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
+    cdef ReplyWaiter waiter        # told when the connection goes before the answer; None: nobody
     cdef Moments at                # kept by its connection
     cdef bint alone                # set by handlers: nothing further of its connection is looked at until the answer
     cdef int state

@@ -8,6 +8,10 @@ from typing import final
 from typing_extensions import Buffer, disjoint_base
 
 @disjoint_base
+class ReplyWaiter:
+    """Base of what waits with a reply; not used by itself."""
+
+@disjoint_base
 class ReplySink:
     """Where finished replies go. Extend it and override `reply_finished`, which must return 0."""
 

@@ -16,6 +16,13 @@ cdef enum:
     ERROR_CODES = 160
 
 
+cdef class ReplyWaiter:
+    """Base of what waits with a reply; not used by itself."""
+
+    cdef int abandon(self) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say how it lets go")
+
+
 cdef class ReplySink:
     """Where finished replies go. Extend it and override `reply_finished`, which must return 0."""
 
@@ -87,6 +94,7 @@ cdef int settle(Reply reply, int state, list parts, str reason) except -1:
     if reply.state != REPLY_OPEN:
         raise AssertionError(f"a request of api key {reply.api_key} was answered twice")
     reply.state = state
+    reply.waiter = None                # it holds the reply, too
     if sink is None:
         return 0
     reply.parts = parts
