@@ -300,13 +300,22 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
     match step:
         case Add(key):
             _write(replica, replica.voters.with_voter(Voter(key, replica.directory.endpoints(key.node_id))), because)
-        case Remove(key):
+        case Remove(key) if _can_go_on(replica, leader, replica.voters.without(key)):
             _write(replica, replica.voters.without(key), because)
+        case Remove():
+            pass                       # it waits for those that are to stay, or for other targets
         case Done():
             _write(replica, replica.voters.toward(None), because)
         case HandOver():
             replica.note("hands over", because="only the leader is left to be removed")
     return isinstance(step, HandOver)
+
+
+def _can_go_on(replica: Replica, leader: Leader, voters: VoterSet) -> bool:
+    """Whether a majority of these voters is here and caught up. KIP-642 does not ask for that, but to let somebody go
+    who answers, and keep those that do not, would end the quorum for good when their disks are gone."""
+    ready = sum(replica.config.key.is_same(key) or is_caught_up(replica, leader, key) for key in voters.keys)
+    return ready >= voters.majority
 
 
 def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) -> int:
