@@ -27,6 +27,25 @@ def make_directory(path: _Path) -> None:
     """Creates one directory level without flushing its parent."""
 
 @final
+class NewFile:
+    """A file that is written from its beginning: made, or emptied, when this is made. One thread owns it.
+
+    A failed `write` or `sync` says nothing about what the file holds then: it must be thrown away.
+    """
+
+    def __new__(cls, path: _Path) -> Self: ...
+    @property
+    def size(self) -> int: ...
+    def write(self, data: bytes) -> None:
+        """Adds the bytes at the end."""
+
+    def sync(self) -> None:
+        """Makes what was written durable; its name is when the directory is. Waits for the disk without the GIL."""
+
+    def close(self) -> None:
+        """Lets go. May be called again."""
+
+@final
 class FileLock:
     """An exclusive lock on a file, created when missing, held until `release` or the end of the process."""
 

@@ -239,6 +239,51 @@ def make_directory(path) -> None:
 
 
 @cython.final
+cdef class NewFile:
+    """A file that is written from its beginning: made, or emptied, when this is made. One thread owns it.
+
+    A failed `write` or `sync` says nothing about what the file holds then: it must be thrown away.
+    """
+    cdef int fd
+    cdef bytes name
+    cdef readonly int64_t size
+
+    def __cinit__(self, path):
+        self.fd = -1
+        self.name = system_path(path)
+        self.fd = <int>check(kf_open(self.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), self.name)
+
+    def __dealloc__(self):
+        self.close()
+
+    def write(self, bytes data not None) -> None:
+        """Adds the bytes at the end."""
+        cdef const char* start = PyBytes_AS_STRING(data)
+        cdef size_t size = <size_t>PyBytes_GET_SIZE(data)
+        cdef int fd = self.fd
+        cdef int64_t position = self.size
+        cdef int result
+        with nogil:
+            result = kf_pwrite(fd, start, size, position)
+        check(result, self.name)
+        self.size += <int64_t>size
+
+    def sync(self) -> None:
+        """Makes what was written durable; its name is when the directory is. Waits for the disk without the GIL."""
+        cdef int fd = self.fd
+        cdef int result
+        with nogil:
+            result = kf_sync(fd)
+        check(result, self.name)
+
+    def close(self) -> None:
+        """Lets go. May be called again."""
+        if self.fd >= 0:
+            kf_close(self.fd)
+            self.fd = -1
+
+
+@cython.final
 cdef class FileLock:
     """An exclusive lock on a file, created when missing, held until `release` or the end of the process.
 

@@ -52,6 +52,8 @@ from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRec
 from kraft.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
 
+_SECTIONS: Final = ("features", "brokers", "controllers", "topics", "topic_ids", "colliding", "configs", "quotas",
+                    "acls", "scram", "delegation_tokens")
 LEADER_UNCHANGED: Final = -2
 RECOVERY_UNCHANGED: Final = -1
 
@@ -127,6 +129,30 @@ class MetadataDelta:
             configs=self.configs.now, quotas=self.quotas.now, next_producer_id=self.next_producer_id,
             acls=self.acls.now, scram=self.scram.now, delegation_tokens=self.delegation_tokens.now,
         )
+
+    @classmethod
+    def between(cls, before: MetadataImage, after: MetadataImage) -> "MetadataDelta":
+        """What is different between two images that lie so far apart that the records between them are gone."""
+        delta = cls(before)
+        for name in _SECTIONS:
+            section, wanted = getattr(delta, name), getattr(after, name)
+            for key in [key for key in section.now if key not in wanted]:
+                section.remove(key)
+            for key, value in wanted.items():
+                if section.get(key) != value:
+                    section.put(key, delta._with_unchanged(value) if isinstance(value, TopicImage) else value)
+        delta.zk_migration_state = after.zk_migration_state
+        delta.next_producer_id = after.next_producer_id
+        return delta
+
+    def _with_unchanged(self, topic: TopicImage) -> TopicImage:
+        """A topic that has changed, with the old objects of the partitions that have not."""
+        before = self.topics.before.get(topic.topic_id)
+        old = before.partitions if before is not None else {}
+        partitions = self._partitions[topic.topic_id] = {
+            index: old[index] if old.get(index) == partition else partition
+            for index, partition in topic.partitions.items()}
+        return TopicImage(topic.name, topic.topic_id, partitions)
 
     # --- what changed -----------------------------------------------------------------------------------------------
 

@@ -152,6 +152,7 @@ class Quorum:
             await self.driver.resign(RESIGN_SECONDS)
         self.driver.close()
         self.peers.close()
+        self.snapshots.close()
         if self._recorder_file.is_open:
             self.recorder.tell()
             self._recorder_file.write(self.recorded_state())

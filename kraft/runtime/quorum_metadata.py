@@ -14,6 +14,7 @@ from uuid import UUID
 from kraft.controller.commit import QuorumState, ReplicaProgress
 from kraft.controller.controller import NEVER_MS, Controller, ImageListener
 from kraft.controller.decision import ConfigRules, ControllerSettings
+from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import Endpoint, MetadataImage
 from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.replay import Replayer
@@ -30,17 +31,12 @@ from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.snapshot_files import SnapshotId
 from kraft_native.batch import Batch
-from kraft_native.errors import OperationError
 from kraft_native.records import records
 
 log = logging.getLogger(__name__)
 
 PLAINTEXT: Final = 0
 LATENCIES_KEPT: Final = 128
-
-
-class SnapshotInstalledError(OperationError):
-    """This node was so far behind that it fetched a snapshot, after others had seen what was before."""
 
 
 class QuorumMetadata:
@@ -120,13 +116,14 @@ class QuorumMetadata:
     # --- StateMachine
 
     def installed(self, snapshot: OffsetAndEpoch) -> None:
-        """A snapshot has replaced the log."""
+        """A snapshot has replaced the log: listeners hear of everything that is different at once."""
         log.info("metadata snapshot %s was fetched from the leader", snapshot)
-        if self._listeners and self.image.offset >= 0:
-            # Between two images that far apart there is no delta, and listeners go by deltas.
-            raise SnapshotInstalledError("the metadata log was replaced by a snapshot while it was followed: the node "
-                                         "has to start anew")
+        before = self.image
+        self.unsnapshot_bytes = 0
         self._begin_with_snapshot()
+        delta = MetadataDelta.between(before, self.image)
+        for listener in self._listeners:
+            listener(delta, self.image)
 
     def committed(self, end_offset: int) -> None:
         self._high_watermark = end_offset

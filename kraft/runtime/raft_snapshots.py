@@ -10,7 +10,13 @@ from kraft.raft.ports import SnapshotPart
 from kraft.raft.records import ControlRecord, of_message
 from kraft.raft.types import OffsetAndEpoch
 from kraft.runtime.raft_log import RaftLog
-from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, remove_snapshot, write_snapshot
+from kraft.runtime.snapshot_files import (
+    ReceivedSnapshot,
+    SnapshotId,
+    list_snapshots,
+    remove_snapshot,
+    write_snapshot,
+)
 from kraft_native import fileio
 from kraft_native.errors import CorruptRecordError
 
@@ -18,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 
 class RaftSnapshots:
-    """`SnapshotPort` in the directory of `log`. A snapshot that is received is held in memory until it is whole.
+    """`SnapshotPort` in the directory of `log`. A snapshot that is received goes to a file beside the others, and is
+    one of them when it is whole.
 
     Damaged snapshots are passed over, as if they were not there, when the log or an older one reaches back;
     `MetadataLogError` when what the log begins after is in none that can be read.
@@ -28,7 +35,7 @@ class RaftSnapshots:
         self.directory = directory
         self._log = log
         self._ids = list_snapshots(directory)
-        self._receiving: tuple[SnapshotId, bytearray] | None = None
+        self._receiving: ReceivedSnapshot | None = None
         self._read: tuple[SnapshotId, SnapshotContent] | None = None
         self._quorum: tuple[SnapshotId, QuorumRecords] | None = None
         self._pass_over_damaged()
@@ -63,22 +70,30 @@ class RaftSnapshots:
             return SnapshotPart(size, file.read(max_bytes))
 
     def begin(self, snapshot: OffsetAndEpoch) -> None:
-        self._receiving = SnapshotId(*snapshot), bytearray()
+        self.abandon()
+        self._receiving = ReceivedSnapshot(self.directory, SnapshotId(*snapshot))
 
     def append(self, data: bytes) -> None:
         assert self._receiving is not None
-        self._receiving[1].extend(data)
+        self._receiving.append(data)
 
     def abandon(self) -> None:
-        self._receiving = None
+        received, self._receiving = self._receiving, None
+        if received is not None:
+            received.abandon()
 
     def install(self) -> None:
         assert self._receiving is not None
-        (snapshot, content), self._receiving = self._receiving, None
-        data = bytes(content)
-        self._hold(snapshot, _decode(snapshot, data))
-        self.write(snapshot, data)
-        self._log.restart_at(OffsetAndEpoch(*snapshot))
+        received, self._receiving = self._receiving, None
+        try:
+            content = _decode(received.id, received.content())
+        except CorruptRecordError:
+            received.abandon()
+            raise
+        received.finish()
+        self._hold(received.id, content)
+        self._add(received.id)
+        self._log.restart_at(OffsetAndEpoch(*received.id))
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
         found = map(of_message, self.quorum(snapshot).messages())
@@ -114,6 +129,13 @@ class RaftSnapshots:
     def write(self, snapshot: SnapshotId, data: bytes) -> None:
         """Adds a snapshot, durably."""
         write_snapshot(self.directory, snapshot, [data])
+        self._add(snapshot)
+
+    def close(self) -> None:
+        """A snapshot that is not whole is not finished."""
+        self.abandon()
+
+    def _add(self, snapshot: SnapshotId) -> None:
         if snapshot not in self._ids:
             self._ids = sorted([*self._ids, snapshot])
 

@@ -51,14 +51,46 @@ def remove_leftovers(directory: Path) -> None:
 
 def write_snapshot(directory: Path, snapshot: SnapshotId, batches: Iterable[bytes]) -> int:
     """Writes a snapshot so that its name appears only when it is whole and durable; gives its size in bytes."""
-    path = directory / snapshot.file_name
     part = directory / (snapshot.file_name + PART)
     data = b"".join(batches)
     fileio.write_atomic(part, data)
-    os.chmod(part, READ_ONLY)
-    fileio.rename(part, path)
-    fileio.sync_directory(directory)
+    _name(directory, part, snapshot)
     return len(data)
+
+
+class ReceivedSnapshot:
+    """A snapshot that comes piece by piece. `finish` gives it its name; before, a crash leaves nothing of it that
+    counts."""
+
+    def __init__(self, directory: Path, snapshot: SnapshotId) -> None:
+        self.id = snapshot
+        self._directory = directory
+        self._part = directory / (snapshot.file_name + PART)
+        self._file = fileio.NewFile(self._part)
+
+    def append(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def content(self) -> bytes:
+        """All that has come."""
+        return fileio.read_file(self._part)
+
+    def finish(self) -> None:
+        """The snapshot is whole: it becomes durable under its name."""
+        self._file.sync()
+        self._file.close()
+        _name(self._directory, self._part, self.id)
+
+    def abandon(self) -> None:
+        """Nothing of it stays."""
+        self._file.close()
+        fileio.unlink(self._part, missing_ok=True)
+
+
+def _name(directory: Path, part: Path, snapshot: SnapshotId) -> None:
+    os.chmod(part, READ_ONLY)
+    fileio.rename(part, directory / snapshot.file_name)
+    fileio.sync_directory(directory)
 
 
 def remove_snapshot(directory: Path, snapshot: SnapshotId) -> None:

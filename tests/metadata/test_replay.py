@@ -168,3 +168,26 @@ def test_a_snapshot_at_every_version_reads_back(level: int) -> None:
     for end in range(0, len(data), 7):
         with pytest.raises((MetadataLogError, CorruptRecordError)):
             decode_snapshot(data[:end])
+
+
+def test_what_lies_between_two_images() -> None:
+    """A delta without records: what replay of them would have told, and the same state."""
+    before = image_of(TopicRecord(name="a", topic_id=A), partition(A), partition(A, 1),
+                      TopicRecord(name="b.c", topic_id=B), partition(B), FeatureLevelRecord(name="x", feature_level=2),
+                      ConfigRecord(resource_type=2, resource_name="a", name="k", value="v"),
+                      ConfigRecord(resource_type=2, resource_name="b.c", name="k", value="v"))
+    again = UUID(int=3000)
+    after = image_of(TopicRecord(name="a", topic_id=A), partition(A), partition(A, 1, leader=2), partition(A, 2),
+                     TopicRecord(name="b.c", topic_id=again), partition(again),
+                     ConfigRecord(resource_type=2, resource_name="b.c", name="k", value="v"),
+                     ProducerIdsRecord(next_producer_id=7))
+    delta = MetadataDelta.between(before, after)
+    assert [topic.topic_id for topic in delta.removed_topics()] == [B]
+    assert [topic.topic_id for topic in delta.created_topics()] == [again]
+    assert [(change.topic.name, change.index, change.before is None, change.after is None)
+            for change in delta.partition_changes()] == [
+        ("b.c", 0, False, True), ("a", 1, False, False), ("a", 2, True, False), ("b.c", 0, True, False)]
+    assert list(delta.configs.touched) == [Resource(2, "a")]
+    assert list(delta.features.touched) == ["x"]
+    assert delta.finish(0, 0, 0).state() == after.state()
+    assert not list(MetadataDelta.between(after, after).partition_changes())

@@ -337,3 +337,24 @@ def test_populate_writes_zeros_and_asks_nobody(opened, tmp_path, size):
     assert plan.seen == 0
     assert content(opened) == b"x" * 5000 + bytes(695_000)
     assert file_populate(-1, 0, size) == -errno.EBADF
+
+
+# ---- a new file ----
+
+def test_a_new_file_is_emptied_and_written_from_its_beginning(tmp_path):
+    path = tmp_path / "new"
+    path.write_bytes(b"old content")
+    file = fileio.NewFile(path)
+    file.write(b"abc")
+    file.write(b"")
+    file.write(b"defg")
+    assert (path.read_bytes(), file.size) == (b"abcdefg", 7)
+    with fail_at(1, error=errno.EIO, kinds=("sync",), under=tmp_path), pytest.raises(StorageError):
+        file.sync()
+    file.sync()
+    file.close()
+    file.close()
+    with pytest.raises(StorageError):
+        file.write(b"x")
+    with pytest.raises(StorageError):
+        fileio.NewFile(tmp_path / "missing" / "new")

@@ -13,6 +13,7 @@ import pytest
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import Endpoint
 from kraft.protocol.messages.begin_transaction_record import BeginTransactionRecord
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -20,6 +21,7 @@ from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.voters_record import VotersRecord
 from kraft.protocol.record_frames import encode_record
 from kraft.raft.transitions import Role
+from kraft.raft.types import OffsetAndEpoch
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, TOPIC_ID
 from kraft.runtime.quorum import NotAVoterError
 from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write_quorum_state
@@ -338,6 +340,36 @@ def test_old_snapshots_go_by_age(tmp_path: Path) -> None:
         create(node, "b")
         node.quorum.write_snapshot_when_due()
         assert SnapshotId(0, 0) not in list_snapshots(directory)
+
+
+def test_a_snapshot_from_the_leader_replaces_the_image(tmp_path: Path) -> None:
+    """A node that was away for longer than the log reaches back hears of all that is different, and goes on."""
+    formatted(tmp_path / "ahead")
+    with Node(tmp_path / "ahead") as node:
+        node.join()
+        create(node, "kept", "gone", "set")
+        early = node.snapshot()
+        node.ask(DeleteTopicsRequest(topic_names=["gone"]), 5)
+        create(node, "new", retention_ms="5")
+        node.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="set", count=3, assignments=None)]))
+        late, state = node.snapshot(), node.controller.image.state()
+        files = [(each, (tmp_path / "ahead" / DIRECTORY_NAME / each.file_name).read_bytes()) for each in (early, late)]
+    voters = {"controller.quorum.voters": "1@127.0.0.1:1,2@127.0.0.1:2"}
+    formatted(tmp_path / "behind", standalone=False)
+    with Node(tmp_path / "behind", leads=False, static=voters) as node:
+        heard: list[tuple[list[str], list[str], list[tuple[str, int]]]] = []
+        node.metadata.subscribe(lambda delta, image: heard.append((
+            [topic.name for topic in delta.removed_topics()], [topic.name for topic in delta.created_topics()],
+            [(change.topic.name, change.index) for change in delta.partition_changes() if change.after])))
+        for snapshot, content in files:
+            node.quorum.snapshots.begin(OffsetAndEpoch(*snapshot))
+            node.quorum.snapshots.append(content)
+            node.quorum.snapshots.install()
+            node.metadata.installed(OffsetAndEpoch(*snapshot))
+        assert [told[:2] for told in heard] == [([], ["kept", "gone", "set"]), (["gone"], ["new"])]
+        assert heard[1][2] == [("set", 2), ("new", 0), ("new", 1)]
+        assert node.metadata.image.state() == state
+        assert node.log.log_start_offset == node.log.log_end_offset == late.end_offset
 
 
 # --- what Kafka wrote -----------------------------------------------------------------------------------------------

@@ -100,14 +100,19 @@ def test_snapshot_replaces_the_log(tmp_path: Path) -> None:
         snapshots.begin(wanted)
         snapshots.append(data[:7])
         assert snapshots.latest() is None
+        part = Path(log.log.directory) / (SnapshotId(*wanted).file_name + ".part")
+        assert part.read_bytes() == data[:7]
+        snapshots.begin(wanted)
+        snapshots.append(data[:7])
         snapshots.append(data[7:])
         snapshots.install()
         assert snapshots.latest() == log.start == log.end == wanted
         assert log.end_of_epoch(5) == log.end_of_epoch(1) == wanted
         assert snapshots.controls(wanted) == (KRaftVersion(1), Voters(voters))
-        part = snapshots.read(wanted, 5, 9)
-        assert part is not None
-        assert (part.size, part.data) == (len(data), data[5:14])
+        assert not part.exists()
+        piece = snapshots.read(wanted, 5, 9)
+        assert piece is not None
+        assert (piece.size, piece.data) == (len(data), data[5:14])
         assert snapshots.read(OffsetAndEpoch(9, 3), 0, 9) is None
         append(log, 4)
         assert log.end == OffsetAndEpoch(11, 4)
@@ -124,6 +129,16 @@ def test_what_is_no_snapshot_is_refused(tmp_path: Path) -> None:
             snapshots.install()
         assert (snapshots.latest(), log.end) == (None, OffsetAndEpoch(3, 2))
         assert list(Path(log.log.directory).glob("*.checkpoint*")) == []
+
+
+def test_what_is_not_whole_does_not_stay(tmp_path: Path) -> None:
+    with opened(tmp_path) as log:
+        snapshots = RaftSnapshots(Path(log.log.directory), log)
+        for end in (snapshots.abandon, snapshots.close):
+            snapshots.begin(OffsetAndEpoch(10, 3))
+            snapshots.append(b"some")
+            end()
+            assert list(Path(log.log.directory).glob("*.checkpoint*")) == []
 
 
 def test_trimmed(tmp_path: Path) -> None:
