@@ -184,4 +184,11 @@ CODECS: Final[Mapping[type[Request], Codec]] = {codec.request: codec for codec i
 """By the core's class of the request."""
 
 CODEC_BY_KEY: Final[Mapping[int, Codec]] = {codec.key: codec for codec in CODECS.values()}
+
+
+def codec_of(request: Message) -> Codec | None:
+    """How a request is put to the core; None for those that it does not answer."""
+    if isinstance(request, alter_partition_reassignments_request.AlterPartitionReassignmentsRequest):
+        return REASSIGN_CODEC if names_metadata(request) else None
+    return CODEC_BY_KEY.get(request.API_KEY)
 """By Kafka's API key."""

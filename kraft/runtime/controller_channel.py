@@ -22,6 +22,7 @@ from kraft.protocol.messages.describe_quorum_request import DescribeQuorumReques
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.types import Endpoint
+from kraft.raft.wire_changes import codec_of
 from kraft.runtime.peers import PeerConnection, PeerVersions
 from kraft_native.errors import KraftError
 
@@ -193,6 +194,9 @@ def _opened(envelope: EnvelopeResponse, waiting: _Waiting) -> Message | None:
 
 def refusal(request: Message, code: ErrorCode) -> Message:
     """The answer to a request that no controller was found for."""
+    codec = codec_of(request)
+    if codec is not None:
+        return codec.refuse(code)
     if isinstance(request, DescribeQuorumRequest):
         return describe_quorum_refused(request, code, None)
     return HANDLERS[type(request)].refuse(request, code, None)

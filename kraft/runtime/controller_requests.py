@@ -11,12 +11,10 @@ from typing import Final
 
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
 from kraft.controller.controller import HANDLERS
-from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
@@ -25,8 +23,8 @@ from kraft.protocol.messages.describe_recorder_response import DescribeRecorderR
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.messages import Response
-from kraft.raft.wire import FETCH_CODEC, WrongPartitionError
-from kraft.raft.wire_changes import CODEC_BY_KEY, REASSIGN_CODEC, names_metadata
+from kraft.raft.wire import FETCH_CODEC, Codec, WrongPartitionError
+from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of
 from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.quorum import Quorum
 from kraft.runtime.requests import NEVER_FLEXIBLE
@@ -92,7 +90,7 @@ class ControllerRouter:
         if isinstance(request, EnvelopeRequest):
             self._open(request, source, respond)
         else:
-            self._serve(api, version, request, source, respond)
+            self._serve(version, request, source, respond)
         self.served()
 
     def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
@@ -116,18 +114,10 @@ class ControllerRouter:
 
         self.quorum.ask(source, asked, answer)
 
-    def _serve(self, api: Api, version: int, request: Message, source: int, respond: Respond) -> None:
-        codec = CODEC_BY_KEY.get(api.key)
-        if isinstance(request, AlterPartitionReassignmentsRequest) and names_metadata(request):
-            codec = REASSIGN_CODEC
+    def _serve(self, version: int, request: Message, source: int, respond: Respond) -> None:
+        codec = codec_of(request)
         if codec is not None:
-            try:
-                asked = codec.decode_request(request, version)
-            except WrongPartitionError as error:
-                log.debug("%s: %s", api.name, error)
-                respond(codec.refuse(ErrorCode.INVALID_REQUEST))
-            else:
-                self.quorum.serve(codec, source, asked, version, respond)
+            ask_core(self.quorum, codec, request, version, source, respond)
         elif isinstance(request, DescribeClusterRequest):
             respond(self._describe_cluster(request, version))
         elif isinstance(request, DescribeRecorderRequest):
@@ -160,7 +150,7 @@ class ControllerRouter:
         if not self.quorum.metadata.controller.active:
             respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
         else:
-            self._serve(inner.api, version, request, source, wrap)
+            self._serve(version, request, source, wrap)
 
     def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
         """The voters."""
@@ -177,6 +167,17 @@ class ControllerRouter:
         entries = (*self.quorum.recorder.entries(request.max_entries), self.quorum.recorded_state())
         return DescribeRecorderResponse(
             node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
+
+
+def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:
+    """Asks the consensus core; `source` tells connections apart."""
+    try:
+        asked = codec.decode_request(request, version)
+    except WrongPartitionError as error:
+        log.debug("%s: %s", type(request).__name__, error)
+        respond(codec.refuse(ErrorCode.INVALID_REQUEST))
+    else:
+        quorum.serve(codec, source, asked, version, respond)
 
 
 @lru_cache(maxsize=SOURCES_KEPT)

@@ -14,8 +14,10 @@ from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.message import Message
 from kraft.raft.types import Endpoint
+from kraft.raft.wire_changes import codec_of
 from kraft.runtime.broker_registration import RegistrationError, broker_registration
 from kraft.runtime.controller_channel import Answer, ControllerChannel
+from kraft.runtime.controller_requests import ask_core
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.quorum_metadata import QuorumMetadata
@@ -23,6 +25,8 @@ from kraft_native.flusher import Flusher
 
 FORWARD_SECONDS: Final = 30.0
 LEAVE_SECONDS: Final = 5.0
+HERE: Final = 0
+"""The source of what this node's own broker asks the core: no connection has it."""
 CLIENT_ID: Final = "kraft-broker-{}"
 
 
@@ -47,6 +51,7 @@ class QuorumPlane:
         client_id = CLIENT_ID.format(config.node_id)
         session_seconds = config.integer("broker.session.timeout.ms") / 1000
         self._forwarded = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
+        self._voters = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
         self._own = ControllerChannel(client_id, self._controller_address, self._here, session_seconds)
 
     @property
@@ -76,7 +81,9 @@ class QuorumPlane:
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:  # noqa: ARG002 - own clock
         """See `ControllerPort`."""
-        self._forwarded.submit(request, version, answer)
+        # A voter that is to come may have to catch up first: others do not wait for that.
+        channel = self._forwarded if codec_of(request) is None else self._voters
+        channel.submit(request, version, answer)
         self.schedule()
 
     async def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
@@ -119,6 +126,7 @@ class QuorumPlane:
         if self._timer is not None:
             self._timer.cancel()
         self._forwarded.close()
+        self._voters.close()
         self._own.close()
         await self.quorum.close()
 
@@ -144,7 +152,11 @@ class QuorumPlane:
     def _here(self, request: Message, version: int, answer: Answer) -> bool:
         if not self.metadata.controller.active:
             return False
-        self.metadata.submit(request, version, self.clock(), answer)
+        codec = codec_of(request)
+        if codec is None:
+            self.metadata.submit(request, version, self.clock(), answer)
+        else:
+            ask_core(self.quorum, codec, request, version, HERE, answer)
         return True
 
     def submit_own(self, request: Message, version: int, answer: Answer) -> None:
@@ -158,6 +170,7 @@ class QuorumPlane:
 
     def _changed(self) -> None:
         self._forwarded.changed()
+        self._voters.changed()
         self._own.changed()
         self.schedule()
 

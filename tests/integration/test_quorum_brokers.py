@@ -6,6 +6,7 @@ from confluent_kafka.admin import NewTopic
 
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
+from kraft.client.refusals import RefusedError
 from tests.integration.admin import admin, create
 from tests.integration.clients import Record, librdkafka_produce, librdkafka_read
 from tests.integration.process import NodeProcess
@@ -30,7 +31,10 @@ def test_broker_beside_three_controllers(new_quorum: MakeQuorum) -> None:
         with pytest.raises(KafkaException, match="INVALID_REPLICATION_FACTOR"):
             admin(broker).create_topics([NewTopic("copied", 1, 2)])["copied"].result(SECONDS)
         with Cluster(broker.address, timeout=SECONDS) as cluster:
-            found = QuorumClient(cluster).describe()
+            client = QuorumClient(cluster)
+            found = client.describe()
+            with pytest.raises(RefusedError, match="DUPLICATE_VOTER"):
+                client.add(1, found.voters[0].directory_id, [("CONTROLLER", "127.0.0.1", 1)])
         assert [each.node_id for each in found.voters] == [1, 2, 3]
         assert [each.node_id for each in found.observers] == [10]
         for kill in range(2):

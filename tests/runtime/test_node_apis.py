@@ -3,8 +3,11 @@
 import time
 
 import confluent_kafka.admin as librdkafka
+import pytest
 
 from kraft.broker.api import HANDLERS
+from kraft.client.quorum import QuorumClient
+from kraft.client.refusals import RefusedError
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_client_quotas_request as alter
@@ -25,7 +28,6 @@ NATIVE = {"Produce", "Fetch", "ApiVersions"}
 TRANSACTIONS = {"AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"}
 NEWER_GROUPS = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe"}
 SHARE_GROUPS = {name for name in API_BY_NAME if "Share" in name}
-QUORUM = {"AddRaftVoter", "RemoveRaftVoter"}
 # Only with a receiver of client metrics, which there is not.
 TELEMETRY = {"GetTelemetrySubscriptions", "PushTelemetry"}
 
@@ -33,7 +35,7 @@ TELEMETRY = {"GetTelemetrySubscriptions", "PushTelemetry"}
 def test_what_kafka_announces_is_served_or_of_a_later_part():
     announced = {name for name, api in API_BY_NAME.items() if api.broker_versions is not None and not api.private}
     served = NATIVE | {name for name, api in API_BY_NAME.items() if api.key in HANDLERS}
-    assert announced - served == TRANSACTIONS | NEWER_GROUPS | (SHARE_GROUPS & announced) | QUORUM | TELEMETRY
+    assert announced - served == TRANSACTIONS | NEWER_GROUPS | (SHARE_GROUPS & announced) | TELEMETRY
 
 
 def set_limits(cluster, entity, limits):
@@ -128,3 +130,19 @@ def test_a_node_that_was_unregistered_comes_back(tmp_path):
         assert made.error_code == 0
 
     with_node(config(tmp_path / "data", broker_heartbeat_interval_ms="50"), work)
+
+
+def test_the_only_voter_stays(tmp_path):
+    """Changes of the voters are asked of a broker as of a controller."""
+    def work(cluster, node):
+        client = QuorumClient(cluster)
+        voter = client.describe().voters[0]
+        assert voter.node_id == node.config.node_id
+        with pytest.raises(RefusedError, match="VOTER_NOT_FOUND"):
+            client.remove(voter.node_id, voter.directory_id)
+        with pytest.raises(RefusedError, match="DUPLICATE_VOTER"):
+            client.add(voter.node_id, voter.directory_id, [("CONTROLLER", "127.0.0.1", 9)])
+        client.reassign((voter.node_id,))
+        client.reassign(None)
+
+    with_node(config(tmp_path), work)
