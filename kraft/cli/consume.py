@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from kraft.cli.command import kraft
 from kraft.cli.groups import time_ms
+from kraft.cli.interrupt import Interrupt
 from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
 from kraft.cli.names import complete_group, complete_topic
 from kraft.cli.options import BOOTSTRAP
@@ -68,7 +69,8 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
             else:
                 reader.unread = {(topic, index) for topic, indexes in known.items() for index in indexes}
                 consumer.subscribe(list(known))
-            reader.run(limit, until_end=until_end)
+            with Interrupt() as interrupt:
+                reader.run(limit, interrupt, until_end=until_end)
         finally:
             consumer.close()
 
@@ -82,13 +84,15 @@ class Reader:
         self.store = store
         self.unread: set[tuple[str, int]] = set()
 
-    def run(self, limit: int | None, *, until_end: bool) -> None:
-        """Prints until `limit` records are printed, or every end is reached when that is asked for."""
+    def run(self, limit: int | None, interrupt: Interrupt, *, until_end: bool) -> None:
+        """Prints until `limit` records are printed, or every end is reached when that is asked for. Ctrl-C ends it when
+        what was taken is printed and noted as read."""
         left = limit
         while left is None or left > 0:
             messages = self.consumer.consume(BATCH if left is None else min(left, BATCH), BATCH_SECONDS)
             printed = self._print(messages)
             left = None if left is None else left - printed
+            interrupt.check()
             if until_end and not self._unread_here():
                 return
 

@@ -1,12 +1,14 @@
 """`kraft produce`: lines of standard input become records of a topic."""
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
 from confluent_kafka import Producer
 
 from kraft.cli.command import kraft
+from kraft.cli.interrupt import Interrupt
 from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
 from kraft.cli.names import complete_topic
 from kraft.cli.options import BOOTSTRAP, count_of
@@ -38,7 +40,8 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
             as_json: bool) -> None:
     """Produce the lines of standard input to TOPIC, one record each, in their order.
 
-    Ends with 0 when every record was acknowledged. How many were is told on standard error.
+    Ends with 0 when every record was acknowledged. How many were is told on standard error. After Ctrl-C what was read
+    is still sent, and the command ends with 130; a second Ctrl-C does not wait for that, and tells how many are open.
     """
     form = line_format(as_json, key_separator, null)
     fixed = [(name, value.encode()) for name, value in parse_assignments(headers, "--header").items()]
@@ -50,11 +53,14 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
         writer = Writer(Producer(settings), topic, ANY_PARTITION if partition is None else partition)
         writer.producer.list_topics(topic, timeout=timeout)
         outages.answered = True
-    try:
-        _produce_lines(writer, form, fixed)
-    finally:
-        writer.flush()
-        click.echo(f"{count_of(writer.acknowledged, 'record')} produced", err=True)
+    with Interrupt() as interrupt:
+        try:
+            _produce_lines(writer, form, fixed, interrupt)
+        finally:
+            unknown = writer.flush(interrupt)
+            click.echo(f"{count_of(writer.acknowledged, 'record')} produced"
+                       f"{f', {unknown:,} not acknowledged' if unknown else ''}", err=True)
+        interrupt.check()
     writer.check()
 
 
@@ -82,10 +88,16 @@ class Writer:
             self.producer.poll(0)
             return
 
-    def flush(self) -> None:
-        """Waits until every record has its answer; each gets one, at the latest when its time is over."""
-        while self.producer.flush(FLUSH_SECONDS):
-            pass
+    def flush(self, interrupt: Interrupt) -> int:
+        """Waits until every record has its answer; each gets one, at the latest when its time is over. A Ctrl-C
+        meanwhile ends the wait. Gives how many have none."""
+        before = interrupt.asked
+        try:
+            while (unknown := self.producer.flush(FLUSH_SECONDS)) and interrupt.asked == before:
+                pass
+        except KeyboardInterrupt:
+            return len(self.producer)
+        return unknown
 
     def check(self) -> None:
         """Raises the first failure."""
@@ -99,11 +111,22 @@ class Writer:
             self.failure = refusal(f"topic {self.topic}", error)
 
 
-def _produce_lines(writer: Writer, form: LineFormat, headers: list[tuple[str, bytes]]) -> None:
-    for number, line in enumerate(sys.stdin.buffer, 1):
+def _produce_lines(writer: Writer, form: LineFormat, headers: list[tuple[str, bytes]], interrupt: Interrupt) -> None:
+    for number, line in enumerate(_lines(interrupt), 1):
         try:
             record = read_line(line.removesuffix(b"\n").removesuffix(b"\r"), form)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"line {number}: {error}") from error
         with told(f"line {number}"):
             writer.write(record._replace(headers=[*headers, *record.headers]))
+
+
+def _lines(interrupt: Interrupt) -> Iterator[bytes]:
+    """Standard input's lines. Ctrl-C is heard while it waits for one."""
+    while True:
+        interrupt.allow(True)
+        line = sys.stdin.buffer.readline()
+        interrupt.allow(False)
+        if not line:
+            return
+        yield line

@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +139,51 @@ def test_refusals(pipe: Pipe, tool: Tool) -> None:
     code, _, complaint = pipe.run("consume", "r6", "--timeout", "0.5")
     assert code == 1
     assert complaint.startswith("kraft: 127.0.0.1:1: ")
+
+
+@contextmanager
+def started(pipe: Pipe, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A command that runs on; killed when the test left it running."""
+    process = subprocess.Popen(command(*arguments), cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=pipe.environment, bufsize=1)
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def test_ctrl_c_of_produce_loses_nothing_that_it_read(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r8")
+    with started(pipe, "consume", "r8") as reader, started(pipe, "produce", "r8") as writer:
+        assert writer.stdin and writer.stderr and reader.stdout
+        writer.stdin.write("one\ntwo\n")
+        writer.stdin.flush()
+        assert [reader.stdout.readline() for _ in range(2)] == ["one\n", "two\n"]
+        writer.send_signal(signal.SIGINT)
+        assert writer.stderr.read() == "2 records produced\n"
+        assert writer.wait(END_SECONDS) == 130
+        reader.send_signal(signal.SIGINT)
+        assert (reader.stdout.read(), reader.wait(END_SECONDS)) == ("", 130)
+
+
+def test_ctrl_c_of_a_group_leaves_what_was_printed_committed(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r9")
+    pipe.run("produce", "r9", given="one\ntwo\n")
+    with started(pipe, "consume", "r9", "--group", "g9") as reader:
+        assert reader.stdout and reader.stderr
+        assert [reader.stdout.readline() for _ in range(2)] == ["one\n", "two\n"]
+        reader.send_signal(signal.SIGINT)
+        assert (reader.stderr.read(), reader.wait(END_SECONDS)) == ("", 130)
+    assert [row["committed"] for row in tool.json("groups", "offsets", "g9")] == [2]
+
+
+def test_a_reader_that_has_enough(pipe: Pipe, tool: Tool) -> None:
+    tool.json("topics", "create", "r10")
+    pipe.run("produce", "r10", given="".join(f"{number}\n" for number in range(50_000)))
+    with started(pipe, "consume", "r10") as reader:
+        assert reader.stdout and reader.stderr
+        assert reader.stdout.readline() == "0\n"
+        reader.stdout.close()
+        assert (reader.stderr.read(), reader.wait(END_SECONDS)) == ("", 141)
