@@ -8,9 +8,23 @@ import pytest
 from kraft.cli.command import run
 from tests.integration.quorum import MakeQuorum, Quorum
 
+FETCH_TIMEOUT_MS = 2000
+
 
 def bootstrap(quorum: Quorum) -> str:
     return "--bootstrap=" + ",".join(node.controller_address for node in quorum.nodes.values())
+
+
+def stood_early(capsys: pytest.CaptureFixture[str], quorum: Quorum, leader_id: int) -> bool:
+    """Whether some follower stood soon after its connection to the leader closed, and not after its fetch time-out of
+    two seconds."""
+    run(["quorum", "timeline", bootstrap(quorum), "--json"])
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lost = {each["node"]: each["ms"] for each in entries
+            if each["what"] == "loses its connection" and each["values"]["leader"] == leader_id}
+    waited = [each["ms"] - lost[each["node"]] for each in entries if each["values"].get("role") == "Prospective"
+              and each["what"] == "becomes" and each["ms"] >= lost.get(each["node"], 1 << 62)]
+    return min(waited, default=FETCH_TIMEOUT_MS) < FETCH_TIMEOUT_MS // 2
 
 
 def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: Path,
@@ -28,6 +42,7 @@ def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: P
     assert f"{killed.node_id}  becomes Leader in epoch {epoch - 1}" in leads[-2]
     assert f"becomes Leader in epoch {epoch}" in leads[-1]
     assert f"loses its connection to the leader {killed.node_id}" in told.out
+    assert stood_early(capsys, quorum, killed.node_id)
     assert run(["quorum", "timeline", str(killed.directory), "--json"]) == 0
     entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["node"] for each in entries] == [killed.node_id] * len(entries)
