@@ -11,6 +11,7 @@ SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 CRASH_SEED      ?= 1
 LEADER_KILLS    ?= 3
+EXPLORE_STATES  ?= 1500000
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
 UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
@@ -18,7 +19,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash crash-quorum simulate fuzz fuzz-wire sanitize bench bench-peer bench-commit demo demo-engine check lock clean
+.PHONY: help build test peer crash crash-quorum simulate explore fuzz fuzz-wire sanitize bench bench-peer bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -57,6 +58,13 @@ simulate: build ## ten thousand simulated runs of a quorum with faults, then eve
 	@mkdir -p build
 	@$(BIN)/kraft simulate --seeds $(SIMULATE_SEEDS) --jobs $(JOBS) --json build/simulate.json
 	@$(BIN)/kraft simulate --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --json build/mutants.json
+
+# Then three of the known bugs, each with the shortest trace that shows it.
+explore: build ## every interleaving of a small quorum, within bounds; a quarter of an hour and a gigabyte
+	@mkdir -p build
+	@$(BIN)/kraft simulate --exhaustive --states $(EXPLORE_STATES) --json build/explore.json
+	@for mutant in votes-twice restarted-leader-votes-again leader-counts-unflushed; do \
+		$(BIN)/kraft simulate --exhaustive --model elections --mutant $$mutant 2>/dev/null || exit 1; done
 
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

@@ -118,9 +118,11 @@ class Chains:
 
 
 class Renaming:
-    """Gives the nodes other ids; `names` has the new one of each, at the place of the old one (there is no node 0)."""
+    """Gives the nodes other ids; `names` has the new one of each, at the place of the old one (there is no node 0).
+    `number` is that of this renaming among others."""
 
-    def __init__(self, names: tuple[NodeId, ...], chains: Chains) -> None:
+    def __init__(self, number: int, names: tuple[NodeId, ...], chains: Chains) -> None:
+        self.number = number
         self.names = names
         self.places = tuple([names.index(new) - 1 for new in range(1, len(names))])
         """The place from which each comes that is told in the order of ids."""

@@ -27,8 +27,8 @@ class Budget(NamedTuple):
     losses: int = 0
     duplicates: int = 0
     reminders: int = 0
-    proposals: int = 0
     changes: int = 0
+    proposals: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{count} {name}" for name, count in self._asdict().items() if count)
@@ -39,7 +39,8 @@ class Model:
     """`voters` of `nodes` vote at the start. `epoch_max`: what goes beyond is not followed. `depth_max`: of events in a
     row. `late`: what may arrive when its asker waits for it no more; other messages are lost then. `asks_around`: a
     node without a leader asks the voters for it; else it waits to be told. `founded`: the log begins with the records
-    that make the voters changeable, and epoch 1 has passed."""
+    that make the voters changeable, and epoch 1 has passed. `led`: node 1 has been elected, and everybody has committed
+    its first record."""
 
     name: str
     text: str
@@ -51,6 +52,7 @@ class Model:
     late: tuple[type[Request | Response], ...] = ()
     asks_around: bool = False
     founded: bool = False
+    led: bool = False
 
     @property
     def ids(self) -> tuple[NodeId, ...]:
@@ -103,8 +105,8 @@ MODELS: Final[dict[str, Model]] = {model.name: model for model in (
           epoch_max=2, budget=Budget(timeouts=3, crashes=1, losses=1, duplicates=1), depth_max=60,
           late=(VoteRequest, VoteResponse)),
     Model(name="replication", text="what is proposed, replicated, committed, lost unflushed, and cut",
-          epoch_max=2, budget=Budget(timeouts=3, crashes=1, proposals=1), depth_max=60,
-          late=(FetchRequest, FetchResponse)),
+          epoch_max=2, budget=Budget(timeouts=2, crashes=1, proposals=2), depth_max=60,
+          late=(FetchRequest, FetchResponse), led=True),
     Model(name="voters", text="a voter is removed, any of them, by way of the log",
-          epoch_max=4, budget=Budget(timeouts=3, changes=1), depth_max=60, founded=True),
+          epoch_max=4, budget=Budget(timeouts=3, crashes=1, changes=1), depth_max=60, founded=True, led=True),
 )}

@@ -166,7 +166,8 @@ class Node:
 
     def _forget_time(self) -> None:
         """What only tells how long something takes, whom it asks first, or what was before, is not part of the state:
-        deadlines are due or not; who is preferred as the successor stands earlier, and any time-out may come early."""
+        deadlines are due or not; who is preferred as the successor stands earlier, and any time-out may come early. Nor
+        is what a leader keeps only to look it up quickly."""
         replica, memory = self.raft.replica, self.memory
         role: Any = replica.role
         for name in ("election_ms", "fetch_ms", "update_voter_ms"):
@@ -174,6 +175,8 @@ class Node:
                 setattr(role, name, LATER_MS if getattr(role, name) > NOW_MS else NOW_MS)
         if isinstance(role, Leader):
             role.since_ms = NOW_MS
+            role.others, role.others_of, role.at_rest, role.answered = (), None, None, None
+            role.votes_itself = role.is_replaced = False
             for progress in role.progress.values():
                 progress.begin_due_ms = LATER_MS if progress.begin_due_ms > NOW_MS else NOW_MS
                 progress.fetch_ms = NOW_MS if progress.fetch_ms >= 0 else -1

@@ -113,10 +113,11 @@ class Search:
         progress.memory_mib = getrusage(RUSAGE_SELF).ru_maxrss >> 10
 
     def _pack(self, state: State) -> int:
-        key = state.ledger << BITS | state.budget
-        for number in state.nodes:
+        nodes, exchanges, ledger, budget = state
+        key = ledger << BITS | budget
+        for number in nodes:
             key = key << BITS | number
-        for number in state.exchanges:
+        for number in exchanges:
             key = key << BITS | number
         return key
 
@@ -126,7 +127,7 @@ class Search:
             numbers.append(key & MASK)
             key >>= BITS
         numbers.reverse()
-        return State(tuple(numbers[:self._count]), tuple(numbers[self._count:]), key >> BITS, key & MASK)
+        return tuple(numbers[:self._count]), tuple(numbers[self._count:]), key >> BITS, key & MASK
 
     def _trace(self, key: int, error: FoundError) -> Trace:
         keys = [key]

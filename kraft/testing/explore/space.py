@@ -24,16 +24,12 @@ from kraft.testing.sim.violation import ViolationError
 
 ANY_TIME_MS = 1 << 40
 NOTHING = -1
-TIMEOUTS, CRASHES, LOSSES, DUPLICATES, REMINDERS, PROPOSALS, CHANGES = range(len(Budget._fields))
+TIMEOUTS, CRASHES, LOSSES, DUPLICATES, REMINDERS, CHANGES, PROPOSALS = range(len(Budget._fields))
 
 
-class State(NamedTuple):
-    """Numbers in the tables of a `Space`; nodes, and the exchanges that they began, in the order of their ids."""
-
-    nodes: tuple[int, ...]
-    exchanges: tuple[int, ...]
-    ledger: int
-    budget: int
+State = tuple[tuple[int, ...], tuple[int, ...], int, int]
+"""Numbers in the tables of a `Space`: of the nodes and of the exchanges that they began, in the order of their ids; of
+the ledger; of the budget."""
 
 
 class Event(NamedTuple):
@@ -59,7 +55,7 @@ class Outcome:
     """What one event does to one node, once and for all. `told`: to the ledger. `judged`: invariants that look beyond
     the node."""
 
-    __slots__ = ("effect", "is_beyond", "judged", "node", "number", "told", "violation")
+    __slots__ = ("effect", "is_beyond", "is_told", "judged", "node", "number", "told", "violation")
 
     def __init__(self, number: int, node: int, effect: int, *, is_beyond: bool = False, told: tuple[Any, ...] = (),
                  judged: tuple[str, ...] = (), violation: ViolationError | None = None) -> None:
@@ -69,7 +65,23 @@ class Outcome:
         self.is_beyond = is_beyond
         self.told = told
         self.judged = judged
+        self.is_told = bool(told or judged)
         self.violation = violation
+
+
+class Move:
+    """An event that may happen. `cost`: what of the budget it takes, NOTHING or an index. `outcomes` by the number of
+    the node, as far as they are known. `taken`: the message that is not under way any more. `places` of the askers
+    whose exchanges it may change, as long as the node does not learn of an epoch or a leader."""
+
+    __slots__ = ("cost", "event", "outcomes", "places", "taken")
+
+    def __init__(self, event: Event, cost: int = NOTHING, taken: int = NOTHING, asker: int | None = None) -> None:
+        self.event = event
+        self.cost = cost
+        self.taken = taken
+        self.places = (event.place,) if asker in (None, event.place) else (event.place, asker)
+        self.outcomes: dict[int, tuple[Outcome, ...]] = {}
 
 
 class FoundError(Exception):
@@ -95,9 +107,9 @@ class Space:
         self.logs: Table[Any] = Table()
         self.shapes: Table[Any] = Table()
         self.budgets: Table[Budget] = Table()
+        self._places = tuple(range(len(model.ids)))
         self._around = Around(self.chains, model.asks_around)
         self._configs = [model.config(node_id) for node_id in model.ids]
-        self._outcomes: dict[tuple[str, int, Any], tuple[Outcome, ...]] = {}
         self.steps = 0
         self._exchanges_after: dict[tuple[Any, ...], int] = {}
         self._ledgers_after: dict[tuple[int, ...], int | ViolationError] = {}
@@ -105,8 +117,12 @@ class Space:
         self._renamings: dict[tuple[NodeId, ...], Renaming] = {}
         self._representatives: dict[tuple[int, ...], tuple[tuple[int, ...], list[Renaming]]] = {}
         self._facts: list[tuple[int, int, int]] = []
-        self._events: dict[int, tuple[tuple[Event, int], ...]] = {}
-        self.first = self._first()
+        self._knows: list[int] = []
+        self._moves: dict[int, tuple[Move, ...]] = {}
+        self._deliveries: dict[tuple[int, int], tuple[tuple[int, Move], ...]] = {}
+        self._message_moves: dict[tuple[str, int], Move] = {}
+        self._spent: dict[int, tuple[int, ...]] = {}
+        self.first = self._calm(self._first()) if model.led else self._first()
 
     # --- the first state ---------------------------------------------------------------------------------------------
 
@@ -126,11 +142,27 @@ class Space:
         ledger.commits(log.batches, "the past")
         for batch in log.batches:
             ledger.appended(batch, "the past")
-        return State(tuple(numbers), exchanges, self.ledgers.number(freeze(ledger)), self.budgets.number(model.budget))
+        return tuple(numbers), exchanges, self.ledgers.number(freeze(ledger)), self.budgets.number(model.budget)
+
+    def _calm(self, state: State) -> State:
+        """Where a quorum is when node 1 has stood for election and all went well until its first record is committed
+        everywhere; its budget is what it was."""
+        state = self._happen(self.moves_of(state[0][0])[0], state[0][0], state, state[3])[0][1]
+        while True:
+            nodes, exchanges, _, budget = state
+            frozen = [self.nodes.values[number] for number in nodes]
+            if all(each.hard_state.leader_id == 1 and each.applied > len(self.model.records) for each in frozen):
+                return state
+            due = [(number, move) for number in nodes for move in self.moves_of(number) if move.event.what == "flushed"]
+            due += [(nodes[place], move) for asker, exchange in enumerate(exchanges)
+                    for place, move in self.deliveries_of(asker, exchange) if move.event.what == "deliver"]
+            due.sort(key=lambda each: each[1].taken)
+            state = self._happen(due[0][1], due[0][0], state, budget)[0][1]
 
     def _number(self, node: Node) -> int:
-        frozen = node.frozen()
-        return self.nodes.number(frozen)
+        number = self.nodes.number(node.frozen())
+        self.facts(number)
+        return number
 
     def facts(self, number: int) -> tuple[int, int, int]:
         """Of a node: the numbers of what it knows about the leader, of its log, and of its shape."""
@@ -139,6 +171,7 @@ class Space:
             self._facts.append((
                 self.knowledge.number(frozen.hard_state), self.logs.number((frozen.id, frozen.log)),
                 self.shapes.number(shape(frozen, frozen.id))))
+            self._knows.append(self._facts[-1][0])
         return self._facts[number]
 
     # --- events ------------------------------------------------------------------------------------------------------
@@ -146,85 +179,111 @@ class Space:
     def successors(self, state: State) -> Iterator[tuple[Event, State]]:
         """Every event that can happen, and what follows. Raises a `FoundError` when it breaks an invariant."""
         nodes, exchanges, ledger, budget = state
+        spent = self.spent(budget)
         for number in nodes:
-            for event, cost in self.events_of(number):
-                left = budget if cost == NOTHING else self.spent(budget, cost)
+            for move in self.moves_of(number):
+                left = budget if move.cost == NOTHING else spent[move.cost]
                 if left != NOTHING:
-                    happens = self._numbered(event, budget) if event.what == "propose" else event
-                    yield from self._happen(happens, number, state, left)
+                    yield from self._happen(move, number, state, left)
         for asker, exchange in enumerate(exchanges):
-            for each in self.exchanges.values[exchange]:
-                message = self.messages.values[each]
-                place = message.receiver - 1
-                yield from self._happen(Event("deliver", place, each), nodes[place], state, budget)
-                if message.wait is Wait.AWAITED:
-                    left = self.spent(budget, LOSSES)
-                    if left != NOTHING:
-                        yield from self._happen(Event("lose", asker, each), nodes[asker], state, left)
-                    left = self.spent(budget, DUPLICATES)
-                    if left != NOTHING and not message.is_answer:
-                        after = list(exchanges)
-                        after[asker] = self._with_duplicate(exchange, each)
-                        yield Event("duplicate", place, each), State(nodes, tuple(after), ledger, left)
+            for place, move in self.deliveries_of(asker, exchange):
+                left = budget if move.cost == NOTHING else spent[move.cost]
+                if left == NOTHING:
+                    continue
+                if move.cost == DUPLICATES:
+                    after = list(exchanges)
+                    after[asker] = self._with_duplicate(exchange, move.event.argument)
+                    yield move.event, (nodes, tuple(after), ledger, left)
+                else:
+                    yield from self._happen(move, nodes[place], state, left)
 
-    def _happen(self, event: Event, number: int, state: State, budget: int) -> Iterator[tuple[Event, State]]:
-        known = self._outcomes.get((event.what, number, event.argument))
+    def _happen(self, move: Move, number: int, state: State, budget: int) -> list[tuple[Event, State]]:
+        known = move.outcomes.get(number)
         if known is None:
-            known = self._carry_out(event, number)
-        taken = event.argument if event.what in ("deliver", "lose") else NOTHING
-        nodes, place = state.nodes, event.place
+            known = move.outcomes[number] = self._carry_out(move.event, number)
+        event, (nodes, exchanges, ledger, _) = move.event, state
+        found = []
         for choice, outcome in enumerate(known):
             if outcome.violation is not None:
                 raise FoundError(event._replace(choice=choice), outcome.violation)
             if outcome.is_beyond:
                 continue
-            after = (*nodes[:place], outcome.node, *nodes[place + 1:])
-            ledger = state.ledger
-            if outcome.told or outcome.judged:
-                found = self._ledger_after(ledger, outcome, after)
-                if isinstance(found, ViolationError):
-                    raise FoundError(event._replace(choice=choice), found)
-                ledger = found
-            yield (event._replace(choice=choice) if choice else event), State(
-                after, self._exchanges_of(state.exchanges, taken, outcome.effect, after), ledger, budget)
+            after = (*nodes[:event.place], outcome.node, *nodes[event.place + 1:])
+            ledger_after = ledger
+            if outcome.is_told:
+                judged = self._ledger_after(ledger, outcome, after)
+                if isinstance(judged, ViolationError):
+                    raise FoundError(event._replace(choice=choice), judged)
+                ledger_after = judged
+            places = move.places if self._knows[number] == self._knows[outcome.node] else self._places
+            exchanges_after = self._exchanges_of(exchanges, move.taken, outcome.effect, after, places)
+            found.append((event._replace(choice=choice) if choice else event,
+                          (after, exchanges_after, ledger_after, budget)))
+        return found
 
-    def _numbered(self, event: Event, budget: int) -> Event:
-        """Values are told apart by how many were proposed before."""
-        return event._replace(argument=self.model.budget.proposals - self.budgets.values[budget].proposals + 1)
-
-    def spent(self, budget: int, index: int) -> int:
-        """The budget without one of what is at `index`; NOTHING when there is none left."""
-        value = self.budgets.values[budget]
-        if value[index] == 0:
-            return NOTHING
-        return self.budgets.number(Budget(*[each - (place == index) for place, each in enumerate(value)]))
-
-    def events_of(self, number: int) -> tuple[tuple[Event, int], ...]:
-        """What can happen to a node by itself, and the place in the budget of what it costs."""
-        known = self._events.get(number)
+    def spent(self, budget: int) -> tuple[int, ...]:
+        """What is left after one more of each, by its index; NOTHING where there is none left. Values are told apart by
+        how many were proposed before: the first to propose is at PROPOSALS, the next one behind it, and so on."""
+        known = self._spent.get(budget)
         if known is None:
-            known = self._events[number] = tuple(self._find_events(self.nodes.values[number]))
+            value, proposals = self.budgets.values[budget], self.model.budget.proposals
+            left = [self.budgets.number(Budget(*[each - (place == index) for place, each in enumerate(value)]))
+                    if value[index] else NOTHING for index in range(len(value))]
+            after = left.pop()
+            left += [after if value.proposals == proposals - before else NOTHING for before in range(proposals)]
+            known = self._spent[budget] = tuple(left)
         return known
 
-    def _find_events(self, frozen: FrozenNode) -> Iterator[tuple[Event, int]]:
+    def deliveries_of(self, asker: int, exchange: int) -> tuple[tuple[int, Move], ...]:
+        """What can happen to the messages of an exchange, and the places of the nodes that it happens to."""
+        known = self._deliveries.get((asker, exchange))
+        if known is None:
+            moves: list[tuple[int, Move]] = []
+            for each in self.exchanges.values[exchange]:
+                message = self.messages.values[each]
+                place = message.receiver - 1
+                moves.append((place, self._message_move("deliver", place, each, NOTHING)))
+                if message.wait is Wait.AWAITED and self.model.budget.losses:
+                    moves.append((asker, self._message_move("lose", asker, each, LOSSES)))
+                if message.wait is Wait.AWAITED and self.model.budget.duplicates and not message.is_answer:
+                    moves.append((place, self._message_move("duplicate", place, each, DUPLICATES)))
+            known = self._deliveries[asker, exchange] = tuple(moves)
+        return known
+
+    def _message_move(self, what: str, place: int, number: int, cost: int) -> Move:
+        """One for each message, whatever exchanges it is among: its outcomes are the same."""
+        known = self._message_moves.get((what, number))
+        if known is None:
+            asker = self.messages.values[number].asker - 1
+            known = self._message_moves[what, number] = Move(Event(what, place, number), cost, number, asker)
+        return known
+
+    def moves_of(self, number: int) -> tuple[Move, ...]:
+        """What can happen to a node by itself."""
+        known = self._moves.get(number)
+        if known is None:
+            known = self._moves[number] = tuple(self._find_moves(self.nodes.values[number]))
+        return known
+
+    def _find_moves(self, frozen: FrozenNode) -> Iterator[Move]:
         place, limits = frozen.id - 1, self.model.budget
-        yield Event("time_out", place), TIMEOUTS
+        yield Move(Event("time_out", place), TIMEOUTS)
         if frozen.flushing is not None:
-            yield Event("flushed", place), NOTHING
+            yield Move(Event("flushed", place))
         for kept in range(frozen.unflushed + 1 if limits.crashes else 0):
-            yield Event("crash", place, kept), CRASHES
+            yield Move(Event("crash", place, kept), CRASHES)
         if frozen.role is not Role.LEADER:
             return
         replica = Node.thawed(self._configs[place], self._around, frozen).raft.replica
         for node_id in self.model.ids if limits.reminders else ():
             if replica.voters.find(node_id) and node_id != frozen.id and node_id not in replica.requests._peers:
-                yield Event("remind", place, node_id), REMINDERS
-        if limits.proposals:
-            yield Event("propose", place), PROPOSALS
+                yield Move(Event("remind", place, node_id), REMINDERS)
+        for before in range(limits.proposals):
+            yield Move(Event("propose", place, before + 1), PROPOSALS + before)
         for node_id in self.model.ids if limits.changes else ():
             request: Request = RemoveVoterRequest(voter=ReplicaKey(node_id)) if replica.voters.find(node_id) else \
                 AddVoterRequest(voter=voter(node_id), timeout_ms=ANY_TIME_MS)
-            yield Event("change", place, request), CHANGES
+            yield Move(Event("change", place, request), CHANGES)
 
     # --- what they do, to the node -----------------------------------------------------------------------------------
 
@@ -253,8 +312,7 @@ class Space:
         """The outcomes; more than one only where the core may choose whom it asks for the leader."""
         outcomes = [self._outcome(event, number, None)]
         outcomes += [self._outcome(event, number, target) for target in self._redirections]
-        known = self._outcomes[event.what, number, event.argument] = tuple(outcomes)
-        return known
+        return tuple(outcomes)
 
     def _outcome(self, event: Event, number: int, redirected: NodeId | None) -> Outcome:
         self.steps += 1
@@ -275,17 +333,19 @@ class Space:
 
     # --- to the messages ---------------------------------------------------------------------------------------------
 
-    def _exchanges_of(self, exchanges: tuple[int, ...], taken: int, effect: int, nodes: tuple[int, ...]
-                      ) -> tuple[int, ...]:
-        knowledge = tuple([self.facts(number)[0] for number in nodes])
-        after = []
-        for asker, exchange in enumerate(exchanges, 1):
-            key = (exchange, asker, taken, effect, knowledge)
+    def _exchanges_of(self, exchanges: tuple[int, ...], taken: int, effect: int, nodes: tuple[int, ...],
+                      places: tuple[int, ...]) -> tuple[int, ...]:
+        """Only those that have the message, that are of the node, or, when it knows more than before, all."""
+        knows = self._knows
+        knowledge = tuple([knows[number] for number in nodes])
+        after = list(exchanges)
+        for place in places:
+            key = (exchanges[place], place, taken, effect, knowledge)
             found = self._exchanges_after.get(key)
             if found is None:
                 found = self._exchanges_after[key] = self._change(
-                    exchange, asker, taken, self.effects.values[effect], knowledge)
-            after.append(found)
+                    exchanges[place], place + 1, taken, self.effects.values[effect], knowledge)
+            after[place] = found
         return tuple(after)
 
     def _change(self, exchange: int, asker: int, taken: int, effect: Effect, knowledge: tuple[int, ...]) -> int:
@@ -340,31 +400,35 @@ class Space:
 
     def check(self, state: State) -> None:
         """Durability: what is committed is on a disk, whoever loses power next. Raises a `ViolationError`."""
-        key = (state.ledger, *[self.facts(number)[1] for number in state.nodes])
+        nodes, _, ledger, _ = state
+        key = (ledger, *[self.facts(number)[1] for number in nodes])
         if key not in self._durable:
             self._durable[key] = None
-            invariants.durability(thaw(self.ledgers.values[state.ledger]),
-                                  [self.thawed(number).log for number in state.nodes])
+            invariants.durability(thaw(self.ledgers.values[ledger]), [self.thawed(number).log for number in nodes])
 
     # --- symmetry ----------------------------------------------------------------------------------------------------
 
     def representative(self, state: State) -> State:
-        """The same for all states that differ in the names of the nodes only, or nearly so: where nodes look alike, all
-        their orders are tried."""
-        found = self._representatives.get(state.nodes)
+        """The same for all states that differ in the names of the nodes only: nodes come in the order of what they look
+        like, and where some look alike, in each of their orders."""
+        nodes, exchanges, ledger, budget = state
+        found = self._representatives.get(nodes)
         if found is None:
-            found = self._representatives[state.nodes] = self._represent(state.nodes)
-        nodes, renamings = found
-        candidates = []
-        for each in renamings:
-            if each.is_identity:
-                candidates.append((state.exchanges, state.ledger))
-            else:
-                renamed = self.exchanges.renamed
-                candidates.append((tuple([renamed(state.exchanges[place], each) for place in each.places]),
-                                   self.ledgers.renamed(state.ledger, each)))
-        exchanges, ledger = candidates[0] if len(candidates) == 1 else min(candidates)
-        return State(nodes, exchanges, ledger, state.budget)
+            found = self._representatives[nodes] = self._represent(nodes)
+        renamings = found[1]
+        if len(renamings) == 1:
+            return found[0], *self._rename_rest(exchanges, ledger, renamings[0]), budget
+        exchanges, ledger = min([self._rename_rest(exchanges, ledger, each) for each in renamings])
+        return found[0], exchanges, ledger, budget
+
+    def _rename_rest(self, exchanges: tuple[int, ...], ledger: int, renaming: Renaming) -> tuple[tuple[int, ...], int]:
+        if renaming.is_identity:
+            return exchanges, ledger
+        table = self.exchanges
+        known = table.known(renaming)
+        renamed = [known[exchanges[place]] if exchanges[place] in known else table.renamed(exchanges[place], renaming)
+                   for place in renaming.places]
+        return tuple(renamed), self.ledgers.renamed(ledger, renaming)
 
     def _represent(self, nodes: tuple[int, ...]) -> tuple[tuple[int, ...], list[Renaming]]:
         shapes = [self.facts(number)[2] for number in nodes]
@@ -379,6 +443,7 @@ class Space:
                 names[place + 1] = NodeId(rank)
             renaming = self._renaming(tuple(names))
             renamed = tuple([self.nodes.renamed(nodes[place], renaming) for place in places])
+            self.facts(max(renamed))
             if best is None or renamed < best:
                 best, renamings = renamed, []
             if renamed == best:
@@ -387,4 +452,6 @@ class Space:
         return best, renamings
 
     def _renaming(self, names: tuple[NodeId, ...]) -> Renaming:
-        return self._renamings.setdefault(names, Renaming(names, self.chains))
+        if names not in self._renamings:
+            self._renamings[names] = Renaming(len(self._renamings), names, self.chains)
+        return self._renamings[names]

@@ -15,7 +15,7 @@ class Table(Generic[V]):
         self._numbers: dict[V, int] = {}
         self.values: list[V] = []
         self._rename = rename
-        self._renamed: dict[tuple[int, ...], dict[int, int]] = {}
+        self._renamed: dict[int, dict[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -27,11 +27,13 @@ class Table(Generic[V]):
             self.values.append(value)
         return found
 
+    def known(self, renaming: Renaming) -> dict[int, int]:
+        """What `renamed` has given so far, for a caller in a hurry."""
+        return self._renamed.setdefault(renaming.number, {})
+
     def renamed(self, number: int, renaming: Renaming) -> int:
         """The number of the same value with the nodes renamed."""
-        known = self._renamed.get(renaming.names)
-        if known is None:
-            known = self._renamed[renaming.names] = {}
+        known = self.known(renaming)
         found = known.get(number)
         if found is None:
             value = self.values[number]

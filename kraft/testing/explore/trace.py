@@ -51,7 +51,7 @@ def _follow(space: Space, state: State, event: Event, trace: Trace) -> None:
     trace.lines.append(f"{len(trace.events)}. {trace.events[-1]}")
     if event.what == "duplicate":
         return
-    node = space.thawed(state.nodes[event.place])
+    node = space.thawed(state[0][event.place])
     space.act(node, event)
     trace.lines += [f"{INDENT}{node.id} {note}" for note in node.notes]
     trace.lines += [f"{INDENT}{node.id} sends to {message.target if message.asker == node.id else message.asker} "
