@@ -260,7 +260,7 @@ def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
             steps += 1
         told("grown to five")
         steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: len({6, 7, 8} & voters) == 3)
-        assert _command(quorum, ["cancel"]) == 0
+        wait_until(lambda: _command(quorum, ["cancel"]) == 0, "the reassignment is cancelled")
         halfway = _voters(quorum)
         told(f"cancelled half-way, voters {sorted(halfway)}")
         steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: voters == {6, 7, 8, 9, 10})
