@@ -292,7 +292,9 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
         return False
 
     def find_caught_up(target: ReplicaKey) -> ReplicaKey | None:
-        keys = (key for key in leader.progress if key.is_same(target))
+        """Where voters have addresses, one without could never be asked for its vote."""
+        is_reachable = not replica.config.endpoints or bool(replica.directory.endpoints(target.node_id))
+        keys = (key for key in leader.progress if is_reachable and key.is_same(target))
         return next((key for key in keys if is_caught_up(replica, leader, key)), None)
 
     step = next_step(replica.voters, replica.config.key, find_caught_up)
