@@ -61,6 +61,7 @@ cdef class ProducerStates:
                                    bint apart=*)
     cpdef int truncate_fully(self, object directory, int64_t offset) except -1
     cpdef int log_start_incremented(self, object directory, int64_t log_start) except -1
+    cdef int begin_at(self, int64_t log_start, list offsets) except -1
     cpdef int remove_expired(self, int64_t now_ms) except -1
 
     cdef ProducerEntry* obtain(self, int64_t producer_id) noexcept nogil

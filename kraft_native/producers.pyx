@@ -419,13 +419,15 @@ cdef class ProducerStates:
         not ours, nothing is removed.
         """
         cdef list corrupt = []
-        if not apart:
+        cdef list offsets = list_snapshots(directory)
+        if not apart and offsets and not log_start < offsets[0] <= offsets[len(offsets) - 1] <= log_end:
             remove_snapshots_after(directory, log_end)
             remove_snapshots_before(directory, log_start + 1)
+            offsets = list_snapshots(directory)
         if log_end == self.map_end_offset:
-            self.log_start_incremented(directory, log_start)
+            self.begin_at(log_start, offsets)
             return corrupt
-        for offset in reversed(list_snapshots(directory)):
+        for offset in reversed(offsets):
             if not log_start < offset <= log_end:
                 continue
             path = snapshot_path(directory, offset)
@@ -451,7 +453,10 @@ cdef class ProducerStates:
 
     cpdef int log_start_incremented(self, object directory, int64_t log_start) except -1:
         """The log now starts at `log_start`: transactions that ended below it no longer hold readers back."""
-        cdef list offsets = list_snapshots(directory)
+        return self.begin_at(log_start, list_snapshots(directory))
+
+    cdef int begin_at(self, int64_t log_start, list offsets) except -1:
+        """The same, with the snapshots that there are."""
         while self.ended_txns.count > 0 and queue_front(&self.ended_txns).last_offset < log_start:
             queue_pop_front(&self.ended_txns)
         if self.map_end_offset < log_start:

@@ -46,6 +46,7 @@ cdef class LoadedLog:
     cdef bint clean                    # the log was closed cleanly, and nothing was changed by opening it
     cdef bint untouched                # no record was ever in it, and nothing was noted about it
     cdef int64_t gaps_end              # gaps that end at or below it may be compaction's
+    cdef bint is_new                   # there was no segment: the one that is was made now
     cdef dict noted_bytes              # base offset -> size, of segments that compaction left
     cdef bint epochs_lost              # the file of the leader epochs cannot be used
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was

@@ -146,7 +146,8 @@ cdef class LoadedLog:
             segment.gaps_end = self.gaps_end
             segment.epochs = self.epochs
             self.segments.append(segment)
-        if not self.segments:
+        self.is_new = not self.segments
+        if self.is_new:
             self.add_segment(max(self.marks.log_start, 0))
         return 0
 
@@ -207,7 +208,8 @@ cdef class LoadedLog:
         segment.forget_checks(known_end)
         for slot in range(self.scanned_from, len(self.segments)):
             segment = self.segments[slot]
-            segment.rebuild_indexes()
+            if not self.is_new:        # else its indexes were made with it
+                segment.rebuild_indexes()
             self.report.segments_scanned += 1
             self.report.bytes_scanned += segment.size
         valid_end = segment.end_offset()
