@@ -10,6 +10,6 @@ class BatchCheck:
     thread_id: int
     """Of the thread that ran it; 0 before."""
 
-    def __init__(self) -> None: ...
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
     def run(self) -> None:
         """Decompresses, checks, and encodes again if need be. What it finds is raised when the batch is appended."""
