@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from kraft.controller import (
+    alter_partition,
     brokers,
     client_quotas,
     configs,
@@ -51,6 +52,7 @@ from kraft.protocol.messages.allocate_producer_ids_request import AllocateProduc
 from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -87,6 +89,7 @@ HANDLERS: Final[dict[type[Message], Handler]] = {
         producer_ids.allocate_producer_ids, producer_ids.allocate_producer_ids_refused),
     AlterClientQuotasRequest: Handler(client_quotas.alter_client_quotas, client_quotas.alter_client_quotas_refused),
     AlterConfigsRequest: Handler(configs.alter_configs, configs.alter_configs_refused),
+    AlterPartitionRequest: Handler(alter_partition.alter_partition, alter_partition.alter_partition_refused),
     AlterPartitionReassignmentsRequest: Handler(
         reassignments.alter_partition_reassignments, reassignments.alter_partition_reassignments_refused),
     AlterUserScramCredentialsRequest: Handler(

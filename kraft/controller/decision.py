@@ -83,8 +83,8 @@ class ControllerSettings:
     `delete.topic.enable`, `broker.session.timeout.ms`, `metadata.max.idle.interval.ms` (0: an idle leader writes
     nothing), `min.insync.replicas`.
 
-    `replication_factor_max`: how many replicas a partition may have at most. `bootstrap`: the records that an empty log
-    begins with. `features`: lowest and highest level of each feature that this node supports.
+    `bootstrap`: the records that an empty log begins with. `features`: lowest and highest level of each feature that
+    this node supports.
     """
 
     node_id: int
@@ -92,7 +92,6 @@ class ControllerSettings:
     bootstrap: tuple[Record, ...] = ()
     default_partitions: int = 1
     default_replication_factor: int = 1
-    replication_factor_max: int = 32_767
     delete_topics: bool = True
     broker_session_timeout_ms: int = 9_000
     idle_interval_ms: int = 500

@@ -8,15 +8,19 @@
 3. When nobody is in either, the replica that led last may lead again if it is the only one known: an unclean election,
    safe for as long as its disk kept what it had. `unclean` allows any acceptable replica.
 4. An unclean leader is alone in the ISR, and the partition is recovering until its leader says otherwise.
-5. Each named leader raises the leader epoch at replay, even if it is the same one.
+5. Each named leader raises the leader epoch at replay, even if it is the same one. It is named when the ISR shrinks
+   (where the metadata version says so) and when a replica is taken away, so that those that left are fenced.
+6. A reassignment is over when everybody who was added is in the ISR and somebody stays in it: whoever was to go is gone
+   then (KIP-455).
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
-from kraft.metadata.delta import LEADER_UNCHANGED
-from kraft.metadata.image import NO_LEADER, RECOVERING, PartitionRegistration
+from kraft.metadata.delta import LEADER_UNCHANGED, RECOVERY_UNCHANGED
+from kraft.metadata.image import NO_LEADER, RECOVERING, UNASSIGNED_DIRECTORY, PartitionRegistration
 from kraft.metadata.snapshot import Record
 from kraft.metadata.versions import MetadataVersion
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -31,15 +35,29 @@ class Election(Enum):
     UNCLEAN = "unclean"
 
 
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where replicas are to be: all of them, and which of them are added or taken away on the way there."""
+
+    replicas: tuple[int, ...]
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+
+
+def assignment_of(partition: PartitionRegistration) -> Assignment:
+    return Assignment(partition.replicas, partition.removing_replicas, partition.adding_replicas)
+
+
 class Change:
     """One partition on its way to a new state. Used once, by `change`."""
 
     def __init__(
         self, partition: PartitionRegistration, isr: Sequence[int], election: Election,
-        acceptable: Callable[[int], bool], version: MetadataVersion, *, elr_enabled: bool,
+        acceptable: Callable[[int], bool], version: MetadataVersion, assignment: Assignment, *, elr_enabled: bool,
     ):
         self.partition = partition
         self.isr = tuple(isr)
+        self.assignment = assignment
         self.elr = partition.elr
         self.election = election
         self.acceptable = acceptable
@@ -51,6 +69,7 @@ class Change:
     ) -> PartitionChangeRecord | None:
         partition = self.partition
         record = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
+        self.complete_reassignment()
         if self.elr_enabled:
             self.fill_elr(min_isr, lost)
         self.elect(record)
@@ -62,11 +81,32 @@ class Change:
         if record.isr is None and self.isr != partition.isr and (self.isr or self.elr_enabled):
             record.isr = list(self.isr)
         shrunk = record.isr is not None and any(replica not in record.isr for replica in partition.isr)
-        if shrunk and record.leader == LEADER_UNCHANGED and self.version.epoch_bump_on_isr_shrink:
+        went = any(replica not in self.assignment.replicas for replica in partition.replicas)
+        if record.leader == LEADER_UNCHANGED and (went or (shrunk and self.version.epoch_bump_on_isr_shrink)):
             record.leader = partition.leader
+        self.assign(record)
         if self.elr_enabled:
             self.note_last_leader(record)
         return None if record == PartitionChangeRecord(topic_id=topic_id, partition_id=index) else record
+
+    def complete_reassignment(self) -> None:
+        """Rule 6."""
+        wanted = self.assignment
+        stay = tuple(replica for replica in wanted.replicas if replica not in wanted.removing)
+        isr = tuple(replica for replica in self.isr if replica not in wanted.removing)
+        if (wanted.adding or wanted.removing) and isr and all(replica in isr for replica in wanted.adding):
+            self.isr = isr
+            self.assignment = Assignment(stay)
+
+    def assign(self, record: PartitionChangeRecord) -> None:
+        """What differs of the assignment. Directories of new replicas are filled in by `change`."""
+        before = assignment_of(self.partition)
+        if self.assignment.replicas != before.replicas:
+            record.replicas = list(self.assignment.replicas)
+        if self.assignment.removing != before.removing:
+            record.removing_replicas = list(self.assignment.removing)
+        if self.assignment.adding != before.adding:
+            record.adding_replicas = list(self.assignment.adding)
 
     def fill_elr(self, min_isr: int, lost: Sequence[int]) -> None:
         """Rule 1."""
@@ -89,7 +129,7 @@ class Change:
 
     def best(self) -> tuple[int, bool]:
         """The leader to have, and whether its election is unclean."""
-        replicas = self.partition.replicas
+        replicas = self.assignment.replicas
         wishes = [self.partition.leader, *replicas]
         if self.election is Election.PREFERRED:
             wishes.insert(0, replicas[0])
@@ -133,13 +173,26 @@ def change(
     topic_id: UUID, index: int, partition: PartitionRegistration, version: MetadataVersion, *,
     acceptable: Callable[[int], bool], min_isr: int, elr_enabled: bool,
     isr: Sequence[int] | None = None, election: Election = Election.ONLINE, lost: Sequence[int] = (),
+    assignment: Assignment | None = None, recovery: int | None = None,
+    directory_of: Callable[[int], UUID] = lambda _broker_id: UNASSIGNED_DIRECTORY,
 ) -> Record | None:
     """The record that brings the partition up to date, None when nothing changes.
 
     `isr`: the in-sync replicas as they should be (None: as they are). `lost`: replicas that stopped uncleanly.
-    `min_isr`: min.insync.replicas in force, at most the count of replicas.
+    `min_isr`: min.insync.replicas in force, at most the count of replicas. `assignment`: where replicas are to be
+    (None: as it is), `directory_of`: the directory of a broker that gets one. `recovery`: the leader's recovery state
+    as it says itself.
     """
     wanted = Change(partition, partition.isr if isr is None else isr, election, acceptable, version,
-                    elr_enabled=elr_enabled)
-    record = wanted.record(topic_id, index, min_isr, lost)
-    return None if record is None else Record(record, version.partition_change_record)
+                    assignment or assignment_of(partition), elr_enabled=elr_enabled)
+    record = wanted.record(topic_id, index, min_isr, lost) or PartitionChangeRecord(
+        topic_id=topic_id, partition_id=index)
+    if record.replicas is not None and version.directories:
+        record.directories = [partition.directory_of(replica) if replica in partition.replicas
+                              else directory_of(replica) for replica in record.replicas]
+    if recovery is not None and record.leader_recovery_state == RECOVERY_UNCHANGED != recovery != (
+            partition.leader_recovery_state):
+        record.leader_recovery_state = recovery
+    if record == PartitionChangeRecord(topic_id=topic_id, partition_id=index):
+        return None
+    return Record(record, version.partition_change_record)

@@ -45,8 +45,6 @@ def check_assignment(context: Context, index: int, broker_ids: Sequence[int], re
         wrong = f"broker {unknown[0]} is not registered"
     elif len(dict.fromkeys(broker_ids)) != len(broker_ids):
         wrong = f"a broker is named twice in {list(broker_ids)}"
-    elif len(broker_ids) > context.settings.replication_factor_max:
-        wrong = f"{len(broker_ids)} replicas, at most {context.settings.replication_factor_max} in this version"
     elif replicas is not None and len(broker_ids) != replicas:
         wrong = f"{len(broker_ids)} replica(s), the other partitions have {replicas}"
     if wrong:

@@ -1,10 +1,13 @@
 """ListPartitionReassignments and AlterPartitionReassignments (KIP-455): where replicas are on their way to, and should
 be."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from kraft.controller.decision import Context, Decision, RefusedError, text_of
-from kraft.metadata.image import TopicImage
+from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, Decision, RefusedError, text_of
+from kraft.controller.leaderships import can_lead
+from kraft.controller.partition_change import Assignment, Election, change
+from kraft.metadata.image import PartitionRegistration, TopicImage
+from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -60,15 +63,16 @@ def list_partition_reassignments_refused(
 def alter_partition_reassignments(
     context: Context, request: AlterPartitionReassignmentsRequest
 ) -> Decision[AlterPartitionReassignmentsResponse]:
-    """Where replicas should be. This controller has one node to put them on, so that the only assignment there can be
-    is the one there is; any other is refused, as is ending a reassignment when none goes on."""
+    """Where replicas should be, partition by partition; null ends what goes on, and takes away what was added. What is
+    wanted and can be had at once (only leaving, or in another order) is over at once."""
     responses = []
+    records: list[Record] = []
     for topic in request.topics:
         parts = []
         for part in topic.partitions:
             code, message = ErrorCode.NONE, None
             try:
-                _check_target(context, topic.name, part)
+                records += _reassign(context, topic.name, part, request.allow_replication_factor_change)
             except RefusedError as refusal:
                 code, message = refusal.error, refusal.message
             parts.append(ReassignablePartitionResponse(
@@ -76,23 +80,52 @@ def alter_partition_reassignments(
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=parts))
     return Decision(AlterPartitionReassignmentsResponse(
         error_message=None, allow_replication_factor_change=request.allow_replication_factor_change,
-        responses=responses))
+        responses=responses), records, atomic=False)
 
 
-def _check_target(context: Context, topic: str, part: ReassignablePartition) -> None:
-    partition = context.image.partition(topic, part.partition_index)
-    if partition is None:
-        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}-{part.partition_index}")
+def _reassign(context: Context, name: str, part: ReassignablePartition, may_change_factor: bool) -> list[Record]:
+    topic = context.image.topic(name)
+    partition = None if topic is None else topic.partitions.get(part.partition_index)
+    if topic is None or partition is None:
+        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}-{part.partition_index}")
+    unclean = context.topic_value(name, UNCLEAN_LEADER_ELECTION).lower() == "true"
+    isr = partition.isr
     if part.replicas is None:
-        raise RefusedError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    if not part.replicas:
+        if not partition.reassigning:
+            raise RefusedError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        isr = tuple(replica for replica in partition.isr if replica not in partition.adding_replicas)
+        if not isr and not unclean:
+            raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                               "only replicas that were added are in sync: going back could lose records")
+        wanted = Assignment(tuple(each for each in partition.replicas if each not in partition.adding_replicas))
+    else:
+        _check_target(context, partition, part.replicas, may_change_factor)
+        removing = tuple(sorted(each for each in partition.replicas if each not in part.replicas))
+        adding = tuple(sorted(each for each in part.replicas if each not in partition.replicas))
+        wanted = Assignment((*part.replicas, *removing), removing, adding)
+    record = change(
+        topic.topic_id, part.partition_index, partition, context.image.metadata_version,
+        acceptable=lambda replica: can_lead(context, partition, replica),
+        min_isr=context.min_isr(name, len(topic.partitions[0].replicas)), elr_enabled=context.image.elr_enabled,
+        isr=isr, assignment=wanted, election=Election.UNCLEAN if unclean else Election.ONLINE,
+        directory_of=lambda broker_id: context.image.brokers[broker_id].default_directory())
+    return [] if record is None else [record]
+
+
+def _check_target(
+    context: Context, partition: PartitionRegistration, replicas: Sequence[int], may_change_factor: bool
+) -> None:
+    if not replicas:
         raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "an assignment without replicas")
-    if len(dict.fromkeys(part.replicas)) != len(part.replicas):
+    if len(dict.fromkeys(replicas)) != len(replicas):
         raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "an assignment with a broker more than once")
-    if tuple(part.replicas) != partition.replicas:
-        unknown = [each for each in part.replicas if each not in context.image.brokers]
-        raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                           f"broker {unknown[0]} is not registered" if unknown else "replicas cannot be moved here")
+    unknown = [each for each in replicas if each not in context.image.brokers]
+    if unknown:
+        raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"broker {unknown[0]} is not registered")
+    factor = sum(each not in partition.adding_replicas for each in partition.replicas)
+    if not may_change_factor and len(replicas) != factor:
+        raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
+                           f"{len(replicas)} replicas in place of {factor}, and the request does not allow a change")
 
 
 def alter_partition_reassignments_refused(

@@ -162,9 +162,6 @@ def _partitions_of(
     settings = context.settings
     count = settings.default_partitions if topic.num_partitions == -1 else topic.num_partitions
     replicas = settings.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    if replicas > settings.replication_factor_max:
-        raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
-                           f"replication factor {replicas}: at most {settings.replication_factor_max} in this version")
     return placed_partitions(context, ring, 0, count, replicas, rotation)
 
 

@@ -219,14 +219,3 @@ def test_deletion_can_be_switched_off() -> None:
     assert delete(world, names=("a",), version=2) == [("a", ZERO_ID, ErrorCode.INVALID_REQUEST)]
     assert delete(world, names=("a",), version=3) == [("a", ZERO_ID, ErrorCode.TOPIC_DELETION_DISABLED)]
     assert list(world.image.topic_ids) == ["a"]
-
-
-def test_no_more_replicas_than_the_node_allows() -> None:
-    world = World(replication_factor_max=1)
-    world.join(1, 2)
-    answers = create(world, topic("one"), topic("two", 1, 2), assigned("by-hand", [1, 2]))
-    assert answers["one"].error_code == ErrorCode.NONE
-    assert answers["two"].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert answers["by-hand"].error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert "at most 1 in this version" in answers["two"].error_message
-    assert "at most 1 in this version" in answers["by-hand"].error_message

@@ -1,0 +1,121 @@
+"""AlterPartition (KIP-497): a leader says which of its replicas are in sync.
+
+The leader names the leader epoch and the partition epoch that it goes by. Whoever is behind is refused, so that of two
+changes at the same time one is made; a replica whose broker is fenced, on its way out or another process than the
+leader saw may not become in-sync (KIP-841, KIP-903).
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from kraft.controller.brokers import check_broker_epoch
+from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, Decision
+from kraft.controller.leaderships import can_lead
+from kraft.controller.partition_change import Election, change
+from kraft.metadata.delta import merge
+from kraft.metadata.image import RECOVERED, RECOVERING, PartitionRegistration, TopicImage
+from kraft.metadata.snapshot import Record
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState
+from kraft.protocol.messages.alter_partition_request import PartitionData as Wanted
+from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
+from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+
+EPOCHS_SINCE = 3
+"""The version from which on the broker epochs of the replicas are told."""
+
+
+def alter_partition(context: Context, request: AlterPartitionRequest) -> Decision[AlterPartitionResponse]:
+    """Each partition stands for itself. STALE_BROKER_EPOCH for the whole request of a broker that is not the one that
+    is registered."""
+    check_broker_epoch(context.image, request.broker_id, request.broker_epoch)
+    records: list[Record] = []
+    topics = []
+    for wanted_topic in request.topics:
+        topic = context.image.topics.get(wanted_topic.topic_id)
+        parts = [_refused(wanted.partition_index, ErrorCode.UNKNOWN_TOPIC_ID) if topic is None
+                 else _alter(context, request.broker_id, topic, wanted, records)
+                 for wanted in wanted_topic.partitions]
+        topics.append(TopicData(topic_id=wanted_topic.topic_id, partitions=parts))
+    return Decision(AlterPartitionResponse(topics=topics), records, atomic=False)
+
+
+def _alter(
+    context: Context, broker_id: int, topic: TopicImage, wanted: Wanted, records: list[Record]
+) -> PartitionData:
+    """Adds the record of one change, and says how it went."""
+    index = wanted.partition_index
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    states = _states(context, wanted)
+    code = _validate(context, broker_id, partition, wanted, states)
+    if code != ErrorCode.NONE:
+        return _refused(index, code)
+    record = _record(context, topic, index, partition, [state.broker_id for state in states],
+                     wanted.leader_recovery_state)
+    if record is not None:
+        records.append(record)
+        assert isinstance(record.message, PartitionChangeRecord)
+        partition = merge(partition, record.message)
+        if partition.leader != broker_id:
+            # The change completed a reassignment in which the leader itself goes.
+            return _refused(index, ErrorCode.NEW_LEADER_ELECTED)
+    return PartitionData(
+        partition_index=index, leader_id=partition.leader, leader_epoch=partition.leader_epoch, isr=partition.isr,
+        leader_recovery_state=partition.leader_recovery_state, partition_epoch=partition.partition_epoch)
+
+
+def _refused(index: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=index, error_code=code)
+
+
+def _states(context: Context, wanted: Wanted) -> Sequence[BrokerState]:
+    if context.api_version >= EPOCHS_SINCE:
+        return wanted.new_isr_with_epochs
+    return [BrokerState(broker_id=broker_id) for broker_id in wanted.new_isr]
+
+
+def _validate(
+    context: Context, broker_id: int, partition: PartitionRegistration, wanted: Wanted, states: Sequence[BrokerState]
+) -> ErrorCode:
+    isr = [state.broker_id for state in states]
+    if wanted.leader_epoch > partition.leader_epoch or wanted.partition_epoch > partition.partition_epoch:
+        return ErrorCode.NOT_CONTROLLER        # another controller knows more, so it is the active one
+    if wanted.leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if broker_id != partition.leader:
+        return ErrorCode.INVALID_REQUEST
+    if wanted.partition_epoch < partition.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    unclean = wanted.leader_recovery_state == RECOVERING
+    if (len(dict.fromkeys(isr)) != len(isr) or broker_id not in isr
+            or not all(replica in partition.replicas for replica in isr)
+            or (unclean and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED))):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE if all(_eligible(context, state) for state in states) else ErrorCode.INELIGIBLE_REPLICA
+
+
+def _eligible(context: Context, state: BrokerState) -> bool:
+    """Whether the broker takes part, and is the process that the leader saw; epoch -1: it does not say which."""
+    broker = context.image.brokers.get(state.broker_id)
+    return broker is not None and broker.active and state.broker_epoch in (-1, broker.epoch)
+
+
+def _record(
+    context: Context, topic: TopicImage, index: int, partition: PartitionRegistration, isr: Sequence[int], recovery: int
+) -> Record | None:
+    unclean = context.topic_value(topic.name, UNCLEAN_LEADER_ELECTION).lower() == "true"
+    topic_id: UUID = topic.topic_id
+    return change(
+        topic_id, index, partition, context.image.metadata_version,
+        acceptable=lambda replica: can_lead(context, partition, replica),
+        min_isr=context.min_isr(topic.name, len(topic.partitions[0].replicas)),
+        elr_enabled=context.image.elr_enabled, isr=isr, election=Election.UNCLEAN if unclean else Election.ONLINE,
+        recovery=recovery)
+
+
+def alter_partition_refused(
+    _request: AlterPartitionRequest, code: ErrorCode, _message: str | None
+) -> AlterPartitionResponse:
+    return AlterPartitionResponse(error_code=code)
