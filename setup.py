@@ -94,6 +94,8 @@ MODULES: dict[str, list[str]] = {
     "outgoing": [],
     "channel": [],
     "connection": [],
+    "replica_wire": [],
+    "replica_fetch": [],
     "loadgen": ["_c/loadgen.c"],
 }
 

@@ -85,6 +85,7 @@ cdef class FetchHandler(RequestHandler):
     cdef int open_session(self, ParkedFetch fetch, int version, list forgotten) except -1:
         cdef FetchParams* params = &fetch.params
         cdef FetchSession session
+        cdef Parked waiting
         if params.session_epoch == FINAL_EPOCH or params.session_epoch == FULL_EPOCH:
             if params.session_id != 0:
                 self.sessions.remove(params.session_id)
@@ -97,6 +98,10 @@ cdef class FetchHandler(RequestHandler):
             return ERROR_INVALID_FETCH_SESSION_EPOCH
         if session.by_id != (version >= FETCH_BY_ID_FROM):
             return ERROR_FETCH_SESSION_TOPIC_ID_ERROR
+        waiting = session.waiting              # held: it lets go of the session
+        if waiting is not None and session.of_follower:
+            # A follower that asks again has more partitions now: they need not wait for the request before.
+            waiting.expire()
         if not self.sessions.update(session, fetch.entries, forgotten, monotonic_ms()):
             # With nothing left to fetch the session ends in peace; without room for more the client must begin anew.
             return ERROR_NONE if not session.entries else ERROR_FETCH_SESSION_ID_NOT_FOUND
@@ -125,6 +130,8 @@ cdef class ParkedFetch(Parked):
             return 0
         self.handler.waiting_entries += len(self.entries)
         self.reply.waiter = self
+        if self.session is not None:
+            self.session.waiting = self
         return 0
 
     cdef int wake(self, int64_t bytes_count) except -1:
@@ -146,6 +153,8 @@ cdef class ParkedFetch(Parked):
     cdef int leave(self) except -1:
         if self.purgatory is not None:
             self.handler.waiting_entries -= len(self.entries)
+            if self.session is not None and self.session.waiting is self:
+                self.session.waiting = None
             self.purgatory.leave(self)
         return 0
 
@@ -180,6 +189,7 @@ cdef class ParkedFetch(Parked):
     cdef void begin_round(self, ReadRules* rules) noexcept:
         rules.bytes_left = self.params.max_bytes
         rules.replica_id = self.params.replica_id
+        rules.broker_epoch = self.params.broker_epoch
         rules.committed = self.params.isolation == 1 and rules.replica_id < 0
         if rules.replica_id >= 0:
             rules.isolation = ISOLATION_LOG_END

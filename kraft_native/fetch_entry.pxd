@@ -20,6 +20,7 @@ cdef struct FetchSpec:
 # How one round of reads goes about it.
 cdef struct ReadRules:
     int64_t bytes_left             # of the whole reply
+    int64_t broker_epoch           # of the follower's process; -1: not told
     int32_t replica_id             # -1: a consumer
     int isolation
     bint need_leader

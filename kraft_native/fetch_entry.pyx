@@ -91,7 +91,8 @@ cdef class FetchEntry:
         if self.error != ERROR_NONE:
             partition.refused_fetches += 1
         if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
-            partition.note_replica(rules.replica_id, self.spec.fetch_offset)
+            partition.note_replica(rules.replica_id, self.spec.fetch_offset, rules.broker_epoch)
+            self.high_watermark = partition.core.high_watermark()      # it may just have moved by that
         return 0
 
     cdef int read_records(self, ReadRules* rules) except -1:

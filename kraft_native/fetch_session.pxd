@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.fetch_entry cimport FetchEntry
+from kraft_native.purgatory cimport Parked
 
 
 cdef class FetchSession:
@@ -10,6 +11,7 @@ cdef class FetchSession:
     cdef readonly int32_t epoch            # that the next request must carry
     cdef bint by_id
     cdef bint of_follower
+    cdef Parked waiting                    # the request of it that waits; None
     cdef int64_t created_ms
     cdef int64_t used_ms
     cdef dict entries                      # (topic as the request names it, index) -> FetchEntry, next to serve first

@@ -1,6 +1,6 @@
 """Fetch on the wire, versions 4 to 18: the request decoded, the reply encoded around the records."""
 
-from libc.stdint cimport int8_t, int16_t, int32_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 
 from kraft_native.buffer cimport Scratch
 from kraft_native.reply cimport Reply
@@ -17,6 +17,7 @@ cdef enum:
 
 
 cdef struct FetchParams:
+    int64_t broker_epoch           # of a follower's process; -1: not told
     int32_t replica_id             # -1: a consumer
     int32_t max_wait_ms
     int32_t min_bytes

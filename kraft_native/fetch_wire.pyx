@@ -11,7 +11,7 @@ replica], records; tags (V12): 0 diverging epoch, 1 current leader (told from V1
 Topics are named by id from version 13.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from kraft_native.errors cimport ERROR_FENCED_LEADER_EPOCH, ERROR_NOT_LEADER_OR_FOLLOWER
@@ -40,6 +40,7 @@ cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entrie
     cdef Py_ssize_t rack_bytes
     cdef int32_t topic_count
     params.replica_id = -1
+    params.broker_epoch = -1
     params.session_id = 0
     params.session_epoch = -1
     if (
@@ -137,7 +138,6 @@ cdef bint decode_forgotten(Span* body, int version, list forgotten) except -1:
 cdef bint decode_tags(Span* body, int version, FetchParams* params) except -1:
     cdef uint32_t count, tag
     cdef Span value
-    cdef int64_t replica_epoch
     if span_uvarint(body, &count) < 0:
         return False
     while count > 0:
@@ -145,7 +145,7 @@ cdef bint decode_tags(Span* body, int version, FetchParams* params) except -1:
             return False
         if tag == 1 and version >= 15 and (
             span_i32(&value, &params.replica_id) < 0
-            or span_i64(&value, &replica_epoch) < 0
+            or span_i64(&value, &params.broker_epoch) < 0
             or skip_tags(&value, True) < 0
         ):
             return False

@@ -485,13 +485,13 @@ cdef class Log:
             self.core.roll(self.core.log_end)
 
     def reconfigure(self, LogConfig config not None) -> None:
-        """Puts other settings in force. `high_watermark` cannot change while the log is open. Another `durability`
-        counts from the next append on; what was appended before is made durable here, which waits for the device, so
-        that the high watermark does not go back."""
+        """Puts other settings in force. Another `high_watermark` counts at once: "manual" keeps what was visible,
+        "auto" is for a log that has no followers any more. Another `durability` counts from the next append on; what
+        was appended before is made durable here, which waits for the device, so that the high watermark does not go
+        back.
+        """
         self.core.enter()
-        if config.high_watermark != self.core.config.high_watermark:
-            raise InvalidArgumentError(f"high_watermark: cannot change from {self.core.config.high_watermark!r} to "
-                                       f"{config.high_watermark!r} while the log is open")
+        self.core.high_watermark()     # which "manual" goes on with
         if config.durability_kind != self.core.config.durability_kind and self.core.failure is None:
             self.core.flush_to(self.core.log_end, -1)
             if config.durability_kind == DURABILITY_GROUP_COMMIT:

@@ -27,6 +27,7 @@ cdef class Partition(Watched):
     cdef readonly bint removed             # from its table: its log may be closed
     cdef readonly bint internal            # a topic that clients may not write to
     cdef readonly int32_t min_insync_replicas
+    cdef readonly int64_t epoch_start      # the log end when this node began to lead in this epoch
     cdef readonly ReplicaProgress progress
     # Since it was made, of clients' requests.
     cdef readonly int64_t produced_bytes
@@ -34,6 +35,8 @@ cdef class Partition(Watched):
     cdef readonly int64_t fetched_bytes
     cdef readonly int64_t refused_produces
     cdef readonly int64_t refused_fetches
+    cdef readonly int64_t replicated_bytes     # from a leader, as its follower
+    cdef object on_caught_up               # None, or see `watch_followers`
     cdef LogCore core                      # of `log`
     cdef Appender appender
     cdef Purgatory purgatory               # None until the partition is in a table
@@ -48,8 +51,16 @@ cdef class Partition(Watched):
     cdef int64_t own_end(self) noexcept
     # Moves the high watermark as far as the in-sync replicas allow.
     cdef int advance(self) except -1
+    # min.insync.replicas, at most as many as there are replicas.
+    cdef int32_t minimum_in_sync(self) noexcept
     # A follower asks for `fetch_offset`: it has everything below. False when it is no replica of this partition.
-    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset) except -1
+    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset, int64_t broker_epoch) except -1
+    # Appends what the leader sent. What the engine raises, and nothing has changed then.
+    cdef int replicate(self, const uint8_t* data, Py_ssize_t size) except -1
+    # The leader epoch of the last record; -1 when there is none.
+    cdef int32_t last_epoch(self) except? -2
+    # What the leader told of itself.
+    cdef int follow_marks(self, int64_t high_watermark, int64_t log_start) except -1
     # Whether an append of `leader_epoch` that ends at `end_offset` may be acknowledged: 0, Kafka's error, or
     # COMMIT_PENDING. `all_replicas`: acks=all; else what this node itself must have.
     cdef int commit_state(self, int64_t end_offset, int32_t leader_epoch, bint all_replicas) except -3

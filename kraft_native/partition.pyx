@@ -9,6 +9,11 @@ the smallest such end of the in-sync replicas. Alone, the two are the same.
 
 A log with high_watermark="auto" keeps the high watermark itself, by the same rule for a single replica. One that has
 followers needs "manual", and gets it from here.
+
+In-sync replicas (KIP-497). Between a proposal to the controller and its answer two sets may be in force, so the high
+watermark waits for the *maximal* set, the one with more members, while min.insync.replicas looks at the committed one.
+With fewer of these than the minimum nothing is committed at all (KIP-966). As in Kafka the minimum is at most the count
+of replicas.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -25,6 +30,7 @@ from kraft_native.errors cimport (
 from kraft_native.purgatory cimport WAKE_BYTES_ALL, monotonic_ms
 from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR
 from kraft_native.fields cimport UUID_BYTES
+from kraft_native.watermark cimport Replica
 
 from kraft_native.errors import (
     FencedLeaderEpochError, InvalidArgumentError, NotLeaderOrFollowerError, UnknownLeaderEpochError,
@@ -55,6 +61,7 @@ cdef class Partition(Watched):
         self.index = index
         self.internal = topic in INTERNAL_TOPICS
         self.leader_epoch = self.leader_id = -1
+        self.epoch_start = -1
         self.progress = ReplicaProgress()
         self.set_min_insync_replicas(min_insync_replicas)
 
@@ -72,9 +79,11 @@ cdef class Partition(Watched):
     def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas=None, isr=None) -> None:
         """This node, `node_id`, leads from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node alone.
 
-        The epoch is noted in the log, and on disk before its first record. `FencedLeaderEpochError` for an epoch older
-        than the present one.
+        A new epoch is noted in the log, and on disk before its first record; what is known of the followers begins anew
+        with it, and stays when this node leads in that epoch already. `FencedLeaderEpochError` for an epoch older than
+        the present one.
         """
+        cdef bint anew = leader_epoch > self.leader_epoch or not self.is_leader
         replicas = (node_id,) if replicas is None else tuple(replicas)
         isr = (node_id,) if isr is None else tuple(isr)
         if leader_epoch < self.leader_epoch:
@@ -82,8 +91,10 @@ cdef class Partition(Watched):
         if len(replicas) > 1 and self.core.config.high_watermark_auto:
             raise InvalidArgumentError(f"high_watermark: 'auto' in the log of {self.topic}-{self.index}, which has "
                                        "followers; it must be 'manual'")
-        self.progress.reset(node_id, replicas, isr)
-        self.log.begin_epoch(leader_epoch, at_once=False)
+        self.progress.reset(node_id, replicas, isr, anew, self.core.log_end, monotonic_ms())
+        if anew:
+            self.log.begin_epoch(leader_epoch, at_once=False)
+            self.epoch_start = self.core.log_end
         self.leader_epoch = leader_epoch
         self.leader_id = node_id
         self.is_leader = True
@@ -99,20 +110,43 @@ cdef class Partition(Watched):
         self.is_leader = False
         self.tell_all()
 
-    def set_isr(self, isr) -> None:
-        """The leader's in-sync replicas are now these; what is known of the replicas stays."""
+    def set_isr(self, isr, maximal=None) -> None:
+        """The leader's in-sync replicas are now these; what is known of the replicas stays. `maximal`: those that the
+        high watermark waits for, where they are not the same."""
         cdef Py_ssize_t i
         if not self.is_leader:
             raise NotLeaderOrFollowerError(f"{self!r}: only a leader has in-sync replicas")
-        known = {self.leader_id, *[self.progress.replicas[i].node_id for i in range(self.progress.count)]}
-        if self.leader_id not in isr or not set(isr) <= known:
-            raise InvalidArgumentError(f"isr: {list(isr)} is not the leader {self.leader_id} and some of "
-                                       f"{sorted(known)}")
-        for i in range(self.progress.count):
-            self.progress.replicas[i].in_sync = self.progress.replicas[i].node_id in isr
+        known = [self.leader_id, *[self.progress.replicas[i].node_id for i in range(self.progress.count)]]
+        wanted = isr if maximal is None else maximal
+        for each in (isr, wanted):
+            if self.leader_id not in each or not set(each) <= set(known):
+                raise InvalidArgumentError(f"isr: {list(each)} is not the leader {self.leader_id} and some of "
+                                           f"{sorted(known)}")
+        self.progress.reset(self.leader_id, known, wanted, False, self.core.log_end, monotonic_ms())
         self.progress.in_sync_count = <int32_t>len(set(isr))
         self.advance()
         self.tell_all()
+
+    def watch_followers(self, on_caught_up) -> None:
+        """`on_caught_up(partition, node id)` is called when a follower outside the in-sync replicas has everything that
+        is committed and all that was there when this node began to lead. While it gives False it is called for each
+        fetch, then not until the in-sync replicas change."""
+        self.on_caught_up = on_caught_up
+
+    def lagging(self, int64_t lag_max_ms) -> list:
+        """The in-sync followers that did not have everything for longer than `lag_max_ms` milliseconds."""
+        cdef int64_t since = monotonic_ms() - lag_max_ms
+        cdef Py_ssize_t i
+        if not self.is_leader:
+            return []
+        return [self.progress.replicas[i].node_id for i in range(self.progress.count)
+                if self.progress.replicas[i].in_sync and self.progress.replicas[i].caught_up_ms < since
+                and self.progress.replicas[i].log_end != self.core.log_end]
+
+    def broker_epoch_of(self, int32_t node_id) -> int:
+        """The epoch of the broker process that fetched last as that follower; -1 when it did not, or did not say."""
+        cdef Replica* replica = self.progress.find(node_id)
+        return -1 if replica == NULL else replica.broker_epoch
 
     def set_min_insync_replicas(self, int32_t count) -> None:
         """min.insync.replicas: with fewer in-sync replicas acks=all is refused."""
@@ -193,9 +227,14 @@ cdef class Partition(Watched):
             return self.core.durable_end()
         return self.core.log_end
 
+    cdef int32_t minimum_in_sync(self) noexcept:
+        return min(self.min_insync_replicas, <int32_t>self.progress.count + 1)
+
     cdef int advance(self) except -1:
         cdef int64_t end
         if self.is_leader and not self.core.config.high_watermark_auto and not self.core.closed:
+            if self.progress.in_sync_count < self.minimum_in_sync():
+                return 0
             end = self.progress.minimum(self.own_end())
             if end > self.core.mark:
                 self.core.mark = end
@@ -213,14 +252,62 @@ cdef class Partition(Watched):
         self.flush_awaited = self.core.durable_end() < self.core.log_end and self.core.first_failure() is None
         return self.flush_awaited
 
-    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset) except -1:
+    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset, int64_t broker_epoch) except -1:
         cdef int64_t before = self.core.mark
-        if not self.progress.note(node_id, fetch_offset):
+        cdef Replica* replica = self.progress.note(node_id, fetch_offset, self.core.log_end, broker_epoch,
+                                                   monotonic_ms())
+        if replica == NULL:
             return False
-        self.advance()
-        if self.core.mark > before:
-            self.tell_all()
+        if replica.in_sync:
+            self.advance()
+            if self.core.mark > before:
+                self.tell_all()
+        elif (self.on_caught_up is not None and not replica.told and fetch_offset >= self.core.mark
+              and fetch_offset >= self.epoch_start):
+            # What it does may replace the replicas: only with the answer "not now" they are as they were.
+            replica.told = True
+            if not self.on_caught_up(self, node_id):
+                replica = self.progress.find(node_id)
+                replica.told = False
         return True
+
+    # --- following --------------------------------------------------------------------------------------------------
+
+    cdef int replicate(self, const uint8_t* data, Py_ssize_t size) except -1:
+        self.appender.follower(data, size)
+        self.replicated_bytes += size
+        if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT and not self.flush_awaited:
+            if self.purgatory is not None:
+                self.flush_awaited = True
+                self.purgatory.await_flush(self)
+        return 0
+
+    cdef int32_t last_epoch(self) except? -2:
+        return self.core.epochs.epoch_at(self.core.log_end - 1) if self.core.log_end > 0 else -1
+
+    cdef int follow_marks(self, int64_t high_watermark, int64_t log_start) except -1:
+        cdef int64_t mark = min(high_watermark, self.core.log_end)
+        if self.core.config.high_watermark_auto:
+            return 0
+        if mark > self.core.mark:
+            self.core.mark = mark
+            self.core.publish()
+            if self.waiters and self.purgatory is not None:
+                self.purgatory.tell(self, WAKE_BYTES_ALL)
+        # What the leader deleted goes here too, as far as it is known to be committed.
+        if log_start > self.core.log_start and self.core.mark > self.core.log_start:
+            self.log.delete_records(min(log_start, self.core.mark))
+        return 0
+
+    def cut_to_epoch(self, int32_t epoch, int64_t end_offset) -> int:
+        """The leader's log has nothing of `epoch` from `end_offset` on (its own end for the last epoch that both may
+        have): what differs here is dropped. Gives the log end then. (KIP-101, KIP-279.)"""
+        cdef int64_t own_end = self.core.epochs.end_offset_for(epoch, self.core.log_end)[1]
+        # An epoch that is not known here: whatever came after the last one before it is not the leader's.
+        end = end_offset if own_end < 0 else min(own_end, end_offset)
+        self.log.truncate_to(max(end, 0))
+        self.tell_all()
+        return self.core.log_end
 
     # --- acknowledging ----------------------------------------------------------------------------------------------
 
@@ -229,9 +316,10 @@ cdef class Partition(Watched):
             return ERROR_NOT_LEADER_OR_FOLLOWER
         if self.core.closed:
             return ERROR_KAFKA_STORAGE_ERROR
+        if (all_replicas and self.progress.in_sync_count < self.minimum_in_sync()
+                and self.progress.minimum(self.own_end()) >= end_offset):
+            return ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND
         if (self.core.high_watermark() if all_replicas else self.own_end()) >= end_offset:
-            if all_replicas and self.progress.in_sync_count < self.min_insync_replicas:
-                return ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND
             return ERROR_NONE
         return COMMIT_PENDING if self.core.first_failure() is None else ERROR_KAFKA_STORAGE_ERROR
 

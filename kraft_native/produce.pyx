@@ -475,7 +475,7 @@ cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply rep
         return ERROR_INVALID_TOPIC
     if not partition.is_leader:
         return ERROR_NOT_LEADER_OR_FOLLOWER
-    if acks == -1 and partition.progress.in_sync_count < partition.min_insync_replicas:
+    if acks == -1 and partition.progress.in_sync_count < partition.minimum_in_sync():
         return ERROR_NOT_ENOUGH_REPLICAS
     if attributes & ATTR_TRANSACTIONAL:
         # Only a coordinator can say that the partition belongs to the transaction; here it does once it has begun.

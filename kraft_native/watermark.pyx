@@ -6,7 +6,7 @@ fetch offset is its log end: it asks for what it does not have. (KIP-101, KIP-49
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc
 
 cimport cython
 
@@ -18,23 +18,38 @@ cdef class ReplicaProgress:
     def __dealloc__(self):
         free(self.replicas)
 
-    cdef int reset(self, int32_t own_id, object node_ids, object in_sync) except -1:
+    cdef int reset(self, int32_t own_id, object node_ids, object in_sync, bint anew, int64_t leader_end,
+                   int64_t now_ms) except -1:
         cdef list others = [node_id for node_id in node_ids if node_id != own_id]
-        cdef void* grown
+        cdef Replica* grown
+        cdef Replica* known
+        cdef Replica* replica
         cdef Py_ssize_t i
         if own_id not in in_sync:
             raise InvalidArgumentError(f"isr: {list(in_sync)} does not contain the leader, {own_id}")
         if not set(in_sync) <= {own_id, *others}:
             raise InvalidArgumentError(f"isr: {list(in_sync)} contains nodes that are no replicas: {list(node_ids)}")
-        if others:
-            grown = realloc(self.replicas, <size_t>len(others) * sizeof(Replica))
-            if grown == NULL:
-                raise MemoryError(f"{len(others)} replicas")
-            self.replicas = <Replica*>grown
+        grown = <Replica*>malloc(<size_t>max(1, len(others)) * sizeof(Replica))
+        if grown == NULL:
+            raise MemoryError(f"{len(others)} replicas")
         for i in range(len(others)):
-            self.replicas[i].node_id = others[i]
-            self.replicas[i].log_end = -1
-            self.replicas[i].in_sync = others[i] in in_sync
+            replica = &grown[i]
+            known = NULL if anew else self.find(others[i])
+            if known != NULL:
+                replica[0] = known[0]
+            else:
+                replica.node_id = others[i]
+                replica.log_end = replica.fetch_ms = replica.broker_epoch = -1
+                replica.leader_end = leader_end
+                replica.caught_up_ms = -1
+            if others[i] not in in_sync:
+                replica.in_sync = False
+            elif known == NULL or not known.in_sync:
+                replica.in_sync = True
+                replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
+            replica.told = False
+        free(self.replicas)
+        self.replicas = grown
         self.count = len(others)
         self.in_sync_count = <int32_t>len(set(in_sync))
         return 0
@@ -47,20 +62,32 @@ cdef class ReplicaProgress:
                 end = self.replicas[i].log_end
         return end
 
-    cdef bint note(self, int32_t node_id, int64_t log_end) noexcept nogil:
+    cdef Replica* note(self, int32_t node_id, int64_t log_end, int64_t leader_end, int64_t broker_epoch,
+                       int64_t now_ms) noexcept nogil:
+        cdef Replica* replica = self.find(node_id)
+        if replica == NULL:
+            return NULL
+        # One that has now what the leader had at its last fetch was caught up at that time: it never has everything
+        # while records keep coming.
+        if log_end >= leader_end:
+            replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
+        elif replica.fetch_ms >= 0 and log_end >= replica.leader_end:
+            replica.caught_up_ms = max(replica.caught_up_ms, replica.fetch_ms)
+        replica.log_end = log_end
+        replica.leader_end = leader_end
+        replica.broker_epoch = broker_epoch
+        replica.fetch_ms = now_ms
+        return replica
+
+    cdef Replica* find(self, int32_t node_id) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(self.count):
             if self.replicas[i].node_id == node_id:
-                self.replicas[i].log_end = log_end
-                return True
-        return False
+                return &self.replicas[i]
+        return NULL
 
     cdef bint has(self, int32_t node_id) noexcept nogil:
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            if self.replicas[i].node_id == node_id:
-                return True
-        return False
+        return self.find(node_id) != NULL
 
     def __len__(self) -> int:
         return self.count

@@ -514,8 +514,13 @@ def test_settings_change_while_the_log_is_open(tmp_path):
         for _ in range(6):
             log.append(batch(value=bytes(200)))
         assert len(log.segments) > 2
-        with pytest.raises(InvalidArgumentError, match="cannot change"):
-            log.reconfigure(small(high_watermark="manual"))
+        seen = log.log_end_offset
+        log.reconfigure(small(high_watermark="manual"))
+        log.append(batch(2))
+        assert log.high_watermark == seen
+        assert log.set_high_watermark(seen + 1) == seen + 1
+        log.reconfigure(small())
+        assert log.high_watermark == seen + 2
 
 
 DURABILITIES = ("page-cache", "group-commit", "per-append")

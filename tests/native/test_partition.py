@@ -132,7 +132,7 @@ def test_settings_change_while_running(node: Node) -> None:
     partition.reconfigure(LogConfig(max_message_bytes=200))
     partition.set_min_insync_replicas(2)
     assert produced(node.produce(batch(50))).error_code == 10
-    assert produced(node.produce(batch(), acks=-1)).error_code == 19
+    assert produced(node.produce(batch(), acks=-1)).error_code == 0, "at most as many as there are replicas"
 
 
 def test_what_clients_did_is_counted(node: Node) -> None:

@@ -197,7 +197,8 @@ def test_without_acknowledgement_success_is_silent_and_failure_closes(node: Node
 
 
 def test_min_insync_replicas(node: Node) -> None:
-    partition = node.partition(min_insync_replicas=2)
+    partition = node.partition(min_insync_replicas=2, high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3], isr=[1])
     assert produced(node.produce(batch(), acks=-1)).error_code == 19
     assert produced(node.produce(batch(), acks=1)).error_code == 0
     assert partition.log.log_end_offset == 1

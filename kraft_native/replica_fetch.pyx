@@ -1,0 +1,402 @@
+"""A follower's side of one leader (Kafka's ReplicaFetcherThread), as an asyncio BufferedProtocol.
+
+One connection, one fetch session (KIP-227), all partitions that the leader leads and this node follows. A response is
+worked off where it was received: its batches go into the logs, its high watermarks too, and the next request leaves in
+the same call; a request names only the partitions that moved. No Python frame runs for a response that succeeds.
+
+Truncation (KIP-595's form of KIP-101). Each request tells the epoch of the last record; a leader whose log differs
+answers where that epoch ends there, the follower drops what lies past it and asks again.
+
+What the leader counts as replicated is what the request says the log end is. With group commit a response's records
+are therefore flushed before the next request leaves.
+
+A request for partitions that were added while the leader holds the last one back leaves at once, in the same session.
+A leader that answers in order, as every broker does, answers the held one first. Its records may come a second time
+then; what the log has is passed over.
+
+An error of one partition ends its following: `on_error(partition, code, cause)` is called, and whoever gets it decides
+when to `follow` again. A broken connection ends everything: `on_lost(fetcher)`; a fetcher is connected once.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memmove
+
+cimport cython
+
+from kraft_native.bytes_be cimport load_i32, load_i64
+from kraft_native.config cimport DURABILITY_GROUP_COMMIT
+from kraft_native.errors cimport (
+    ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
+    ERROR_UNKNOWN,
+)
+from kraft_native.fields cimport UUID_BYTES, read_count, skip_tags
+from kraft_native.limits cimport BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
+from kraft_native.purgatory cimport monotonic_ms
+from kraft_native.replica_wire cimport FollowerSpec, read_fetch_head, read_fetch_part, read_fetch_topic
+from kraft_native.span cimport span_of
+
+from kraft_native.errors import InvalidArgumentError, KraftError
+
+cdef enum:
+    RECEIVE_BYTES_MIN = 64 * 1024
+    KEPT_BYTES_MAX = 4 * 1024 * 1024       # of the buffer between responses
+    # A response may be larger than asked for by one batch, and by what is not records.
+    RESPONSE_SLACK_BYTES = 256 * 1024 * 1024
+    FLUSH_WAIT_MS = 60_000
+
+
+cdef int32_t wire_id(int64_t number) noexcept nogil:
+    return <int32_t>(number & 0x7FFFFFFF)
+
+
+@cython.final
+cdef class FollowedPartition:
+    """A partition's place in a fetcher."""
+
+
+@cython.final
+cdef class ReplicaFetcher:
+    """Fetches as broker `node_id` of epoch `broker_epoch` (KIP-903). The settings are Kafka's
+    `replica.fetch.wait.max.ms`, `.min.bytes`, `.response.max.bytes`, `.max.bytes`. Loop thread only."""
+
+    def __init__(self, int32_t node_id, int64_t broker_epoch, *, str client_id not None, on_error, on_lost,
+                 int32_t max_wait_ms=500, int32_t min_bytes=1, int32_t bytes_max=10485760,
+                 int32_t partition_bytes_max=1048576):
+        for name, value in (("node_id", node_id), ("max_wait_ms", max_wait_ms), ("min_bytes", min_bytes),
+                            ("bytes_max", bytes_max), ("partition_bytes_max", partition_bytes_max)):
+            if value < 0:
+                raise InvalidArgumentError(f"{name}: {value} is below 0")
+        self.identity.node_id = node_id
+        self.identity.broker_epoch = broker_epoch
+        self.identity.max_wait_ms = max_wait_ms
+        self.identity.min_bytes = min_bytes
+        self.identity.bytes_max = bytes_max
+        self.partition_bytes_max = partition_bytes_max
+        self.response_bytes_limit = <int64_t>bytes_max + RESPONSE_SLACK_BYTES
+        self.client_id = client_id.encode()
+        self.on_error = on_error
+        self.on_lost = on_lost
+        self.followed = {}
+        self.changed = {}
+        self.forgotten = {}
+        self.writer = FetchWriter()
+        self.landing = ReadWindow()
+        self.received = Scratch()
+
+    def __len__(self) -> int:
+        return len(self.followed)
+
+    # --- what is followed -------------------------------------------------------------------------------------------
+
+    def follow(self, Partition partition not None) -> None:
+        """Fetches for the partition from its log end on, in its leader epoch."""
+        cdef FollowedPartition followed = FollowedPartition.__new__(FollowedPartition)
+        followed.partition = partition
+        followed.key = (partition.topic_id, partition.index)
+        followed.leader_epoch = partition.leader_epoch
+        followed.asked_from = -1
+        self.unfollow(partition)
+        self.followed[followed.key] = followed
+        self.forgotten.pop(followed.key, None)
+        self.mark_changed(followed)
+        if not self.reading and self.flushes_awaited == 0:
+            self.ask()
+
+    def unfollow(self, Partition partition not None) -> bool:
+        """No more of it is fetched, and what is under way is not appended. Whether it was followed."""
+        cdef FollowedPartition followed = self.followed.pop((partition.topic_id, partition.index), None)
+        if followed is None:
+            return False
+        followed.gone = True
+        self.changed.pop(followed.key, None)
+        if followed.asked_from >= 0:
+            self.forgotten[followed.key] = None
+        return True
+
+    def partitions(self) -> list:
+        """What is followed."""
+        cdef FollowedPartition followed
+        return [followed.partition for followed in self.followed.values()]
+
+    def close(self) -> None:
+        """Closes the connection; nothing is told."""
+        self.on_lost = None
+        if self.transport is not None:
+            self.transport.abort()
+
+    cdef int mark_changed(self, FollowedPartition followed) except -1:
+        followed.changed = True
+        self.changed[followed.key] = followed
+        return 0
+
+    cdef int stop_following(self, FollowedPartition followed, object code, object cause) except -1:
+        self.unfollow(followed.partition)
+        self.on_error(followed.partition, code, cause)
+        return 0
+
+    # --- what the transport calls -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+        self.connected = True
+        self.ask()
+
+    def connection_lost(self, exception) -> None:
+        self.transport = None
+        self.connected = False
+        if self.on_lost is not None:
+            self.on_lost(self)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        """A request is small, and the next one leaves after an answer."""
+
+    def resume_writing(self) -> None:
+        """See `pause_writing`."""
+
+    def get_buffer(self, Py_ssize_t size_hint) -> ReadWindow:
+        cdef Scratch received = self.received
+        cdef Py_ssize_t room = RECEIVE_BYTES_MIN
+        # Never more than twice what came is kept ready for what was announced.
+        if received.size >= 4:
+            room = max(room, min(<Py_ssize_t>load_i32(received.data) + 4 - received.size, received.size))
+        received.reserve(received.size + room)
+        self.landing.data = received.data + received.size
+        self.landing.size = received.capacity - received.size
+        return self.landing
+
+    def buffer_updated(self, Py_ssize_t count) -> None:
+        self.received.size += count
+        if self.transport is None:
+            return
+        self.reading = True
+        try:
+            self.take_frames()
+        finally:
+            self.reading = False
+        if self.flushes_awaited == 0 and self.responses_total == self.requests_total:
+            self.ask()
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    cdef int ask(self) except -1:
+        """Sends the next request, if there is anything to fetch and a reason to."""
+        cdef bint idle = self.responses_total == self.requests_total
+        if self.transport is None or (not self.followed and not self.forgotten):
+            return 0
+        if not idle and (self.session_id == 0 or not self.changed):
+            return 0
+        if self.session_id == 0:
+            self.restart_session()
+        if not self.followed and self.session_id == 0:
+            self.forgotten.clear()
+            return 0
+        self.requests_total += 1
+        self.writer.begin(wire_id(self.requests_total), self.client_id, &self.identity, self.session_id,
+                          self.session_epoch)
+        self.put_changed()
+        self.writer.forget()
+        self.put_forgotten()
+        if self.session_id != 0:
+            self.session_epoch = 1 if self.session_epoch == 0x7FFFFFFF else self.session_epoch + 1
+        self.transport.write(self.writer.end(&self.identity))
+        return 0
+
+    cdef int restart_session(self) except -1:
+        """The next request names everything."""
+        cdef FollowedPartition followed
+        self.session_epoch = 0
+        self.forgotten.clear()
+        for followed in self.followed.values():
+            followed.asked_from = -1
+            self.mark_changed(followed)
+        return 0
+
+    cdef int put_changed(self) except -1:
+        cdef FollowedPartition followed
+        cdef FollowerSpec spec
+        cdef bytes topic_id, last = None
+        spec.bytes_max = self.partition_bytes_max
+        for followed in self.changed.values():
+            topic_id = followed.partition.topic_id
+            if last is None or topic_id != last:
+                self.writer.close_topic()
+                self.writer.topic(topic_id)
+                last = topic_id
+            spec.index = followed.partition.index
+            spec.leader_epoch = followed.leader_epoch
+            spec.fetch_offset = followed.partition.core.log_end
+            spec.log_start_offset = followed.partition.core.log_start
+            spec.last_fetched_epoch = followed.partition.last_epoch()
+            self.writer.partition(&spec)
+            followed.changed = False
+            if followed.asked_from < 0:
+                followed.asked_from = self.requests_total
+        self.changed.clear()
+        return 0
+
+    cdef int put_forgotten(self) except -1:
+        cdef bytes topic_id, last = None
+        for topic_id, index in self.forgotten:
+            if last is None or topic_id != last:
+                self.writer.close_topic()
+                self.writer.topic(topic_id)
+                last = topic_id
+            self.writer.forgotten(index)
+        self.forgotten.clear()
+        return 0
+
+    # --- what comes back --------------------------------------------------------------------------------------------
+
+    cdef int break_off(self, str why) except -1:
+        """The other side cannot be understood: the connection goes, and whoever made it tries again."""
+        if self.transport is not None:
+            self.transport.abort()
+            self.transport = None
+        self.received.size = 0
+        self.on_error(None, ERROR_UNKNOWN, KraftError(f"the leader's answer cannot be used: {why}"))
+        return 0
+
+    cdef int take_frames(self) except -1:
+        cdef Scratch received = self.received
+        cdef Py_ssize_t at = 0
+        cdef int32_t size
+        while self.transport is not None and received.size - at >= 4:
+            size = load_i32(received.data + at)
+            if not 4 <= size <= self.response_bytes_limit:
+                return self.break_off(f"a response of {size} bytes")
+            if received.size - at - 4 < size:
+                break
+            self.take(received.data + at + 4, size)
+            at += 4 + size
+        if self.transport is None:
+            return 0
+        if at > 0:
+            memmove(received.data, received.data + at, <size_t>(received.size - at))
+            received.size -= at
+        if received.size == 0 and received.capacity > KEPT_BYTES_MAX:
+            self.received = Scratch()
+        return 0
+
+    cdef int take(self, const uint8_t* frame, Py_ssize_t size) except -1:
+        """One response."""
+        cdef Span body = span_of(frame, size)
+        cdef int32_t correlation_id, session_id
+        cdef int16_t error
+        if not read_fetch_head(&body, &correlation_id, &error, &session_id):
+            return self.break_off("its head is malformed")
+        self.responses_total += 1
+        if correlation_id != wire_id(self.responses_total):
+            return self.break_off(f"it answers request {correlation_id}, not {wire_id(self.responses_total)}")
+        if error != ERROR_NONE:
+            self.session_id = 0
+            if error not in (ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_INVALID_FETCH_SESSION_EPOCH,
+                             ERROR_FETCH_SESSION_TOPIC_ID_ERROR):
+                return self.break_off(f"error {error}")
+            return 0
+        if session_id != self.session_id:
+            self.session_id = session_id
+            self.session_epoch = 1
+        return self.take_topics(&body)
+
+    cdef int take_topics(self, Span* body) except -1:
+        cdef const uint8_t* topic_id
+        cdef FollowedPartition followed
+        cdef FollowerPart part
+        cdef int32_t topics, parts
+        cdef bytes name
+        if read_count(body, True, UUID_BYTES, &topics) < 0:
+            return self.break_off("its topics are malformed")
+        while topics > 0:
+            if not read_fetch_topic(body, &topic_id, &parts):
+                return self.break_off("a topic is malformed")
+            name = PyBytes_FromStringAndSize(<const char*>topic_id, UUID_BYTES)
+            while parts > 0:
+                if not read_fetch_part(body, &part):
+                    return self.break_off("a partition is malformed")
+                followed = self.followed.get((name, part.index))
+                # One that was removed, or added after the request left, has no use for it.
+                if followed is not None and 0 <= followed.asked_from <= self.responses_total:
+                    self.take_part(followed, &part)
+                parts -= 1
+            if skip_tags(body, True) < 0:
+                return self.break_off("a topic is malformed")
+            topics -= 1
+        return 0
+
+    cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1:
+        cdef Partition partition = followed.partition
+        if partition.removed or partition.is_leader or partition.leader_epoch != followed.leader_epoch:
+            self.unfollow(partition)
+            return 0
+        if part.error != ERROR_NONE:
+            return self.stop_following(followed, part.error, None)
+        try:
+            if part.diverging_epoch >= 0:
+                partition.cut_to_epoch(part.diverging_epoch, part.diverging_end)
+                return self.mark_changed(followed)
+            if part.records_bytes > 0:
+                self.append(followed, part)
+            partition.follow_marks(part.high_watermark, part.log_start_offset)
+        except KraftError as error:
+            return self.stop_following(followed, error.code, error)
+        return 0
+
+    cdef int append(self, FollowedPartition followed, FollowerPart* part) except -1:
+        """The whole batches past the log end; the last one may have been cut."""
+        cdef Partition partition = followed.partition
+        cdef const uint8_t* first = part.records
+        cdef const uint8_t* end = part.records
+        cdef Py_ssize_t left = part.records_bytes
+        cdef int64_t log_end = partition.core.log_end, batch
+        cdef FlushWaiter waiter
+        while left >= BATCH_HEADER_BYTES:
+            batch = <int64_t>load_i32(end + 8) + LOG_OVERHEAD_BYTES
+            if batch < BATCH_HEADER_BYTES or batch > left:
+                break
+            # Base offset and last offset delta: what is in the log already comes before what is not.
+            if end == first and load_i64(end) + load_i32(end + 23) < log_end:
+                first += batch
+            end += batch
+            left -= batch
+        if end == first:
+            return 0
+        if partition.core.log_start == log_end > load_i64(first):
+            # The leader's log starts inside a batch, which comes whole; the log start follows with the marks.
+            partition.log.truncate_fully_and_start_at(load_i64(first))
+        partition.replicate(first, end - first)
+        self.bytes_total += end - first
+        self.mark_changed(followed)
+        if partition.core.config.durability_kind == DURABILITY_GROUP_COMMIT:
+            waiter = FlushWaiter.__new__(FlushWaiter)
+            waiter.fetcher = self
+            waiter.partition = partition
+            waiter.end_offset = partition.core.log_end
+            if partition.core.durable_end() < waiter.end_offset and partition.purgatory is not None:
+                if partition.purgatory.park(waiter, [partition], monotonic_ms() + FLUSH_WAIT_MS):
+                    self.flushes_awaited += 1
+        return 0
+
+
+@cython.final
+cdef class FlushWaiter(Parked):
+    """The next request waits until an append is durable here."""
+
+    cdef int wake(self, int64_t bytes_count) except -1:
+        if (self.partition.removed or self.partition.core.closed or self.partition.core.first_failure() is not None
+                or self.partition.core.durable_end() >= min(self.end_offset, self.partition.core.log_end)):
+            self.done()
+        return 0
+
+    cdef int expire(self) except -1:
+        return self.done()
+
+    cdef int done(self) except -1:
+        self.purgatory.leave(self)
+        self.fetcher.flushes_awaited -= 1
+        if self.fetcher.flushes_awaited == 0 and self.fetcher.responses_total == self.fetcher.requests_total:
+            self.fetcher.ask()
+        return 0
