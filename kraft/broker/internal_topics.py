@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Final
 
-from kraft.config.node import REPLICATION_FACTOR_MAX
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
@@ -40,4 +39,4 @@ def _replication_factor(broker: "Broker", setting: str) -> int:
     if setting in broker.config.texts:
         return wanted
     alive = sum(1 for each in broker.image.brokers.values() if not each.fenced)
-    return min(wanted, max(1, alive), REPLICATION_FACTOR_MAX)
+    return min(wanted, max(1, alive))

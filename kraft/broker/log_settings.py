@@ -13,9 +13,10 @@ ENGINE_SETTINGS: Final = tuple(field.kafka_name for field in FIELDS
                                if field.kafka_name is not None and field.kafka_name in tables.section("topic"))
 
 
-def log_config(topic_overrides: dict[str, str], layers: BrokerLayers) -> LogConfig:
+def log_config(topic_overrides: dict[str, str], layers: BrokerLayers, *, replicated: bool = False) -> LogConfig:
     """The settings of a topic's logs. `flush.messages` and `flush.ms` become the durability: 1 message is a flush of
-    every append, any other bound a flush that appends share, none leaves flushing to the operating system."""
+    every append, any other bound a flush that appends share, none leaves flushing to the operating system.
+    `replicated`: the high watermark waits for other brokers."""
     texts: dict[str, str] = {}
     for name in ENGINE_SETTINGS:
         effective = topic_value(name, topic_overrides, layers)
@@ -27,6 +28,7 @@ def log_config(topic_overrides: dict[str, str], layers: BrokerLayers) -> LogConf
     internal = topic_value("internal.segment.bytes", topic_overrides, layers).value
     if internal is not None:
         texts["segment.bytes"] = str(internal)
+    texts["high_watermark"] = "manual" if replicated else "auto"
     texts["durability"] = _durability(topic_overrides, layers)
     for ours, name in (("flush_bytes", "kraft.flush.bytes"), ("flush_interval_us", "kraft.flush.interval.us"),
                        ("producer.id.expiration.ms", "producer.id.expiration.ms")):

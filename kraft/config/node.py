@@ -17,8 +17,6 @@ from kraft.config.setting import Value
 
 ROLES: Final = ("broker", "controller")
 PROTOCOLS: Final = ("PLAINTEXT",)
-REPLICATION_FACTOR_MAX: Final = 1
-"""Brokers do not copy partitions from each other in this version."""
 NODE_ID_DEFAULT: Final = 1
 LISTENERS_DEFAULT: Final = {
     ("broker",): "PLAINTEXT://:9092",

@@ -44,7 +44,7 @@ class _Waiting(NamedTuple):
     expires: float
 
 
-class _Line:
+class Line:
     """One open connection with one request at a time, for a coroutine. Raises ConnectionError when it breaks."""
 
     def __init__(self, client_id: str) -> None:
@@ -95,7 +95,7 @@ class ControllerChannel:
         self._queue: deque[_Waiting] = deque()
         self._moved = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
-        self._line: _Line | None = None
+        self._line: Line | None = None
         self._address: Endpoint | None = None
 
     def submit(self, request: Message, version: int, answer: Answer) -> None:
@@ -167,11 +167,11 @@ class ControllerChannel:
             self._line = None
         return None
 
-    async def _connected(self, address: Endpoint) -> _Line:
+    async def _connected(self, address: Endpoint) -> Line:
         if self._line is None or self._line.broken or address != self._address:
             if self._line is not None:
                 self._line.close()
-            self._line, self._address = _Line(self._client_id), address
+            self._line, self._address = Line(self._client_id), address
             await self._line.open(address)
         return self._line
 

@@ -1,6 +1,6 @@
 """What the node's configuration says to its controller and its metadata log."""
 
-from kraft.config.node import REPLICATION_FACTOR_MAX, NodeConfig
+from kraft.config.node import NodeConfig
 from kraft.controller.decision import ControllerSettings
 from kraft.metadata.versions import SUPPORTED
 from kraft.runtime.metadata_directory import MetadataLogSettings
@@ -12,7 +12,6 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         node_id=config.node_id, cluster_id=cluster_id,
         bootstrap=tuple(read_bootstrap(config.metadata_log_dir)),
         default_partitions=config.integer("num.partitions"),
-        replication_factor_max=REPLICATION_FACTOR_MAX,
         default_replication_factor=config.integer("default.replication.factor"),
         delete_topics=bool(config["delete.topic.enable"]),
         broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),

@@ -41,6 +41,7 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.quorum_plane import QuorumPlane
 from kraft.runtime.replica_turns import ReplicaTurns
 from kraft.runtime.replicas import Replicas
+from kraft.runtime.replication import Replication
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import server_limits
@@ -165,7 +166,9 @@ class Node:
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
         self.groups = GroupDriver(groups, self.table, now_ms, self.fail)
         self._opened.callback(self.groups.close)
-        self.replicas = Replicas(self.broker, self.logs, self.groups)
+        self.replication = Replication(self.broker, now_ms, self.fail)
+        self._opened.callback(self.replication.close)
+        self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication)
         self.turns = ReplicaTurns(self.replicas, self.fail)
         self._opened.callback(self.turns.close)
         # Other controllers are heard from the start: without an election no broker can be registered.
@@ -179,9 +182,8 @@ class Node:
         advertised = tuple(self._advertised(each) for each in config.broker_listeners)
         self.broker.epoch = await self.control.register_broker(
             advertised, self.logs.directory_ids, self.logs.previous_epoch)
-        for endpoint in advertised:
-            self.table.set_endpoint(config.node_id, endpoint.host, endpoint.port, _text(config["broker.rack"]))
         self._applied(self.control.image)
+        self._learn_endpoints(self.broker.image)
         self.replicas.remove_strays(self.broker.image)
         steps = plan_all(self.broker.image, config.node_id)
         slow = [self.logs.takes_long(step.topic, step.number) for step in steps]
@@ -206,6 +208,7 @@ class Node:
         self._opened.push_async_callback(self._leave)
         self.housekeeping = Housekeeping(self.broker, self.logs, now_ms, self.fail)
         self.housekeeping.start()
+        self.replication.start()
         self._opened.push_async_callback(self.housekeeping.stop)
         if address := _text(self.config["kraft.metrics.listener"]):
             # Only here: what it needs takes a good part of a start to load.
@@ -273,6 +276,16 @@ class Node:
             self.replicas.reconfigure(sorted(each.name for each in touched if each.type == TOPIC_RESOURCE))
         if delta.features.touched:
             self._publish_versions()
+        if delta.brokers.touched:
+            self._learn_endpoints(image)
+
+    def _learn_endpoints(self, image: MetadataImage) -> None:
+        """Where clients find each broker, for those who ask the wrong one (KIP-951)."""
+        name = self.config.inter_broker_listener
+        for broker in image.brokers.values():
+            for endpoint in broker.endpoints:
+                if endpoint.name == name:
+                    self.table.set_endpoint(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
 
     def _applied(self, image: MetadataImage) -> None:
         self.broker.image = image

@@ -12,6 +12,7 @@ from kraft.controller.controller import NEVER_MS, Controller
 from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
+from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
 from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
@@ -81,8 +82,12 @@ class QuorumPlane:
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:  # noqa: ARG002 - own clock
         """See `ControllerPort`."""
-        # A voter that is to come may have to catch up first: others do not wait for that.
-        channel = self._forwarded if codec_of(request) is None else self._voters
+        if codec_of(request) is not None:
+            channel = self._voters     # one that is to come may have to catch up first: others do not wait for that
+        elif API_BY_KEY[request.API_KEY].forwardable:
+            channel = self._forwarded
+        else:
+            channel = self._own
         channel.submit(request, version, answer)
         self.schedule()
 

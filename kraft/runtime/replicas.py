@@ -12,9 +12,10 @@ from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.log_settings import log_config
 from kraft.broker.replica_plan import Action, Step
-from kraft.metadata.image import MetadataImage
+from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.runtime.group_driver import GroupDriver
 from kraft.runtime.log_manager import LogManager
+from kraft.runtime.replication import Replication
 from kraft_native.config import LogConfig
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
@@ -36,12 +37,13 @@ class TopicSettings(NamedTuple):
 class Replicas:
     """Loop thread only."""
 
-    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver) -> None:
+    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, replication: Replication) -> None:
         self.broker = broker
         self.logs = logs
         self.groups = groups
+        self.replication = replication
         # By what is set for a topic itself: resolving some thirty settings takes longer than making a log.
-        self._settings_of: dict[frozenset[tuple[str, str]], TopicSettings] = {}
+        self._settings_of: dict[tuple[frozenset[tuple[str, str]], bool], TopicSettings] = {}
         self.failed: dict[tuple[str, int], KraftError] = {}
         """Replicas whose log cannot be opened, and why. They are not served; the others are."""
 
@@ -72,10 +74,9 @@ class Replicas:
             image = self.broker.image.topic(name)
             if image is None:
                 continue
-            settings = self._settings(name)
-            for index in image.partitions:
+            for index, registration in image.partitions.items():
                 if (partition := self.broker.table.get(name, index)) is not None:
-                    self._reconfigure(partition, settings)
+                    self._reconfigure(partition, self._settings(name, registration))
 
     @staticmethod
     def _reconfigure(partition: Partition, settings: TopicSettings) -> None:
@@ -88,26 +89,27 @@ class Replicas:
 
     def _install(self, step: Step) -> None:
         assert step.partition is not None
+        registration = step.partition
+        settings = self._settings(step.topic, registration)
         partition = self.broker.table.get(step.topic, step.number)
         if partition is None:
-            settings = self._settings(step.topic)
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log)
             opened.remove_with(partial(self._segments_removed, step.topic))
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
                                   min_insync_replicas=settings.min_insync_replicas)
             self.broker.table.add(partition)
             self.failed.pop((step.topic, step.number), None)
-        registration = step.partition
         if registration.leader_epoch < partition.leader_epoch:
             return
+        if partition.log.config.high_watermark != settings.log.high_watermark:
+            partition.reconfigure(settings.log)        # it has followers now, or has none any more
         if step.action is Action.LEAD:
             news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
-            partition.become_leader(registration.leader_epoch, node_id=self.broker.node_id,
-                                    replicas=registration.replicas, isr=registration.isr)
+            self.replication.lead(partition, registration)
             if step.topic == OFFSETS_TOPIC and news:
                 self.groups.lead(partition)
         else:
-            partition.become_follower(registration.leader_epoch, registration.leader)
+            self.replication.follow(partition, registration)
             if step.topic == OFFSETS_TOPIC:
                 self.groups.resign(step.number, registration.leader_epoch)
 
@@ -120,7 +122,8 @@ class Replicas:
     def _remove(self, step: Step) -> None:
         if step.topic == OFFSETS_TOPIC:
             self.groups.resign(step.number, None)
-        if self.broker.table.get(step.topic, step.number) is not None:
+        if (partition := self.broker.table.get(step.topic, step.number)) is not None:
+            self.replication.remove(partition)
             self.broker.table.remove(step.topic, step.number)
         self.failed.pop((step.topic, step.number), None)
         # In a later turn: requests that wait for the partition are told first, and may still look at its log.
@@ -134,14 +137,16 @@ class Replicas:
             except KraftError:
                 log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
 
-    def _settings(self, topic: str) -> TopicSettings:
+    def _settings(self, topic: str, registration: PartitionRegistration) -> TopicSettings:
         overrides = self.broker.topic_overrides(topic)
-        key = frozenset(overrides.items())
+        replicated = len(registration.replicas) > 1
+        key = frozenset(overrides.items()), replicated
         if (known := self._settings_of.get(key)) is not None:
             return known
         minimum = self.broker.topic_setting(topic, "min.insync.replicas")
         assert isinstance(minimum, int)
         if len(self._settings_of) >= SETTINGS_KEPT_MAX:
             self._settings_of.clear()
-        found = self._settings_of[key] = TopicSettings(log_config(dict(overrides), self.broker.layers()), minimum)
+        config = log_config(dict(overrides), self.broker.layers(), replicated=replicated)
+        found = self._settings_of[key] = TopicSettings(config, minimum)
         return found

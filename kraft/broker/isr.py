@@ -1,0 +1,216 @@
+"""Which replicas are in sync with the partitions that this broker leads (KIP-497). Sans-IO.
+
+A leader proposes, the controller decides, the metadata log tells. Between a proposal and its outcome the leader does
+not know which of the two sets is in force, so the high watermark waits for the *maximal* one: those of both. A set that
+shrinks is therefore in force only when the controller said so, one that grows from the moment it is proposed on.
+
+A proposal carries the partition epoch that it goes by, and the next one is made when the outcome of this one is known:
+by the controller's answer or by the metadata, whichever comes first. What is proposed meanwhile for other partitions
+goes into one request together.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+from uuid import UUID
+
+from kraft.metadata.image import PartitionRegistration
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_request import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
+from kraft.protocol.messages.alter_partition_response import PartitionData as Outcome
+
+RETRY_MS: Final = 50
+NEVER_MS: Final = (1 << 63) - 1
+
+REVERTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+"""The proposal is not in force and will not be."""
+OVERTAKEN: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NEW_LEADER_ELECTED,
+)
+"""The controller knows something newer, which the metadata will tell; until then both sets may be in force."""
+
+Key = tuple[UUID, int]
+
+
+class Replicated(Protocol):
+    """A partition that this broker leads, as the keeper sees it (`kraft_native.partition.Partition`)."""
+
+    def set_isr(self, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None: ...
+    def lagging(self, lag_max_ms: int) -> list[int]: ...
+    def broker_epoch_of(self, node_id: int) -> int: ...
+
+
+@dataclass(slots=True)
+class Led:
+    """A led partition. `isr` is what was committed last, in `partition_epoch`; `proposed` what may be in force too."""
+
+    key: Key
+    partition: Replicated
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    recovery: int
+    proposed: tuple[int, ...] | None = None
+
+    @property
+    def maximal(self) -> tuple[int, ...]:
+        more = self.proposed or ()
+        return (*self.isr, *(replica for replica in more if replica not in self.isr))
+
+
+class IsrKeeper:
+    """Single-threaded. `submit(request)` asks the controller; its answer comes back to `answered`, some time.
+    `epoch_of(broker id)`: the epoch of a broker that takes part as the metadata tells, None for any other."""
+
+    def __init__(self, node_id: int, submit: Callable[[AlterPartitionRequest], None],
+                 epoch_of: Callable[[int], int | None]) -> None:
+        self._node_id = node_id
+        self._submit = submit
+        self._epoch_of = epoch_of
+        self._led: dict[Key, Led] = {}
+        self._due: dict[Key, Led] = {}
+        self._asked: dict[Key, Led] | None = None
+        self.deadline_ms = NEVER_MS
+        """When `tick` is due."""
+        self.expands_total = 0
+        self.shrinks_total = 0
+        self.failures_total = 0
+
+    def knows_newer(self, key: Key, registration: PartitionRegistration) -> bool:
+        """Whether the controller answered with something newer than this in the same leader epoch."""
+        led = self._led.get(key)
+        return (led is not None and led.leader_epoch == registration.leader_epoch
+                and led.partition_epoch > registration.partition_epoch)
+
+    def maximal(self, key: Key, registration: PartitionRegistration) -> tuple[int, ...]:
+        """The replicas that may be in sync in that state of the partition."""
+        led = self._led.get(key)
+        return led.maximal if led is not None and _is_same(led, registration) else registration.isr
+
+    def lead(self, key: Key, partition: Replicated, registration: PartitionRegistration) -> None:
+        """The metadata tells that this broker leads, with these in-sync replicas. Whatever was proposed is decided,
+        unless it goes by this very state, which the controller answered with before."""
+        led = self._led.get(key)
+        if led is not None and led.partition is partition and _is_same(led, registration):
+            partition.set_isr(led.isr, led.maximal)
+            return
+        self.resign(key)
+        self._led[key] = Led(key, partition, registration.leader_epoch, registration.partition_epoch, registration.isr,
+                             registration.leader_recovery_state)
+
+    def resign(self, key: Key) -> None:
+        """This broker leads it no more."""
+        self._led.pop(key, None)
+        self._due.pop(key, None)
+
+    def caught_up(self, key: Key, node_id: int) -> bool:
+        """A follower outside the set has everything. It is proposed, unless the metadata says that its broker does not
+        take part (yet), or is another process than the one that fetched. Whether it is, or need not be."""
+        led = self._led.get(key)
+        if led is None or node_id in led.maximal:
+            return True
+        epoch, seen = self._epoch_of(node_id), led.partition.broker_epoch_of(node_id)
+        if led.proposed is not None or epoch is None or seen not in (-1, epoch):
+            return False
+        self._propose(led, (*led.isr, node_id))
+        return True
+
+    def drop_lagging(self, lag_max_ms: int) -> None:
+        """Proposes to go on without followers that lag for longer than `lag_max_ms`."""
+        for led in list(self._led.values()):
+            if led.proposed is None and len(led.isr) > 1:
+                lagging = led.partition.lagging(lag_max_ms)
+                if lagging:
+                    self._propose(led, tuple(replica for replica in led.isr if replica not in lagging))
+
+    def recovered(self, key: Key) -> None:
+        """The leader of an unclean election has made its log whole: it says so."""
+        led = self._led.get(key)
+        if led is not None and led.recovery != 0 and led.proposed is None:
+            led.recovery = 0
+            self._propose(led, led.isr)
+
+    def tick(self, now_ms: int) -> None:
+        """Asks again what was not answered with an outcome."""
+        if now_ms >= self.deadline_ms:
+            self.deadline_ms = NEVER_MS
+            self._ask()
+
+    def answered(self, response: AlterPartitionResponse, now_ms: int) -> None:
+        """The controller's answer to the last request."""
+        asked, self._asked = self._asked or {}, None
+        outcomes: dict[Key, Outcome] = {}
+        if response.error_code == ErrorCode.NONE:
+            outcomes = {(topic.topic_id, part.partition_index): part
+                        for topic in response.topics for part in topic.partitions}
+        for key, led in asked.items():
+            if self._led.get(key) is led and led.proposed is not None:
+                outcome = outcomes.get(key)
+                if outcome is None or not self._settled(led, outcome):
+                    self._due[key] = led
+                    self.deadline_ms = now_ms + RETRY_MS
+        if self.deadline_ms == NEVER_MS:
+            self._ask()
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _propose(self, led: Led, isr: tuple[int, ...]) -> None:
+        if len(isr) > len(led.isr):
+            self.expands_total += 1
+        elif len(isr) < len(led.isr):
+            self.shrinks_total += 1
+        led.proposed = isr
+        led.partition.set_isr(led.isr, led.maximal)
+        self._due[led.key] = led
+        self._ask()
+
+    def _settled(self, led: Led, outcome: Outcome) -> bool:
+        """Whether nothing more is to be asked."""
+        code = outcome.error_code
+        if code == ErrorCode.NONE:
+            if outcome.leader_epoch != led.leader_epoch or outcome.partition_epoch < led.partition_epoch:
+                return True            # the metadata will tell of what is newer than this
+            self._commit(led, tuple(outcome.isr), outcome.partition_epoch)
+        elif code in REVERTED:
+            self.failures_total += 1
+            self._commit(led, led.isr, led.partition_epoch)
+        elif code in OVERTAKEN:
+            self.failures_total += 1
+        else:
+            return False
+        return True
+
+    def _commit(self, led: Led, isr: tuple[int, ...], partition_epoch: int) -> None:
+        led.isr, led.partition_epoch, led.proposed = isr, partition_epoch, None
+        led.partition.set_isr(isr)
+
+    def _ask(self) -> None:
+        if self._asked is not None or not self._due:
+            return
+        own_epoch = self._epoch_of(self._node_id)
+        asked, self._due = self._due, {}
+        topics: dict[UUID, list[PartitionData]] = {}
+        for (topic_id, index), led in asked.items():
+            topics.setdefault(topic_id, []).append(PartitionData(
+                partition_index=index, leader_epoch=led.leader_epoch, partition_epoch=led.partition_epoch,
+                leader_recovery_state=led.recovery, new_isr_with_epochs=self._states(led.proposed or led.isr, led)))
+        self._asked = asked
+        self._submit(AlterPartitionRequest(
+            broker_id=self._node_id, broker_epoch=-1 if own_epoch is None else own_epoch,
+            topics=[TopicData(topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()]))
+
+    def _states(self, isr: Sequence[int], led: Led) -> list[BrokerState]:
+        return [BrokerState(broker_id=replica, broker_epoch=(
+            self._epoch_of(replica) or -1 if replica == self._node_id else led.partition.broker_epoch_of(replica)))
+            for replica in isr]
+
+
+def _is_same(led: Led, registration: PartitionRegistration) -> bool:
+    return (led.leader_epoch == registration.leader_epoch and led.partition_epoch == registration.partition_epoch)

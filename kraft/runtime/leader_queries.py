@@ -1,0 +1,43 @@
+"""What a follower asks its leader besides records."""
+
+import asyncio
+from typing import Final
+
+from kraft.protocol.message import Message
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kraft.raft.types import Endpoint
+from kraft.runtime.controller_channel import Line
+from kraft_native.partition import Partition
+
+TIMEOUT_SECONDS: Final = 10.0
+VERSION: Final = 9
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+async def log_bounds(address: Endpoint, node_id: int, partition: Partition) -> tuple[int, int] | None:
+    """Start and end of the leader's log; None when it refuses to say. Raises OSError or TimeoutError when it cannot be
+    asked."""
+    line = Line(f"broker-{node_id}-fetcher-0")
+    try:
+        await line.open(address)
+        bounds = []
+        for timestamp in (EARLIEST, LATEST):
+            response = await _ask(line, ListOffsetsRequest(replica_id=node_id, topics=[ListOffsetsTopic(
+                name=partition.topic, partitions=[ListOffsetsPartition(
+                    partition_index=partition.index, current_leader_epoch=partition.leader_epoch,
+                    timestamp=timestamp)])]))
+            [part] = response.topics[0].partitions
+            if part.error_code:
+                return None
+            bounds.append(part.offset)
+    finally:
+        line.close()
+    return bounds[0], bounds[1]
+
+
+async def _ask(line: Line, request: Message) -> ListOffsetsResponse:
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        body = await line.ask(request, VERSION, TIMEOUT_SECONDS)
+    return ListOffsetsResponse.decode(body, VERSION)

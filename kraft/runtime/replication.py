@@ -1,0 +1,312 @@
+"""Replication between brokers: fetches from the leaders that this broker follows, keeps the in-sync replicas of what it
+leads. Decisions are `kraft.broker.isr`'s, the data path is `kraft_native.replica_fetch`'s; here are connections, timers
+and what is rare.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final, cast
+from uuid import UUID
+
+from kraft.broker.broker import Broker
+from kraft.broker.isr import NEVER_MS, IsrKeeper, Key
+from kraft.metadata.image import PartitionRegistration
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
+from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
+from kraft.raft.types import Endpoint
+from kraft.runtime.leader_queries import log_bounds
+from kraft_native.errors import KraftError
+from kraft_native.partition import Partition
+from kraft_native.purgatory import now_ms as monotonic_ms
+from kraft_native.replica_fetch import ReplicaFetcher
+
+log = logging.getLogger(__name__)
+
+ALTER_PARTITION_VERSION: Final = 3
+PAUSE_SECONDS: Final = 0.02
+CONNECT_SECONDS_MAX: Final = 5.0
+
+EXPECTED: Final = frozenset((
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+))
+"""While one broker knows of a change and the other does not yet."""
+
+
+class _Leader:
+    """The connection to one leader, made anew after it broke: at once, then after a pause that grows."""
+
+    def __init__(self, node_id: int, replication: "Replication") -> None:
+        self._node_id = node_id
+        self._replication = replication
+        self._followed: dict[Key, Partition] = {}
+        self._fetcher: ReplicaFetcher | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._pause = 0.0
+        self._address: Endpoint | None = None
+
+    def follow(self, key: Key, partition: Partition) -> None:
+        self._followed[key] = partition
+        if self._fetcher is not None and self._replication.address_of(self._node_id) == self._address:
+            self._fetcher.follow(partition)
+        else:
+            self.connect()
+
+    def unfollow(self, key: Key) -> None:
+        partition = self._followed.pop(key, None)
+        if partition is not None and self._fetcher is not None:
+            self._fetcher.unfollow(partition)
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self._fetcher is not None:
+            self._fetcher.close()
+            self._fetcher = None
+
+    def connect(self) -> None:
+        """Opens the connection, to where the leader is now."""
+        if self._task is None:
+            if self._fetcher is not None:
+                self._fetcher.close()
+                self._fetcher = None
+            self._task = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause)
+            self._pause = min(max(PAUSE_SECONDS, 2 * self._pause), self._replication.backoff_seconds)
+            address = self._replication.address_of(self._node_id)
+            if address is None:
+                continue
+            fetcher = self._replication.new_fetcher(self._lost)
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS_MAX):
+                    await asyncio.get_running_loop().create_connection(
+                        partial(cast, asyncio.BufferedProtocol, fetcher), address.host, address.port)
+            except (OSError, TimeoutError) as error:
+                log.debug("broker %d at %s:%d cannot be reached: %r", self._node_id, address.host, address.port, error)
+                continue
+            break
+        self._task = None
+        self._fetcher, self._address = fetcher, address
+        for partition in self._followed.values():
+            fetcher.follow(partition)
+
+    def _lost(self, fetcher: ReplicaFetcher) -> None:
+        if fetcher is self._fetcher:
+            self._fetcher = None
+            if fetcher.responses_total:
+                self._pause = 0.0      # it was the right one: perhaps it only restarts
+            if self._followed:
+                self.connect()
+
+
+class Replication:
+    """Loop thread only. `clock` is the wall clock in milliseconds, `on_failure` hears of a fault of our own."""
+
+    def __init__(self, broker: Broker, clock: Callable[[], int], on_failure: Callable[[BaseException], object]) -> None:
+        self.broker = broker
+        self.keeper = IsrKeeper(broker.node_id, self._ask, self._epoch_of)
+        self._clock = clock
+        self._on_failure = on_failure
+        self._listener = broker.config.inter_broker_listener
+        self._leaders: dict[int, _Leader] = {}
+        self._following: dict[Key, tuple[int, Partition]] = {}
+        self._pauses: dict[Key, float] = {}
+        self._retries: dict[Key, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._lag_timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def start(self) -> None:
+        """Begins to look for followers that lag."""
+        half = self.broker.integer("replica.lag.time.max.ms") / 2000
+        self._lag_timer = asyncio.get_running_loop().call_later(half, self._look_for_lag)
+
+    def close(self) -> None:
+        """Follows nothing any more. May be called again."""
+        self._closed = True
+        for timer in (self._timer, self._lag_timer, *self._retries.values()):
+            if timer is not None:
+                timer.cancel()
+        self._retries.clear()
+        for task in self._tasks:
+            task.cancel()
+        for leader in self._leaders.values():
+            leader.close()
+        self._leaders.clear()
+        self._following.clear()
+
+    # --- roles
+
+    def lead(self, partition: Partition, registration: PartitionRegistration) -> None:
+        """This broker leads; its followers are watched."""
+        key = _key(partition)
+        self._stop_following(key)
+        if self.keeper.knows_newer(key, registration):
+            return
+        partition.become_leader(registration.leader_epoch, node_id=self.broker.node_id,
+                                replicas=registration.replicas, isr=self.keeper.maximal(key, registration))
+        self.keeper.lead(key, partition, registration)
+        partition.watch_followers(self._caught_up)
+        self.keeper.recovered(key)
+
+    def follow(self, partition: Partition, registration: PartitionRegistration) -> None:
+        """Another broker leads, or nobody."""
+        key = _key(partition)
+        self.keeper.resign(key)
+        known = self._following.get(key)
+        if (known is not None and known[0] == registration.leader
+                and partition.leader_epoch == registration.leader_epoch):
+            return
+        self._stop_following(key)
+        partition.become_follower(registration.leader_epoch, registration.leader)
+        if registration.leader >= 0 and not self._closed:
+            self._following[key] = registration.leader, partition
+            self._leader(registration.leader).follow(key, partition)
+
+    def remove(self, partition: Partition) -> None:
+        """The partition is no longer here."""
+        key = _key(partition)
+        self.keeper.resign(key)
+        self._stop_following(key)
+
+    def _stop_following(self, key: Key) -> None:
+        known = self._following.pop(key, None)
+        self._pauses.pop(key, None)
+        if (timer := self._retries.pop(key, None)) is not None:
+            timer.cancel()
+        if known is not None:
+            self._leader(known[0]).unfollow(key)
+
+    def _leader(self, node_id: int) -> _Leader:
+        leader = self._leaders.get(node_id)
+        if leader is None:
+            leader = self._leaders[node_id] = _Leader(node_id, self)
+        return leader
+
+    # --- what leaders are asked with
+
+    @property
+    def backoff_seconds(self) -> float:
+        return self.broker.integer("replica.fetch.backoff.ms") / 1000
+
+    def address_of(self, node_id: int) -> Endpoint | None:
+        """Where brokers reach that one; None while it is not registered."""
+        registration = self.broker.image.brokers.get(node_id)
+        endpoints = registration.endpoints if registration is not None else ()
+        return next((Endpoint(each.name, each.host, each.port) for each in endpoints if each.name == self._listener),
+                    None)
+
+    def new_fetcher(self, on_lost: Callable[[ReplicaFetcher], object]) -> ReplicaFetcher:
+        number = self.broker.integer
+        return ReplicaFetcher(
+            node_id=self.broker.node_id, broker_epoch=self.broker.epoch,
+            client_id=f"broker-{self.broker.node_id}-fetcher-0", on_error=self._failed, on_lost=on_lost,
+            max_wait_ms=number("replica.fetch.wait.max.ms"), min_bytes=number("replica.fetch.min.bytes"),
+            bytes_max=number("replica.fetch.response.max.bytes"), partition_bytes_max=number("replica.fetch.max.bytes"))
+
+    def _failed(self, partition: Partition | None, code: int, cause: BaseException | None) -> None:
+        """A partition is not fetched any more; it is tried again after a pause."""
+        if partition is None:
+            log.warning("a leader's answer cannot be read: %s", cause)
+            return
+        key = _key(partition)
+        if key not in self._following:
+            return
+        if cause is not None or code not in EXPECTED:
+            log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index,
+                        cause or _name(code))
+        if partition.log.failure is not None:
+            return                     # its disk failed: nothing more can be appended
+        pause = self._pauses.get(key, PAUSE_SECONDS)
+        self._pauses[key] = min(2 * pause, self.backoff_seconds)
+        self._retries[key] = asyncio.get_running_loop().call_later(pause, self._retry, key, code)
+
+    def _retry(self, key: Key, code: int) -> None:
+        self._retries.pop(key, None)
+        known = self._following.get(key)
+        if known is None:
+            return
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            task = asyncio.get_running_loop().create_task(self._find_place(key, *known))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._leader(known[0]).follow(key, known[1])
+
+    async def _find_place(self, key: Key, leader_id: int, partition: Partition) -> None:
+        """The log end is not in the leader's log: what is past its end is dropped; a log that ends before its start
+        begins anew there."""
+        address = self.address_of(leader_id)
+        try:
+            bounds = None if address is None else await log_bounds(address, self.broker.node_id, partition)
+            if self._following.get(key) != (leader_id, partition):
+                return
+            if bounds is not None:
+                start, end = bounds
+                if end < partition.log.log_end_offset:
+                    log.warning("%s-%d: its leader's log ends at %d, what is here from there on is dropped",
+                                partition.topic, partition.index, end)
+                    partition.log.truncate_to(end)
+                elif start > partition.log.log_end_offset:
+                    log.warning("%s-%d: its leader's log starts at %d, past the end of this one: it begins anew there",
+                                partition.topic, partition.index, start)
+                    partition.log.truncate_fully_and_start_at(start)
+                partition.log_changed()
+            self._leader(leader_id).follow(key, partition)
+        except KraftError as error:
+            self._failed(partition, error.code, error)
+        except (OSError, TimeoutError):
+            self._failed(partition, ErrorCode.OFFSET_OUT_OF_RANGE, None)
+        except Exception as error:  # noqa: BLE001 - a replica that silently stays behind would be worse
+            self._on_failure(error)
+
+    # --- in-sync replicas
+
+    def _caught_up(self, partition: Partition, node_id: int) -> bool:
+        return self.keeper.caught_up(_key(partition), node_id)
+
+    def _epoch_of(self, broker_id: int) -> int | None:
+        registration = self.broker.image.brokers.get(broker_id)
+        if registration is None or not (registration.active or broker_id == self.broker.node_id):
+            return None
+        return registration.epoch
+
+    def _ask(self, request: AlterPartitionRequest) -> None:
+        self.broker.submit(request, ALTER_PARTITION_VERSION, self._clock(), self._answered)
+
+    def _answered(self, response: Message) -> None:
+        assert isinstance(response, AlterPartitionResponse)
+        if not self._closed:
+            self.keeper.answered(response, monotonic_ms())
+            self._arm()
+
+    def _look_for_lag(self) -> None:
+        self.keeper.drop_lagging(self.broker.integer("replica.lag.time.max.ms"))
+        self.start()
+
+    def _arm(self) -> None:
+        if self.keeper.deadline_ms < NEVER_MS and self._timer is None:
+            delay = max(0, self.keeper.deadline_ms - monotonic_ms()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.keeper.tick(monotonic_ms())
+        self._arm()
+
+
+def _name(code: int) -> str:
+    return next((each.name for each in ErrorCode if each == code), f"error {code}")
+
+
+def _key(partition: Partition) -> Key:
+    return UUID(bytes=partition.topic_id), partition.index

@@ -1,0 +1,164 @@
+"""The in-sync replicas as a leader keeps them: proposals, their outcomes, the maximal set."""
+
+from uuid import UUID
+
+import pytest
+
+from kraft.broker.isr import NEVER_MS, IsrKeeper, Key
+from kraft.metadata.image import PartitionRegistration
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
+from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
+
+TOPIC = UUID(int=77)
+KEY: Key = (TOPIC, 0)
+EPOCHS = {1: 10, 2: 20, 3: 30}
+
+
+class Led:
+    """A partition: the last sets it was given, and who lags."""
+
+    def __init__(self) -> None:
+        self.isr: tuple[int, ...] = ()
+        self.maximal: tuple[int, ...] = ()
+        self.lags: list[int] = []
+
+    def set_isr(self, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None:
+        self.isr, self.maximal = isr, isr if maximal is None else maximal
+
+    def lagging(self, lag_max_ms: int) -> list[int]:
+        assert lag_max_ms == 500
+        return self.lags
+
+    def broker_epoch_of(self, node_id: int) -> int:
+        return EPOCHS[node_id]
+
+
+class Bench:
+    def __init__(self, isr: tuple[int, ...] = (1, 2)) -> None:
+        self.asked: list[AlterPartitionRequest] = []
+        self.active = dict(EPOCHS)
+        self.keeper = IsrKeeper(1, self.asked.append, self.active.get)
+        self.led = Led()
+        self.keeper.lead(KEY, self.led, registration(isr))
+
+    def answer(self, isr: tuple[int, ...] = (), partition_epoch: int = 6, error: ErrorCode = ErrorCode.NONE,
+               leader_epoch: int = 3, now_ms: int = 0) -> None:
+        self.keeper.answered(AlterPartitionResponse(topics=[TopicData(topic_id=TOPIC, partitions=[PartitionData(
+            partition_index=0, error_code=error, isr=isr, leader_epoch=leader_epoch,
+            partition_epoch=partition_epoch)])]), now_ms)
+
+    def proposed(self, number: int = -1) -> tuple[int, list[tuple[int, int]]]:
+        """The partition epoch that a request goes by, and the set in it with broker epochs."""
+        [part] = self.asked[number].topics[0].partitions
+        return part.partition_epoch, [(each.broker_id, each.broker_epoch) for each in part.new_isr_with_epochs]
+
+
+def registration(isr: tuple[int, ...], partition_epoch: int = 5, leader_epoch: int = 3) -> PartitionRegistration:
+    return PartitionRegistration((1, 2, 3), (TOPIC,) * 3, isr, 1, leader_epoch, partition_epoch)
+
+
+def test_who_caught_up_counts_from_the_proposal_on() -> None:
+    bench = Bench()
+    assert bench.keeper.caught_up(KEY, 3)
+    assert bench.proposed() == (5, [(1, 10), (2, 20), (3, 30)])
+    assert (bench.led.isr, bench.led.maximal) == ((1, 2), (1, 2, 3))
+    bench.answer((1, 2, 3))
+    assert (bench.led.isr, bench.led.maximal) == ((1, 2, 3), (1, 2, 3))
+
+
+def test_who_lags_counts_until_the_controller_said_so() -> None:
+    bench = Bench()
+    bench.led.lags = [2]
+    bench.keeper.drop_lagging(500)
+    assert bench.proposed() == (5, [(1, 10)])
+    assert bench.led.maximal == (1, 2)
+    bench.answer((1,))
+    assert bench.led.maximal == (1,)
+    assert (bench.keeper.shrinks_total, bench.keeper.expands_total) == (1, 0)
+
+
+def test_one_request_at_a_time_and_then_all_that_waits() -> None:
+    bench = Bench((1,))
+    other = Led()
+    bench.keeper.lead((TOPIC, 1), other, registration((1,)))
+    assert bench.keeper.caught_up(KEY, 2) and bench.keeper.caught_up((TOPIC, 1), 3)
+    assert not bench.keeper.caught_up(KEY, 3), "not now: a proposal is under way"
+    assert len(bench.asked) == 1
+    bench.answer((1, 2))
+    assert [part.partition_index for part in bench.asked[1].topics[0].partitions] == [1]
+
+
+@pytest.mark.parametrize("gone", ["fenced", "another process"])
+def test_a_broker_that_does_not_take_part_is_not_proposed(gone: str) -> None:
+    bench = Bench()
+    if gone == "fenced":
+        del bench.active[3]
+    else:
+        bench.active[3] = 31
+    assert not bench.keeper.caught_up(KEY, 3)
+    assert bench.asked == []
+
+
+@pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_what_is_refused_for_good_is_taken_back(error: ErrorCode) -> None:
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    bench.answer(error=error)
+    assert bench.led.maximal == (1, 2)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION])
+def test_with_an_unknown_outcome_both_sets_count_until_the_metadata_tells(error: ErrorCode) -> None:
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    bench.answer(error=error)
+    assert (bench.led.maximal, len(bench.asked), bench.keeper.deadline_ms) == ((1, 2, 3), 1, NEVER_MS)
+    bench.keeper.lead(KEY, bench.led, registration((1, 2), partition_epoch=7))
+    assert bench.keeper.caught_up(KEY, 3)
+    assert bench.proposed()[0] == 7
+
+
+def test_without_an_outcome_it_is_asked_again() -> None:
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    bench.keeper.answered(AlterPartitionResponse(error_code=ErrorCode.REQUEST_TIMED_OUT), 1000)
+    assert bench.led.maximal == (1, 2, 3)
+    bench.keeper.tick(bench.keeper.deadline_ms - 1)
+    assert len(bench.asked) == 1
+    bench.keeper.tick(bench.keeper.deadline_ms)
+    assert bench.proposed(1) == bench.proposed(0)
+
+
+def test_the_answer_may_come_before_the_metadata_and_the_next_proposal_too() -> None:
+    bench = Bench((1,))
+    bench.keeper.caught_up(KEY, 2)
+    bench.answer((1, 2))
+    bench.keeper.caught_up(KEY, 3)
+    told = registration((1, 2), partition_epoch=6)
+    assert bench.keeper.knows_newer(KEY, registration((1,)))
+    assert not bench.keeper.knows_newer(KEY, told)
+    assert bench.keeper.maximal(KEY, told) == (1, 2, 3)
+    bench.keeper.lead(KEY, bench.led, told)
+    assert (bench.led.isr, bench.led.maximal) == ((1, 2), (1, 2, 3))
+    bench.answer((1, 2, 3), partition_epoch=7)
+    assert bench.led.isr == (1, 2, 3)
+
+
+def test_an_answer_of_an_earlier_leadership_changes_nothing() -> None:
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    later = Led()
+    bench.keeper.resign(KEY)
+    bench.keeper.lead(KEY, later, registration((1, 2), leader_epoch=5, partition_epoch=9))
+    bench.answer((1, 2, 3))
+    assert later.isr == ()
+
+
+def test_an_unclean_leader_says_that_its_log_is_whole() -> None:
+    bench = Bench()
+    unclean = PartitionRegistration((1, 2, 3), (TOPIC,) * 3, (1,), 1, 4, 8, leader_recovery_state=1)
+    bench.keeper.lead(KEY, bench.led, unclean)
+    bench.keeper.recovered(KEY)
+    [part] = bench.asked[0].topics[0].partitions
+    assert (part.leader_recovery_state, [each.broker_id for each in part.new_isr_with_epochs]) == (0, [1])

@@ -1,0 +1,96 @@
+"""Partitions with several replicas, on three nodes of both roles, with a real client."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from tests.integration.admin import admin, wait_until
+from tests.integration.clients import librdkafka_produce, librdkafka_read
+from tests.integration.process import NodeProcess
+from tests.integration.quorum import SECONDS, MakeQuorum, Quorum
+from tests.integration.test_records import numbered, plain
+
+TOPIC = "copied"
+
+
+def partition_of(node: NodeProcess, topic: str = TOPIC, index: int = 0) -> tuple[int, list[int], list[int]]:
+    """(leader, replicas, in-sync replicas) as a client is told."""
+    found = admin(node).list_topics(topic, timeout=SECONDS).topics[topic].partitions[index]
+    return found.leader, sorted(found.replicas), sorted(found.isrs)
+
+
+def make(node: NodeProcess, replicas: int = 3, partitions: int = 1, **config: str) -> None:
+    admin(node).create_topics([NewTopic(TOPIC, partitions, replicas, config={
+        name.replace("_", "."): value for name, value in config.items()})])[TOPIC].result(SECONDS)
+
+
+def segments(directory: Path, topic: str = TOPIC, index: int = 0) -> bytes:
+    """All bytes of a replica's log, the space reserved past its end aside."""
+    return b"".join(path.read_bytes().rstrip(b"\0") for path in sorted((directory / f"{topic}-{index}").glob("*.log")))
+
+
+def same_logs(nodes: Sequence[NodeProcess]) -> bool:
+    first, *others = (segments(node.directory) for node in nodes)
+    return first != b"" and all(other == first for other in others)
+
+
+@pytest.fixture
+def quorum(new_quorum: MakeQuorum) -> Quorum:
+    made = new_quorum(3, is_broker=True, session_ms=2000)
+    made.start()
+    return made
+
+
+def test_what_all_replicas_have_survives_the_leader(quorum: Quorum) -> None:
+    nodes = quorum.nodes
+    make(nodes[1], min_insync_replicas="2")
+    first = plain(300, 1)
+    librdkafka_produce(nodes[1], TOPIC, first, acks="all", idempotent=True)
+    leader_id, replicas, isr = partition_of(nodes[1])
+    assert (replicas, isr) == ([1, 2, 3], [1, 2, 3])
+    nodes[leader_id].kill()
+    left = [node for node in nodes.values() if node.running]
+    wait_until(lambda: partition_of(left[0])[0] not in (leader_id, -1), "another replica leads")
+    assert librdkafka_read(left[0], TOPIC, 300) == numbered(first)
+    second = plain(200, 2)
+    librdkafka_produce(left[1], TOPIC, second, acks="all", idempotent=True)
+    nodes[leader_id].start()
+    wait_until(lambda: partition_of(left[0])[2] == [1, 2, 3], "the one that came back is in sync")
+    assert librdkafka_read(nodes[leader_id], TOPIC, 500) == numbered([*first, *second])
+    wait_until(lambda: same_logs(list(nodes.values())), "the logs are the same")
+
+
+def test_too_few_replicas_refuse_acks_all(quorum: Quorum) -> None:
+    nodes = quorum.nodes
+    make(nodes[1], min_insync_replicas="3")
+    librdkafka_produce(nodes[1], TOPIC, plain(10, 1), acks="all")
+    leader_id, _, _ = partition_of(nodes[1])
+    victim = next(node for node_id, node in nodes.items() if node_id != leader_id)
+    victim.kill()
+    left = [node for node in nodes.values() if node.running]
+    wait_until(lambda: len(partition_of(left[0])[2]) == 2, "the dead replica is out")
+    with pytest.raises((KafkaException, AssertionError), match=r"NOT_ENOUGH_REPLICAS|Not enough"):
+        librdkafka_produce(left[0], TOPIC, plain(1, 2), acks="all", message_timeout_ms=1500, retries=0)
+    victim.start()
+    wait_until(lambda: len(partition_of(left[0])[2]) == 3, "it is back")
+    librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
+
+
+def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short(quorum: Quorum) -> None:
+    nodes = quorum.nodes
+    make(nodes[1], retention_bytes="100000", segment_bytes="1048576", file_delete_delay_ms="0")
+    librdkafka_produce(nodes[1], TOPIC, plain(50, 1), acks="all")
+    leader_id, _, _ = partition_of(nodes[1])
+    victim = next(node for node_id, node in nodes.items() if node_id != leader_id)
+    victim.kill()
+    left = [node for node in nodes.values() if node.running]
+    wait_until(lambda: len(partition_of(left[0])[2]) == 2, "the dead replica is out")
+    librdkafka_produce(left[0], TOPIC, plain(400, 2), acks="all")
+    end = admin(left[0]).delete_records([TopicPartition(TOPIC, 0, 300)], request_timeout=SECONDS)
+    next(iter(end.values())).result(SECONDS)
+    victim.start()
+    wait_until(lambda: len(partition_of(left[0])[2]) == 3, "it is back")
+    librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
