@@ -38,8 +38,8 @@ def _times(kafka: str, text: str) -> Metric:
 
 
 def _replicas(name: str, kafka: str, text: str) -> Metric:
-    return Metric(f"kafka_server_replicamanager_{name}", "gauge", (), f"kafka.server:type=ReplicaManager,name={kafka}",
-                  text)
+    return Metric(f"kafka_server_replicamanager_{name}", "counter" if name.endswith("_total") else "gauge", (),
+                  f"kafka.server:type=ReplicaManager,name={kafka}", text)
 
 
 def _sockets(name: str, kind: Kind, kafka: str, text: str) -> Metric:
@@ -123,6 +123,9 @@ METRICS: Final = (
     _replicas("underminisrpartitioncount", "UnderMinIsrPartitionCount",
               "Partitions led here whose in-sync replicas are fewer than min.insync.replicas."),
     _replicas("offlinereplicacount", "OfflineReplicaCount", "Replicas whose log cannot be served."),
+    _replicas("isrexpands_total", "IsrExpandsPerSec", "Proposals of an in-sync replica more."),
+    _replicas("isrshrinks_total", "IsrShrinksPerSec", "Proposals of in-sync replicas less."),
+    _replicas("failedisrupdates_total", "FailedIsrUpdatesPerSec", "Proposals that the controller refused."),
     _log("size", "Size", "Bytes of a replica's log."),
     _log("logstartoffset", "LogStartOffset", "The first offset of a replica's log."),
     _log("logendoffset", "LogEndOffset", "The offset behind the last record of a replica's log."),

@@ -277,9 +277,9 @@ async def _read_replicas(node: "Node", sheet: Sheet) -> None:
             totals[index] += getattr(partition, attribute)
         if partition.is_leader:
             leaders += 1
-            in_sync = partition.progress.in_sync_count
-            under_replicated += in_sync < len(partition.progress)
-            under_minimum += in_sync < partition.min_insync_replicas
+            in_sync, replicas = partition.progress.in_sync_count, len(partition.progress) + 1
+            under_replicated += in_sync < replicas
+            under_minimum += in_sync < min(partition.min_insync_replicas, replicas)
         _read_replica(partition, sheet)
         await turn.give_way()
     for index, (name, attribute) in enumerate(TOPIC_COUNTERS.items()):
@@ -294,6 +294,10 @@ async def _read_replicas(node: "Node", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_underreplicatedpartitions", under_replicated)
     sheet.put(f"{prefix}_underminisrpartitioncount", under_minimum)
     sheet.put(f"{prefix}_offlinereplicacount", len(node.replicas.failed))
+    keeper = node.replication.keeper
+    sheet.put(f"{prefix}_isrexpands_total", keeper.expands_total)
+    sheet.put(f"{prefix}_isrshrinks_total", keeper.shrinks_total)
+    sheet.put(f"{prefix}_failedisrupdates_total", keeper.failures_total)
 
 
 def _read_replica(partition: Partition, sheet: Sheet) -> None:
@@ -306,7 +310,7 @@ def _read_replica(partition: Partition, sheet: Sheet) -> None:
     sheet.put("kraft_partition_high_watermark", partition.high_watermark, *labels)
     if partition.is_leader:
         sheet.put("kafka_cluster_partition_insyncreplicascount", partition.progress.in_sync_count, *labels)
-        sheet.put("kafka_cluster_partition_replicascount", len(partition.progress), *labels)
+        sheet.put("kafka_cluster_partition_replicascount", len(partition.progress) + 1, *labels)
         sheet.put("kafka_cluster_partition_laststableoffsetlag",
                   max(0, partition.high_watermark - log.last_stable_offset), *labels)
 
