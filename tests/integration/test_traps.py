@@ -61,7 +61,8 @@ def raw_fetch(node: NodeProcess, topic: str, offset: int, last_fetched_epoch: in
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
 def test_1_reading_from_the_middle_of_a_batch(node: NodeProcess, name: str, client: Client) -> None:
-    librdkafka_produce(node, name, [Record(b"k", b"%d" % i) for i in range(10)], "lz4")
+    # One batch, however slow the producer is.
+    librdkafka_produce(node, name, [Record(b"k", b"%d" % i) for i in range(10)], "lz4", linger_ms=1000)
     assert len(raw_fetch(node, name, 9).records or b"") == len(raw_fetch(node, name, 0).records or b"") > 0
     for offset in (1, 5, 9):
         read = client.read(node, name, 10 - offset, offset=offset)
