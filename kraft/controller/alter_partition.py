@@ -6,12 +6,11 @@ leader saw may not become in-sync (KIP-841, KIP-903).
 """
 
 from collections.abc import Sequence
-from uuid import UUID
+from typing import Final
 
 from kraft.controller.brokers import check_broker_epoch
-from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, Decision
-from kraft.controller.leaderships import can_lead
-from kraft.controller.partition_change import Election, change
+from kraft.controller.decision import Context, Decision
+from kraft.controller.leaderships import change_of
 from kraft.metadata.delta import merge
 from kraft.metadata.image import RECOVERED, RECOVERING, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
@@ -21,7 +20,7 @@ from kraft.protocol.messages.alter_partition_request import PartitionData as Wan
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 
-EPOCHS_SINCE = 3
+EPOCHS_SINCE: Final = 3
 """The version from which on the broker epochs of the replicas are told."""
 
 
@@ -52,8 +51,8 @@ def _alter(
     code = _validate(context, broker_id, partition, wanted, states)
     if code != ErrorCode.NONE:
         return _refused(index, code)
-    record = _record(context, topic, index, partition, [state.broker_id for state in states],
-                     wanted.leader_recovery_state)
+    record = change_of(context, topic, index, isr=[state.broker_id for state in states],
+                       recovery=wanted.leader_recovery_state)
     if record is not None:
         records.append(record)
         assert isinstance(record.message, PartitionChangeRecord)
@@ -100,19 +99,6 @@ def _eligible(context: Context, state: BrokerState) -> bool:
     """Whether the broker takes part, and is the process that the leader saw; epoch -1: it does not say which."""
     broker = context.image.brokers.get(state.broker_id)
     return broker is not None and broker.active and state.broker_epoch in (-1, broker.epoch)
-
-
-def _record(
-    context: Context, topic: TopicImage, index: int, partition: PartitionRegistration, isr: Sequence[int], recovery: int
-) -> Record | None:
-    unclean = context.topic_value(topic.name, UNCLEAN_LEADER_ELECTION).lower() == "true"
-    topic_id: UUID = topic.topic_id
-    return change(
-        topic_id, index, partition, context.image.metadata_version,
-        acceptable=lambda replica: can_lead(context, partition, replica),
-        min_isr=context.min_isr(topic.name, len(topic.partitions[0].replicas)),
-        elr_enabled=context.image.elr_enabled, isr=isr, election=Election.UNCLEAN if unclean else Election.ONLINE,
-        recovery=recovery)
 
 
 def alter_partition_refused(

@@ -3,9 +3,9 @@
 from typing import Final
 
 from kraft.controller.decision import Context, Decision, RefusedError, text_of
-from kraft.controller.leaderships import can_lead
-from kraft.controller.partition_change import Election, change
-from kraft.metadata.image import NO_LEADER, PartitionRegistration, TopicImage
+from kraft.controller.leaderships import change_of
+from kraft.controller.partition_change import Election
+from kraft.metadata.image import NO_LEADER
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
@@ -53,24 +53,13 @@ def _elect(
     has = partition.replicas[0] if election_type == PREFERRED else partition.leader
     if partition.leader == has != NO_LEADER:
         return ErrorCode.ELECTION_NOT_NEEDED, None
-    record = _record(context, topic, index, partition, election_type)
+    record = change_of(
+        context, topic, index, election=Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN)
     if record is None:
         return (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if election_type == PREFERRED
                 else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE), None
     records.append(record)
     return ErrorCode.NONE, None
-
-
-def _record(
-    context: Context, topic: TopicImage, index: int, partition: PartitionRegistration, election_type: int
-) -> Record | None:
-    return change(
-        topic.topic_id, index, partition, context.image.metadata_version,
-        acceptable=lambda replica: can_lead(context, partition, replica),
-        min_isr=context.min_isr(topic.name, len(topic.partitions[0].replicas)),
-        elr_enabled=context.image.elr_enabled,
-        election=Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN,
-    )
 
 
 def elect_leaders_refused(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context
-from kraft.controller.partition_change import Election, change
+from kraft.controller.partition_change import Assignment, Election, change
 from kraft.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
 
@@ -33,27 +33,36 @@ def changes(
     records = []
     for topic, index, partition in image.partitions():
         if affected(partition):
-            record = _changed(context, topic, index, partition, without, counting, lost_by)
+            record = change_of(
+                context, topic, index, without=without, counting=counting, lost_by=lost_by,
+                isr=[replica for replica in partition.isr if replica != without and replica not in lost_by])
             if record is not None:
                 records.append(record)
     return records
 
 
-def _changed(
-    context: Context, topic: TopicImage, index: int, partition: PartitionRegistration, without: int, counting: int,
-    lost_by: Sequence[int],
+def change_of(
+    context: Context, topic: TopicImage, index: int, *, election: Election | None = None,
+    without: int = NO_LEADER, counting: int = NO_LEADER, isr: Sequence[int] | None = None, lost_by: Sequence[int] = (),
+    assignment: Assignment | None = None, recovery: int | None = None,
 ) -> Record | None:
-    unclean = context.topic_value(topic.name, UNCLEAN_LEADER_ELECTION).lower() == "true"
+    """What `change` makes of one partition, by its topic's settings and the brokers as they are. `election` None: online, or
+    unclean where the topic allows that. For `without` and `counting` see `changes`."""
+    partition = topic.partitions[index]
+    if election is None:
+        election = Election.UNCLEAN if allows_unclean(context, topic.name) else Election.ONLINE
     return change(
         topic.topic_id, index, partition, context.image.metadata_version,
         acceptable=lambda replica: replica != without and can_lead(
             context, partition, replica, counts=replica == counting),
         min_isr=context.min_isr(topic.name, len(topic.partitions[0].replicas)),
-        elr_enabled=context.image.elr_enabled,
-        isr=[replica for replica in partition.isr if replica != without and replica not in lost_by],
-        election=Election.UNCLEAN if unclean else Election.ONLINE,
-        lost=lost_by,
-    )
+        elr_enabled=context.image.elr_enabled, isr=isr, election=election, lost=lost_by, assignment=assignment,
+        recovery=recovery, directory_of=lambda broker_id: context.image.brokers[broker_id].default_directory())
+
+
+def allows_unclean(context: Context, topic: str) -> bool:
+    """Whether a replica that may have lost records may lead."""
+    return context.topic_value(topic, UNCLEAN_LEADER_ELECTION).lower() == "true"
 
 
 def leaves(context: Context, broker_id: int, directories: Collection[UUID] | None = None) -> list[Record]:

@@ -64,9 +64,8 @@ class Change:
         self.version = version
         self.elr_enabled = elr_enabled
 
-    def record(
-        self, topic_id: UUID, index: int, min_isr: int, lost: Sequence[int]
-    ) -> PartitionChangeRecord | None:
+    def record(self, topic_id: UUID, index: int, min_isr: int, lost: Sequence[int]) -> PartitionChangeRecord:
+        """With nothing in it when nothing changes."""
         partition = self.partition
         record = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
         self.complete_reassignment()
@@ -87,7 +86,7 @@ class Change:
         self.assign(record)
         if self.elr_enabled:
             self.note_last_leader(record)
-        return None if record == PartitionChangeRecord(topic_id=topic_id, partition_id=index) else record
+        return record
 
     def complete_reassignment(self) -> None:
         """Rule 6."""
@@ -185,8 +184,7 @@ def change(
     """
     wanted = Change(partition, partition.isr if isr is None else isr, election, acceptable, version,
                     assignment or assignment_of(partition), elr_enabled=elr_enabled)
-    record = wanted.record(topic_id, index, min_isr, lost) or PartitionChangeRecord(
-        topic_id=topic_id, partition_id=index)
+    record = wanted.record(topic_id, index, min_isr, lost)
     if record.replicas is not None and version.directories:
         record.directories = [partition.directory_of(replica) if replica in partition.replicas
                               else directory_of(replica) for replica in record.replicas]

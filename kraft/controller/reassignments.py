@@ -3,9 +3,9 @@ be."""
 
 from collections.abc import Iterable, Sequence
 
-from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, Decision, RefusedError, text_of
-from kraft.controller.leaderships import can_lead
-from kraft.controller.partition_change import Assignment, Election, change
+from kraft.controller.decision import Context, Decision, RefusedError, text_of
+from kraft.controller.leaderships import allows_unclean, change_of
+from kraft.controller.partition_change import Assignment
 from kraft.metadata.image import PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -88,13 +88,12 @@ def _reassign(context: Context, name: str, part: ReassignablePartition, may_chan
     partition = None if topic is None else topic.partitions.get(part.partition_index)
     if topic is None or partition is None:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}-{part.partition_index}")
-    unclean = context.topic_value(name, UNCLEAN_LEADER_ELECTION).lower() == "true"
     isr = partition.isr
     if part.replicas is None:
         if not partition.reassigning:
             raise RefusedError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         isr = tuple(replica for replica in partition.isr if replica not in partition.adding_replicas)
-        if not isr and not unclean:
+        if not isr and not allows_unclean(context, name):
             raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                                "only replicas that were added are in sync: going back could lose records")
         wanted = Assignment(tuple(each for each in partition.replicas if each not in partition.adding_replicas))
@@ -103,12 +102,7 @@ def _reassign(context: Context, name: str, part: ReassignablePartition, may_chan
         removing = tuple(sorted(each for each in partition.replicas if each not in part.replicas))
         adding = tuple(sorted(each for each in part.replicas if each not in partition.replicas))
         wanted = Assignment((*part.replicas, *removing), removing, adding)
-    record = change(
-        topic.topic_id, part.partition_index, partition, context.image.metadata_version,
-        acceptable=lambda replica: can_lead(context, partition, replica),
-        min_isr=context.min_isr(name, len(topic.partitions[0].replicas)), elr_enabled=context.image.elr_enabled,
-        isr=isr, assignment=wanted, election=Election.UNCLEAN if unclean else Election.ONLINE,
-        directory_of=lambda broker_id: context.image.brokers[broker_id].default_directory())
+    record = change_of(context, topic, part.partition_index, isr=isr, assignment=wanted)
     return [] if record is None else [record]
 
 

@@ -1,9 +1,7 @@
 """What a follower asks its leader besides records."""
 
-import asyncio
 from typing import Final
 
-from kraft.protocol.message import Message
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kraft.raft.types import Endpoint
@@ -24,20 +22,14 @@ async def log_bounds(address: Endpoint, node_id: int, partition: Partition) -> t
         await line.open(address)
         bounds = []
         for timestamp in (EARLIEST, LATEST):
-            response = await _ask(line, ListOffsetsRequest(replica_id=node_id, topics=[ListOffsetsTopic(
+            body = await line.ask(ListOffsetsRequest(replica_id=node_id, topics=[ListOffsetsTopic(
                 name=partition.topic, partitions=[ListOffsetsPartition(
                     partition_index=partition.index, current_leader_epoch=partition.leader_epoch,
-                    timestamp=timestamp)])]))
-            [part] = response.topics[0].partitions
+                    timestamp=timestamp)])]), VERSION, TIMEOUT_SECONDS)
+            [part] = ListOffsetsResponse.decode(body, VERSION).topics[0].partitions
             if part.error_code:
                 return None
             bounds.append(part.offset)
     finally:
         line.close()
     return bounds[0], bounds[1]
-
-
-async def _ask(line: Line, request: Message) -> ListOffsetsResponse:
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        body = await line.ask(request, VERSION, TIMEOUT_SECONDS)
-    return ListOffsetsResponse.decode(body, VERSION)
