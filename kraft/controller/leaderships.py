@@ -46,8 +46,8 @@ def change_of(
     without: int = NO_LEADER, counting: int = NO_LEADER, isr: Sequence[int] | None = None, lost_by: Sequence[int] = (),
     assignment: Assignment | None = None, recovery: int | None = None,
 ) -> Record | None:
-    """What `change` makes of one partition, by its topic's settings and the brokers as they are. `election` None: online, or
-    unclean where the topic allows that. For `without` and `counting` see `changes`."""
+    """What `change` makes of one partition, by its topic's settings and the brokers as they are. `election` None:
+    online, or unclean where the topic allows that. For `without` and `counting` see `changes`."""
     partition = topic.partitions[index]
     if election is None:
         election = Election.UNCLEAN if allows_unclean(context, topic.name) else Election.ONLINE
