@@ -16,14 +16,11 @@ cdef class FollowedPartition:
     cdef tuple key                 # (topic id, index)
     cdef int32_t leader_epoch      # in which it is followed
     cdef int64_t asked_from        # the first request that names it, -1: none; earlier responses are not about it
-    cdef bint changed              # the leader is to be told where it stands
-    cdef bint gone                 # it was removed from its fetcher
 
 
 cdef class ReplicaFetcher:
     cdef readonly int64_t responses_total      # they come in the order of the requests
     cdef readonly int64_t bytes_total          # of records
-    cdef readonly bint connected
     cdef FollowerIdentity identity
     cdef int32_t partition_bytes_max
     cdef int64_t response_bytes_limit
@@ -53,7 +50,6 @@ cdef class ReplicaFetcher:
     cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1
     cdef int append(self, FollowedPartition followed, FollowerPart* part) except -1
     cdef int stop_following(self, FollowedPartition followed, object code, object cause) except -1
-    cdef int mark_changed(self, FollowedPartition followed) except -1
     cdef int break_off(self, str why) except -1
 
 

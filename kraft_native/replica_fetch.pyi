@@ -13,7 +13,6 @@ class FollowedPartition: ...
 class ReplicaFetcher:
     responses_total: int
     bytes_total: int
-    connected: bool
     def __init__(
         self,
         node_id: int,

@@ -99,7 +99,7 @@ cdef class ReplicaFetcher:
         self.unfollow(partition)
         self.followed[followed.key] = followed
         self.forgotten.pop(followed.key, None)
-        self.mark_changed(followed)
+        self.changed[followed.key] = followed
         if not self.reading and self.flushes_awaited == 0:
             self.ask()
 
@@ -108,7 +108,6 @@ cdef class ReplicaFetcher:
         cdef FollowedPartition followed = self.followed.pop((partition.topic_id, partition.index), None)
         if followed is None:
             return False
-        followed.gone = True
         self.changed.pop(followed.key, None)
         if followed.asked_from >= 0:
             self.forgotten[followed.key] = None
@@ -125,11 +124,6 @@ cdef class ReplicaFetcher:
         if self.transport is not None:
             self.transport.abort()
 
-    cdef int mark_changed(self, FollowedPartition followed) except -1:
-        followed.changed = True
-        self.changed[followed.key] = followed
-        return 0
-
     cdef int stop_following(self, FollowedPartition followed, object code, object cause) except -1:
         self.unfollow(followed.partition)
         self.on_error(followed.partition, code, cause)
@@ -139,12 +133,10 @@ cdef class ReplicaFetcher:
 
     def connection_made(self, transport) -> None:
         self.transport = transport
-        self.connected = True
         self.ask()
 
     def connection_lost(self, exception) -> None:
         self.transport = None
-        self.connected = False
         if self.on_lost is not None:
             self.on_lost(self)
 
@@ -212,39 +204,29 @@ cdef class ReplicaFetcher:
         self.forgotten.clear()
         for followed in self.followed.values():
             followed.asked_from = -1
-            self.mark_changed(followed)
+            self.changed[followed.key] = followed
         return 0
 
     cdef int put_changed(self) except -1:
         cdef FollowedPartition followed
         cdef FollowerSpec spec
-        cdef bytes topic_id, last = None
         spec.bytes_max = self.partition_bytes_max
         for followed in self.changed.values():
-            topic_id = followed.partition.topic_id
-            if last is None or topic_id != last:
-                self.writer.close_topic()
-                self.writer.topic(topic_id)
-                last = topic_id
+            self.writer.topic(followed.partition.topic_id)
             spec.index = followed.partition.index
             spec.leader_epoch = followed.leader_epoch
             spec.fetch_offset = followed.partition.core.log_end
             spec.log_start_offset = followed.partition.core.log_start
             spec.last_fetched_epoch = followed.partition.last_epoch()
             self.writer.partition(&spec)
-            followed.changed = False
             if followed.asked_from < 0:
                 followed.asked_from = self.requests_total
         self.changed.clear()
         return 0
 
     cdef int put_forgotten(self) except -1:
-        cdef bytes topic_id, last = None
         for topic_id, index in self.forgotten:
-            if last is None or topic_id != last:
-                self.writer.close_topic()
-                self.writer.topic(topic_id)
-                last = topic_id
+            self.writer.topic(topic_id)
             self.writer.forgotten(index)
         self.forgotten.clear()
         return 0
@@ -337,7 +319,8 @@ cdef class ReplicaFetcher:
         try:
             if part.diverging_epoch >= 0:
                 partition.cut_to_epoch(part.diverging_epoch, part.diverging_end)
-                return self.mark_changed(followed)
+                self.changed[followed.key] = followed
+                return 0
             if part.records_bytes > 0:
                 self.append(followed, part)
             partition.follow_marks(part.high_watermark, part.log_start_offset)
@@ -369,7 +352,7 @@ cdef class ReplicaFetcher:
             partition.log.truncate_fully_and_start_at(load_i64(first))
         partition.replicate(first, end - first)
         self.bytes_total += end - first
-        self.mark_changed(followed)
+        self.changed[followed.key] = followed
         if partition.core.config.durability_kind == DURABILITY_GROUP_COMMIT:
             waiter = FlushWaiter.__new__(FlushWaiter)
             waiter.fetcher = self

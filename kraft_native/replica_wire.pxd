@@ -42,7 +42,8 @@ cdef class FetchWriter:
     calls, `end`. Counts are patched where they stand, in the longest form of a varint."""
     cdef Scratch out
     cdef Py_ssize_t topics_at
-    cdef Py_ssize_t parts_at
+    cdef Py_ssize_t parts_at       # -1: no topic is open
+    cdef bytes topic_id            # of the one that is
     cdef int32_t topics
     cdef int32_t parts
 

@@ -63,8 +63,12 @@ cdef class FetchWriter:
         return 0
 
     cdef int topic(self, bytes topic_id) except -1:
-        """The parts that follow are of this topic."""
+        """The parts that follow are of this topic, which may be the one that is open."""
         cdef Scratch out = self.out
+        if self.parts_at >= 0 and topic_id == self.topic_id:
+            return 0
+        self.close_topic()
+        self.topic_id = topic_id
         out.reserve(out.size + UUID_BYTES + COUNT_BYTES)
         put_bytes(out.data + out.size, <const uint8_t*>PyBytes_AS_STRING(topic_id), UUID_BYTES)
         self.parts_at = out.size + UUID_BYTES
