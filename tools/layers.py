@@ -66,6 +66,7 @@ PACKAGES: dict[str, Rule] = {
                       "uvloop")),
     "testing": Rule(("protocol", "raft", "native"), ("multiprocessing", "random", "time"), ordered=True),
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
+    "spark": Rule(("", "client", "log_dir", "protocol", "reading", "native"), ("os", "subprocess", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
     "cli": Rule(("", "_version", "client", "config", "load", "log", "log_dir", "metadata", "protocol", "raft",
                  "reading", "recorder", "runtime", "testing", "native"),

@@ -1,0 +1,7 @@
+"""What this part raises besides the errors of the engine and of the cluster."""
+
+from kraft_native.errors import KraftError
+
+
+class SparkUnavailableError(KraftError, RuntimeError):
+    """Spark cannot be started here; the message says what is missing and what to install."""

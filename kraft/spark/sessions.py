@@ -1,0 +1,97 @@
+"""Spark sessions that are ready for kraft: a Java is found, its workers find the packages, the settings fit.
+
+On a machine of its own Spark takes as many threads as there are processors, sends batches over Unix sockets, keeps
+times in UTC and serves no web page. Whatever is given as `settings`, or in `spark-defaults.conf`, counts more.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kraft.spark.errors import SparkUnavailableError
+from kraft.spark.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER: Final = "local[*]"
+PACKAGES: Final = Path(__file__).resolve().parents[2]
+SPARK_MIN: Final = (4, 3)
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+# Half of the usual time until the first job is done; long jobs then run slower.
+QUICK_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+
+
+def session(app_name: str = "kraft", *, master: str | None = None, quick: bool = False,
+            settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The running session with these settings, else a new one.
+
+    `master` is `local[*]` unless given here or in `$MASTER`. `quick` is for short jobs: Java compiles less and starts
+    sooner. Raises `SparkUnavailableError` when PySpark or a Java is missing or too old.
+    """
+    builder_of = _pyspark()
+    master = master or os.environ.get("MASTER") or MASTER
+    wanted = {**SETTINGS, "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    if master.startswith("local"):
+        wanted["spark.sql.shuffle.partitions"] = str(2 * len(os.sched_getaffinity(0)))
+    if quick:
+        wanted["spark.driver.extraJavaOptions"] = QUICK_JAVA_OPTIONS
+    builder = builder_of.builder.appName(app_name).master(master)
+    for name, value in {**wanted, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    with _environment({"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable,
+                       "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": _python_path()}):
+        found: SparkSession = builder.getOrCreate()
+    return found
+
+
+def _pyspark() -> type[SparkSession]:
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SparkUnavailableError(f"{', '.join(missing)}: not installed; `pip install kraft[spark]` brings what "
+                                    "Spark needs")
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    if version < SPARK_MIN:
+        raise SparkUnavailableError(f"PySpark {pyspark.__version__} is too old: its Python data sources lack what "
+                                    f"kraft uses; {'.'.join(map(str, SPARK_MIN))} or newer is needed")
+    return SparkSession
+
+
+def _python_path() -> str:
+    """`PYTHONPATH` for Spark's worker processes, which see neither this program's `sys.path` nor, where they look for
+    data sources, packages that are installed as links into a source tree."""
+    given = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(PACKAGES), given] if given else [str(PACKAGES)])
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """These variables while Spark starts; the ones that say which Python to use do not replace given ones."""
+    before = {name: os.environ.get(name) for name in wanted}
+    for name, value in wanted.items():
+        if not name.startswith("PYSPARK_") or before[name] is None:
+            os.environ[name] = value
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = old

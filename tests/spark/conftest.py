@@ -1,0 +1,33 @@
+"""One Spark session for all of these tests; they are skipped where Spark or a Java for it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kraft.spark import SparkUnavailableError, session
+from kraft_native import buffer, fileio
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """The engine's own objects are given back; connections that the session keeps to its Java are not looked at."""
+    before = {**buffer.counters(), "engine descriptors": fileio.open_descriptors()}
+    yield
+    after = {**buffer.counters(), "engine descriptors": fileio.open_descriptors()}
+    assert {kind: count for kind, count in after.items() if count > before[kind]} == {}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    try:
+        found = session("tests", master="local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "2"})
+    except SparkUnavailableError as error:
+        pytest.skip(str(error))
+    yield found
+    found.stop()
