@@ -170,7 +170,7 @@ def bench(node: Node) -> list[tuple[str, Measurement]]:
                 create_topic(cluster, load.topic, load.connections)
             if load.kind == "fetch":
                 fill(load, cluster, BENCH_FILL_BYTES)
-            runs.append((name, measure(load, cluster, seconds=BENCH_SECONDS, warmup=0.5, pid=node.process.pid)))
+            runs.append((name, measure(load, cluster, seconds=BENCH_SECONDS, warmup=0.5, pids=(node.process.pid,))))
     return runs
 
 

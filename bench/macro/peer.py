@@ -9,34 +9,19 @@ Java and Maven. The table is written as JSON to bench/out, too.
 
 from __future__ import annotations
 
-import json
 import shutil
-import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from bench.machine import OUT, begin
-from bench.macro.rows import (
-    LOADS,
-    Figure,
-    Pair,
-    client_rows,
-    load_rows,
-    memory_row,
-    paced_rows,
-    restart_row,
-    start_rows,
-    topic_rows,
-)
+from bench.macro.figures import Figure, Pair, Report
+from bench.macro.rows import LOADS, client_rows, load_rows, memory_row, paced_rows, restart_row, start_rows, topic_rows
 from bench.macro.servers import KafkaServer, KraftServer
-from bench.table import number
 from tests.peer.kafka import missing
 
 WARM_SECONDS = 3.0
@@ -58,8 +43,8 @@ def rows() -> Iterator[Row]:
         yield load[0], partial(load_rows, load=load)
     yield from client_loads()
     yield "paced", paced_rows
-    yield "memory after the load", memory_row
-    yield "CreateTopics", topic_rows
+    yield "memory after the load", partial(memory_row, aim=200, absolute=True)
+    yield "CreateTopics", partial(topic_rows, one_ms=3.0, many_seconds=0.3)
     yield "start, 1,300 topics after kill -9", restart_row
 
 
@@ -79,20 +64,20 @@ def main(quick: bool, only: str, directory: Path) -> None:
     begun = time.monotonic()
     pair = Pair(KraftServer(home / "kraft"), KafkaServer(home / "kafka"), 1 if quick else 3, 1.0 if quick else 2.0,
                 0.2 if quick else 1.0)
-    figures: list[Figure] = []
+    report = Report(console)
     try:
-        _run(pair, console, figures, only, quick)
+        _run(pair, console, report, only, quick)
     finally:
-        pair.ours.stop()
-        pair.peer.stop()
+        pair.stop()
         shutil.rmtree(home, ignore_errors=True)
-        _show(console, figures)
-        _save(directory / "peer.json", figures)
+        report.show()
+        report.save(directory / "peer.json")
     console.print(f"{time.monotonic() - begun:.0f} s in all", highlight=False)
 
 
-def _run(pair: Pair, console: Console, figures: list[Figure], only: str, quick: bool) -> None:
-    _add(console, figures, start_rows(pair))
+def _run(pair: Pair, console: Console, report: Report, only: str, quick: bool) -> None:
+    report.add(start_rows(pair, Figure("start, fresh", "to the first Metadata reply", "s", 0.4, absolute=True),
+                          Figure("memory after the start", "resident", "MB", 64, absolute=True)))
     if not quick:
         warm = Pair(pair.ours, pair.peer, 1, WARM_SECONDS, 0.2)
         for name, row in [(load[0], partial(load_rows, load=load)) for load in LOADS] + list(client_loads()):
@@ -101,32 +86,7 @@ def _run(pair: Pair, console: Console, figures: list[Figure], only: str, quick: 
         console.print("both are warm")
     for name, row in rows():
         if only in name:
-            _add(console, figures, row(pair))
-
-
-def _add(console: Console, figures: list[Figure], found: list[Figure]) -> None:
-    for figure in found:
-        console.print(f"{figure.row}, {figure.name}: {number(statistics.median(figure.ours))} beside "
-                      f"{number(statistics.median(figure.peers))} {figure.unit}", highlight=False)
-    figures += found
-
-
-def _show(console: Console, figures: list[Figure]) -> None:
-    table = Table("row", "figure", "unit", "kraft", "Kafka 4.3.1", "ratio", "aim", "met")
-    for column in table.columns[3:7]:
-        column.justify = "right"
-    for figure in figures:
-        sign = ">=" if figure.better == "more" else "<="
-        aim = "" if figure.aim is None else f"{sign} {figure.aim:g}" + (f" {figure.unit}" if figure.absolute else " x")
-        table.add_row(figure.row, figure.name, figure.unit, number(statistics.median(figure.ours)),
-                      number(statistics.median(figure.peers)), f"{figure.ratio:.2f}", aim,
-                      {None: "", True: "yes", False: "no"}[figure.met])
-    console.print(table)
-
-
-def _save(path: Path, figures: list[Figure]) -> None:
-    path.write_text(json.dumps([{**asdict(figure), "ratio": figure.ratio, "met": figure.met} for figure in figures],
-                               indent=1) + "\n")
+            report.add(row(pair))
 
 
 if __name__ == "__main__":

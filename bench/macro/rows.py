@@ -1,4 +1,4 @@
-"""The rows of the comparison: what is done to both nodes, and what each figure of it should be."""
+"""The rows of the comparisons: what is done to both servers, and what each figure of it should be."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.machine import touch_memory
+from bench.commit.quorums import cpu_seconds
+from bench.macro.figures import Figure, Pair
 from bench.macro.paced import PacedRun
-from bench.macro.servers import KafkaServer, KraftServer, Server, cpu_seconds, resident_megabytes
+from bench.macro.servers import Server, resident_megabytes
 from bench.macro.topics import BATCH, create_topics, create_up_to, delete_topics
 from kraft.client import Cluster
 from kraft.load.measure import Measurement, create_topic, fill, measure
@@ -26,115 +27,70 @@ GIGABYTE: Final = 1e9
 MANY_TOPICS: Final = 1_300
 
 
-@dataclass
-class Figure:
-    """One figure of a row, by turn. `aim` is a ratio to the peer's, or with `absolute` a value in `unit`; None: the
-    figure only explains another."""
-
-    row: str
-    name: str
-    unit: str
-    aim: float | None
-    better: str = "less"
-    absolute: bool = False
-    ours: list[float] = field(default_factory=list)
-    peers: list[float] = field(default_factory=list)
-
-    @property
-    def ratio(self) -> float:
-        """The median of the ratios turn by turn, which holds when the machine's speed drifts."""
-        return statistics.median(a / b if b else float("inf") for a, b in zip(self.ours, self.peers, strict=True))
-
-    @property
-    def met(self) -> bool | None:
-        """None: it has no aim."""
-        if self.aim is None:
-            return None
-        value = statistics.median(self.ours) if self.absolute else self.ratio
-        return value >= self.aim if self.better == "more" else value <= self.aim
-
-
-@dataclass
-class Pair:
-    """The two nodes and how long and how often to measure."""
-
-    ours: KraftServer
-    peer: KafkaServer
-    turns: int
-    seconds: float
-    bytes_scale: float
-
-    def prepare_memory(self, size: int) -> None:
-        """Before a turn that fills the page cache, of either node: what it gets must not be the host's to give."""
-        touch_memory(at_most=int(size * self.bytes_scale))
-
-    def alternate(self, action: Callable[[Server], tuple[float, ...]],
-                  figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:
-        """Does it to both in turns; who begins changes. The action gives the figures' values in their order."""
-        for turn in range(turns or self.turns):
-            order: list[Server] = [self.ours, self.peer]
-            for server in order if turn % 2 == 0 else reversed(order):
-                for figure, value in zip(figures, action(server), strict=True):
-                    (figure.ours if server is self.ours else figure.peers).append(value)
-        return list(figures)
-
-
-def start_rows(pair: Pair) -> list[Figure]:
-    """The first start of each, which every run needs. Ours makes its directory in it, the peer's was formatted."""
-    time_figure = Figure("start, fresh", "to the first Metadata reply", "s", 0.4, absolute=True)
-    memory = Figure("memory after the start", "resident", "MB", 64, absolute=True)
-
+def start_rows(pair: Pair, elapsed: Figure, memory: Figure, *, file_pages: bool = True) -> list[Figure]:
+    """The first start of each, which every run needs. A node of ours alone makes its directory in it, the peer's was
+    formatted."""
     def start(server: Server) -> tuple[float, ...]:
         seconds = server.start()
         time.sleep(0.5)
-        return seconds, resident_megabytes(server.pid, file_pages=True)
-    return pair.alternate(start, (time_figure, memory), turns=1)
+        return seconds, resident_megabytes(server.pids, file_pages=file_pages)
+    return pair.alternate(start, (elapsed, memory), turns=1)
 
 
-# Row, workload, figures of a measurement with their aims.
-Load = tuple[str, Workload, tuple[tuple[str, str, Callable[[Measurement], float | None], float, str], ...]]
+Wanted = tuple[str, str, Callable[[Measurement], float | None], float, str]
+"""A figure of a measurement: name, unit, value, aim, what is better."""
+Load = tuple[str, Workload, tuple[Wanted, ...]]
 
 
-def _cpu_us(run: Measurement) -> float | None:
-    return run.cpu_us_per_request
+def p50(aim: float) -> Wanted:
+    return "p50", "us", lambda run: run.latency_us["50"], aim, "less"
 
 
-def _cpu_gb(run: Measurement) -> float | None:
-    return run.cpu_seconds_per_gigabyte
+def rate(aim: float) -> Wanted:
+    return "rate", "k/s", lambda run: run.requests_per_second / 1000, aim, "more"
 
 
-def _rate(run: Measurement) -> float:
-    return run.requests_per_second / 1000
+def cpu_each(aim: float) -> Wanted:
+    return "server CPU", "us each", lambda run: run.cpu_us_per_request, aim, "less"
 
 
-def _bytes(run: Measurement) -> float:
-    return run.megabytes_per_second
+def megabytes(aim: float) -> Wanted:
+    return "rate", "MB/s", lambda run: run.megabytes_per_second, aim, "more"
 
+
+def cpu_gigabyte(aim: float) -> Wanted:
+    return "server CPU", "s/GB", lambda run: run.cpu_seconds_per_gigabyte, aim, "less"
+
+
+ONE = "Produce, 1 x 100 B, 1 in flight", Workload("produce", 1, 1)
+MANY = "Produce, 1 x 100 B, 8 x 8 in flight", Workload("produce", 8, 8)
+LARGE = "Produce, 1 MiB of 1 KiB, 4 x 2", Workload("produce", 4, 2, record_bytes=1024, batch_bytes=1_000_000)
 
 LOADS: Final[tuple[Load, ...]] = (
-    ("ApiVersions, 8 x 32 in flight", Workload("ping", 8, 32),
-     (("rate", "k/s", _rate, 4.0, "more"), ("server CPU", "us each", _cpu_us, 0.2, "less"))),
-    ("Produce, 1 x 100 B, 1 in flight", Workload("produce", 1, 1),
-     (("p50", "us", lambda run: run.latency_us["50"], 0.7, "less"), ("server CPU", "us each", _cpu_us, 0.4, "less"))),
-    ("Produce, 1 x 100 B, 8 x 8 in flight", Workload("produce", 8, 8),
-     (("rate", "k/s", _rate, 5.0, "more"), ("server CPU", "us each", _cpu_us, 0.15, "less"))),
+    ("ApiVersions, 8 x 32 in flight", Workload("ping", 8, 32), (rate(4.0), cpu_each(0.2))),
+    (*ONE, (p50(0.7), cpu_each(0.4))),
+    (*MANY, (rate(5.0), cpu_each(0.15))),
     ("Produce, 16 KiB of 100 B, 8 x 5", Workload("produce", 8, 5, batch_bytes=16 << 10),
-     (("rate", "MB/s", _bytes, 2.0, "more"), ("server CPU", "s/GB", _cpu_gb, 0.3, "less"))),
-    ("Produce, 1 MiB of 1 KiB, 4 x 2", Workload("produce", 4, 2, record_bytes=1024, batch_bytes=1_000_000),
-     (("rate", "MB/s", _bytes, 1.5, "more"), ("server CPU", "s/GB", _cpu_gb, 0.4, "less"))),
+     (megabytes(2.0), cpu_gigabyte(0.3))),
+    (*LARGE, (megabytes(1.5), cpu_gigabyte(0.4))),
     ("Fetch, 4 connections, 1 MiB", Workload("fetch", 4, 1, record_bytes=1024, batch_bytes=100_000),
-     (("rate", "MB/s", _bytes, 2.0, "more"), ("server CPU", "s/GB", _cpu_gb, 0.45, "less"))),
+     (megabytes(2.0), cpu_gigabyte(0.45))),
     ("Fetch, 1 connection, 64 KiB", Workload("fetch", 1, 1, batch_bytes=16 << 10, fetch_bytes=64 << 10),
-     (("rate", "MB/s", _bytes, 2.0, "more"), ("server CPU", "s/GB", _cpu_gb, 0.45, "less"))),
+     (megabytes(2.0), cpu_gigabyte(0.45))),
+)
+CLUSTER_LOADS: Final[tuple[Load, ...]] = (
+    (*ONE, (p50(0.5), cpu_each(0.25))),
+    (*MANY, (rate(4.0), cpu_each(0.25))),
+    (*LARGE, (megabytes(2.0), cpu_gigabyte(0.4))),
 )
 
 
 def load_rows(pair: Pair, load: Load) -> list[Figure]:
     """One workload on both. The topics go afterwards, so that no row pays for another one's data."""
     row, workload, wanted = load
-    workload = _with_topic(workload)
+    workload = replace(workload, topic=f"load-{uuid.uuid4().hex[:8]}")
     figures = tuple(Figure(row, name, unit, aim, better) for name, unit, _, aim, better in wanted)
-    for server in (pair.ours, pair.peer):
+    for server in pair.servers:
         if workload.kind != "ping":
             with Cluster(server.bootstrap) as cluster:
                 create_topic(cluster, workload.topic, workload.connections)
@@ -145,7 +101,7 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
         if workload.kind == "produce" and workload.batch_bytes > workload.record_bytes:
             pair.prepare_memory(LOAD_BYTES_MAX)
         with Cluster(server.bootstrap) as cluster:
-            found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pid=server.pid)
+            found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pids=server.pids)
         if found.errors:
             raise RuntimeError(f"{server.name}, {row}: {found.errors} errors, the first {found.first_error}")
         return tuple(figure(found) or 0.0 for _, _, figure, _, _ in wanted)
@@ -153,14 +109,16 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
         return pair.alternate(run, figures)
     finally:
         if workload.kind != "ping":
-            for server in (pair.ours, pair.peer):
+            for server in pair.servers:
                 delete_topics(server, [workload.topic])
 
 
-def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: float, consume_aim: float) -> list[Figure]:
-    """librdkafka with its defaults; what the server's processor pays for a gigabyte of values."""
+def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: float, consume_aim: float | None,
+                rate_aim: float | None = None) -> list[Figure]:
+    """librdkafka with its defaults, acks=all among them; what the server's processor pays for a gigabyte of values."""
     row = f"librdkafka, {record_bytes} B"
-    figures = (Figure(row, "produce, server CPU", "s/GB", produce_aim),
+    figures = (Figure(row, "produce", "k/s", rate_aim, "more"),
+               Figure(row, "produce, server CPU", "s/GB", produce_aim),
                Figure(row, "consume, server CPU", "s/GB", consume_aim))
     count = int(data_bytes * pair.bytes_scale) // record_bytes
 
@@ -169,14 +127,16 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
         with Cluster(server.bootstrap) as cluster:
             create_topic(cluster, topic, 1)
         pair.prepare_memory(2 * data_bytes)
-        before = cpu_seconds(server.pid)
+        before = cpu_seconds(server.pids)
+        begin = time.monotonic()
         _produce(server, topic, count, record_bytes)
-        between = cpu_seconds(server.pid)
+        elapsed = time.monotonic() - begin
+        between = cpu_seconds(server.pids)
         _consume(server, topic, count)
-        after = cpu_seconds(server.pid)
+        after = cpu_seconds(server.pids)
         delete_topics(server, [topic])
         gigabytes = count * record_bytes / GIGABYTE
-        return (between - before) / gigabytes, (after - between) / gigabytes
+        return count / elapsed / 1000, (between - before) / gigabytes, (after - between) / gigabytes
     return pair.alternate(run, figures)
 
 
@@ -224,22 +184,16 @@ def paced_rows(pair: Pair) -> list[Figure]:
     return pair.alternate(run, figures, turns=min(pair.turns, 2))
 
 
-def memory_row(pair: Pair) -> list[Figure]:
+def memory_row(pair: Pair, aim: float, *, absolute: bool) -> list[Figure]:
     """After the load: whoever ran more rows before has more to show."""
-    figure = Figure("memory after the load", "resident, without file pages", "MB", 200, absolute=True)
-    return pair.alternate(lambda server: (resident_megabytes(server.pid, file_pages=False),), (figure,), turns=1)
+    figure = Figure("memory after the load", "resident, without file pages", "MB", aim, absolute=absolute)
+    return pair.alternate(lambda server: (resident_megabytes(server.pids, file_pages=False),), (figure,), turns=1)
 
 
-def _with_topic(workload: Workload) -> Workload:
-    return Workload(workload.kind, workload.connections, workload.in_flight, workload.rate, workload.record_bytes,
-                    workload.batch_bytes, workload.acks, workload.codec, workload.fetch_bytes,
-                    f"load-{uuid.uuid4().hex[:8]}")
-
-
-def topic_rows(pair: Pair) -> list[Figure]:
+def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
     """Creating topics one by one, and many in a request."""
-    one = Figure("CreateTopics one by one", "p50", "ms", 3.0, absolute=True)
-    many = Figure("1,000 topics in 20 requests", "in all", "s", 0.3, absolute=True)
+    one = Figure("CreateTopics one by one", "p50", "ms", one_ms, absolute=True)
+    many = Figure("1,000 topics in 20 requests", "in all", "s", many_seconds, absolute=True)
 
     def run(server: Server) -> tuple[float, ...]:
         with Cluster(server.bootstrap) as cluster:

@@ -1,4 +1,4 @@
-"""The two nodes that are compared: each can be started, killed, started again, and asked for its processor time."""
+"""The servers that are compared: each can be started, killed, started again, and asked for its processor time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -25,14 +26,19 @@ CLEANER_BACKOFF_MS = 1000
 INITIAL_DELAY_MS = 30_000      # Kafka's default, which the peer tests change
 
 
+Process = subprocess.Popen[bytes] | subprocess.Popen[str]
+
+
 class Server(Protocol):
-    """One node on loopback. `start` gives the seconds from the launch to the first Metadata reply."""
+    """One node on loopback, or several. `start` gives the seconds from the launch to the first Metadata reply with all
+    of them in it."""
 
     name: str
     bootstrap: str
-    pid: int
     data: Path
 
+    @property
+    def pids(self) -> list[int]: ...
     def start(self) -> float: ...
     def kill(self) -> None: ...
     def stop(self) -> None: ...
@@ -46,24 +52,22 @@ class KraftServer:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.data = home / "data"
-        self.port = free_port()
-        self.bootstrap = f"127.0.0.1:{self.port}"
-        self.pid = 0
+        self.bootstrap = f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
-        # As an installed package is; some environments have Python compile its modules again at each start.
-        compileall.compile_dir(Path(kraft.__file__).parent, quiet=1)
-        self._environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        compile_kraft()
+
+    @property
+    def pids(self) -> list[int]:
+        assert self._process is not None
+        return [self._process.pid]
 
     def start(self) -> float:
-        command = [sys.executable, "-m", "kraft", "server", "start", "--data", str(self.data), "--listen",
-                   self.bootstrap, "--set", "group.initial.rebalance.delay.ms=0",
-                   "--set", f"log.cleaner.backoff.ms={CLEANER_BACKOFF_MS}"]
         begin = time.monotonic()
-        with open(self.home / "output.log", "ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, env=self._environment)
-        self.pid = self._process.pid
-        return _first_reply(self.bootstrap, self._process, begin)
+        self._process = launch_kraft(self.home, [
+            f"--data={self.data}", f"--listen={self.bootstrap}", "--set=group.initial.rebalance.delay.ms=0",
+            f"--set=log.cleaner.backoff.ms={CLEANER_BACKOFF_MS}"])
+        return await_brokers([self.bootstrap], [self._process], 1, begin)
 
     def kill(self) -> None:
         assert self._process is not None
@@ -71,9 +75,8 @@ class KraftServer:
         self._process.wait(STOP_SECONDS)
 
     def stop(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait(STOP_SECONDS)
+        if self._process is not None:
+            terminate(self._process)
 
 
 class KafkaServer:
@@ -89,13 +92,15 @@ class KafkaServer:
         self._node.heap = HEAP
         self._node.format()
         self.bootstrap = self._node.bootstrap
-        self.pid = 0
+
+    @property
+    def pids(self) -> list[int]:
+        assert self._node.process is not None
+        return [self._node.process.pid]
 
     def start(self) -> float:
         begin = time.monotonic()
-        process = self._node.launch()
-        self.pid = process.pid
-        return _first_reply(self.bootstrap, process, begin)
+        return await_brokers([self.bootstrap], [self._node.launch()], 1, begin)
 
     def kill(self) -> None:
         self._node.kill()
@@ -104,31 +109,53 @@ class KafkaServer:
         self._node.kill()
 
 
-def _first_reply(bootstrap: str, process: subprocess.Popen[bytes] | subprocess.Popen[str], begin: float) -> float:
-    """Asks until a broker says that it is one; a new connection each time, because a node that starts drops some."""
+def compile_kraft() -> None:
+    """As an installed package is; some environments have Python compile its modules again at each start."""
+    compileall.compile_dir(Path(kraft.__file__).parent, quiet=1)
+
+
+def launch_kraft(home: Path, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    """`kraft server start` with these options; what it prints goes to a file in `home`."""
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with open(home / "output.log", "ab") as output:
+        return subprocess.Popen([sys.executable, "-m", "kraft", "server", "start", *options], stdout=output,
+                                stderr=output, env=environment)
+
+
+def terminate(process: Process) -> None:
+    """SIGTERM, unless it has ended already."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_SECONDS)
+
+
+def await_brokers(addresses: Sequence[str], processes: Sequence[Process], count: int, begin: float) -> float:
+    """Asks each address until it lists `count` brokers; the seconds since `begin`. A new connection each time, because
+    a node that starts drops some."""
+    left = list(addresses)
     while time.monotonic() - begin < START_SECONDS:
-        if process.poll() is not None:
-            raise RuntimeError(f"{bootstrap}: the process ended with {process.returncode} before it served")
-        try:
-            with Cluster(bootstrap, timeout=10.0) as cluster:
-                if cluster.metadata([]).brokers:
-                    return time.monotonic() - begin
-        except (KraftError, OSError):
-            pass
+        if ended := [each for each in processes if each.poll() is not None]:
+            raise RuntimeError(f"{left[0]}: a process ended with {ended[0].returncode} before it served")
+        left = [address for address in left if _brokers(address) < count]
+        if not left:
+            return time.monotonic() - begin
         time.sleep(ASK_PAUSE_SECONDS)
-    raise RuntimeError(f"{bootstrap}: no reply in {START_SECONDS:g} s")
+    raise RuntimeError(f"{left[0]}: not ready in {START_SECONDS:g} s")
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _brokers(address: str) -> int:
+    try:
+        with Cluster(address, timeout=10.0) as cluster:
+            return len(cluster.metadata([]).brokers)
+    except (KraftError, OSError):
+        return 0
 
 
-def resident_megabytes(pid: int, *, file_pages: bool) -> float:
-    """Resident memory; without `file_pages` only what is the process's own."""
+def resident_megabytes(pids: Sequence[int], *, file_pages: bool) -> float:
+    """Resident memory of these processes; without `file_pages` only what is their own."""
     name = "VmRSS:" if file_pages else "RssAnon:"
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError(f"process {pid} has no {name} in its status")
+    found = [int(line.split()[1]) * 1024 / 1e6 for pid in pids
+             for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith(name)]
+    if len(found) != len(pids):
+        raise RuntimeError(f"processes {pids}: some have no {name} in their status")
+    return sum(found)

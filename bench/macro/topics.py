@@ -17,7 +17,7 @@ BATCH: Final = 50
 
 def create_topics(cluster: Cluster, names: list[str]) -> float:
     """Creates topics of one partition in one request; seconds until the controller has answered."""
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=-1) for name in names]
     request = CreateTopicsRequest(topics=topics, timeout_ms=30_000)
     begin = time.perf_counter()
     answer = cluster.controller().send(request, CreateTopicsResponse)

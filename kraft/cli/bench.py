@@ -61,14 +61,15 @@ def _single(kind: str, text: str) -> None:
     """Registers `kraft bench KIND`."""
     @bench.command(kind, help=text)
     @click.option("--bootstrap", default=ADDRESS_DEFAULT, show_default=True, help="host:port of a broker.")
-    @click.option("--pid", type=click.IntRange(1), help="Process of the server on this machine: its CPU time.")
+    @click.option("--pid", "pids", type=click.IntRange(1), multiple=True,
+                  help="Process of the server on this machine: its CPU time. Again for each node of a cluster.")
     @workload_options
-    def command(bootstrap: str, pid: int | None, **options: Any) -> None:
+    def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
         workload = _workload(kind, options)
         with Cluster(bootstrap) as cluster:
             _prepare(workload, cluster, options)
             with _waiting(f"{kind} for {options['warmup'] + options['seconds']:g} s"):
-                run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pid=pid)
+                run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
         _write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
         _print_runs([(bootstrap, run)])
 
@@ -83,11 +84,11 @@ _single("end-to-end", "Produce and read at the same time: the time from when a b
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.argument("kind", type=click.Choice(["ping", "produce", "fetch", "end-to-end"]))
-@click.option("--pid-a", type=click.IntRange(1), help="Process of A on this machine.")
-@click.option("--pid-b", type=click.IntRange(1), help="Process of B on this machine.")
+@click.option("--pid-a", "pids_a", type=click.IntRange(1), multiple=True, help="Process of A on this machine.")
+@click.option("--pid-b", "pids_b", type=click.IntRange(1), multiple=True, help="Process of B on this machine.")
 @click.option("--pairs", default=5, show_default=True, type=click.IntRange(1), help="Turns that each of them gets.")
 @workload_options
-def compare_command(a: str, b: str, kind: str, pid_a: int | None, pid_b: int | None, pairs: int,
+def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: tuple[int, ...], pairs: int,
                     **options: Any) -> None:
     """Run one workload on the clusters A and B (host:port) in turns, and print ratios with their confidence."""
     workload = _workload(kind, options)
@@ -97,10 +98,10 @@ def compare_command(a: str, b: str, kind: str, pid_a: int | None, pid_b: int | N
             _prepare(workload, cluster, options)
         for turn in range(pairs):
             # Who begins changes with each pair, so that neither always finds what the other left.
-            order = [(cluster_a, pid_a), (cluster_b, pid_b)]
+            order = [(cluster_a, pids_a), (cluster_b, pids_b)]
             with _waiting(f"pair {turn + 1} of {pairs}"):
-                found = [measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pid=pid)
-                         for cluster, pid in (order if turn % 2 == 0 else reversed(order))]
+                found = [measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
+                         for cluster, pids in (order if turn % 2 == 0 else reversed(order))]
             runs.append((found[0], found[1]) if turn % 2 == 0 else (found[1], found[0]))
     named = [(f"{name} {turn + 1}", run) for turn, pair in enumerate(runs)
              for name, run in zip(("A", "B"), pair, strict=True)]

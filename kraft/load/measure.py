@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,7 +43,7 @@ READY_PAUSE_SECONDS: Final = 0.05
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """One run's figures. Latencies are microseconds by percentile ("50", ..., "max", "mean"); bytes are of frames, and
-    of records for a Fetch. CPU figures are the server process's, None when its pid was not given.
+    of records for a Fetch. CPU and memory figures are of the server's processes together, None when none was named.
     """
 
     workload: dict[str, Any]
@@ -67,8 +67,8 @@ class Measurement:
         return asdict(self)
 
 
-def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warmup: float = 2.0, pid: int | None = None,
-            slots: int = 50) -> Measurement:
+def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warmup: float = 2.0,
+            pids: Sequence[int] = (), slots: int = 50) -> Measurement:
     """Loads the cluster for `warmup` seconds without and `seconds` with counting.
 
     A server's refusals are counted, not raised; `OperationError` when it closes a connection or answers wrongly.
@@ -77,11 +77,11 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
         load = Load(specs)
         if warmup > 0:
             load.run(warmup)
-        before, begin = _cpu_seconds(pid), time.monotonic()
+        before, begin = _cpu_seconds(pids), time.monotonic()
         result = load.run(seconds, slots=slots)
-        after, elapsed = _cpu_seconds(pid), time.monotonic() - begin
+        after, elapsed = _cpu_seconds(pids), time.monotonic() - begin
         used = None if before is None or after is None else after - before
-        return _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pid))
+        return _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pids))
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1,
@@ -223,19 +223,17 @@ def _percentiles(histogram: Any) -> dict[str, float]:
     return found | {"max": histogram.get_max_value() / 1e3, "mean": histogram.get_mean_value() / 1e3}
 
 
-def _cpu_seconds(pid: int | None) -> float | None:
-    """User and system time of a process so far, all its threads together."""
-    if pid is None:
-        return None
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _cpu_seconds(pids: Sequence[int]) -> float | None:
+    """User and system time of processes so far, all their threads together."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK") if pids else None
 
 
-def _resident_megabytes(pid: int | None) -> float | None:
-    """Resident memory of a process without the file pages it has mapped."""
-    if pid is None:
-        return None
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    return None
+def _resident_megabytes(pids: Sequence[int]) -> float | None:
+    """Resident memory of processes without the file pages that they have mapped."""
+    kibibytes = [int(line.split()[1]) for pid in pids
+                 for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon:")]
+    return sum(kibibytes) * 1024 / 1e6 if kibibytes else None

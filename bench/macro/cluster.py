@@ -1,0 +1,90 @@
+"""Three combined nodes of ours beside three of Apache Kafka 4.3.1, replication 3, min.insync.replicas 2, in one run.
+
+    python -m bench.macro.cluster [--quick] [--ours] [--only TEXT] [--directory DIR]
+
+All six processes run all the time and the clusters are loaded in turns; processor time and memory are those of all
+three processes of a cluster together. `--ours` runs no peer and needs no Java. The table is written as JSON to
+bench/out, too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from bench.machine import OUT, begin
+from bench.macro.clusters import KafkaCluster, KraftCluster
+from bench.macro.figures import Figure, Pair, Report
+from bench.macro.peer import WARM_SECONDS, Row
+from bench.macro.rows import CLUSTER_LOADS, client_rows, load_rows, memory_row, start_rows, topic_rows
+from tests.peer.kafka import missing
+
+
+def loads() -> Iterator[Row]:
+    """What is produced, by name."""
+    for load in CLUSTER_LOADS:
+        yield load[0], partial(load_rows, load=load)
+    yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=100_000_000, produce_aim=0.3,
+                                       consume_aim=None, rate_aim=2.0)
+    yield "librdkafka, 1024 B", partial(client_rows, record_bytes=1024, data_bytes=300_000_000, produce_aim=0.3,
+                                        consume_aim=None, rate_aim=3.0)
+
+
+def rows() -> Iterator[Row]:
+    """By name, in the order in which they are run."""
+    yield from loads()
+    yield "memory after the load", partial(memory_row, aim=0.2, absolute=False)
+    yield "CreateTopics", partial(topic_rows, one_ms=8.0, many_seconds=1.0)
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
+@click.option("--ours", is_flag=True, help="Only our nodes: no ratios.")
+@click.option("--only", default="", help="Only rows whose name contains this text.")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
+              help="Where all nodes keep their data.")
+def main(quick: bool, ours: bool, only: str, directory: Path) -> None:
+    """Measure three nodes of ours, beside three of Apache Kafka."""
+    console = Console(width=150)
+    if not ours and (reason := missing()) is not None:
+        raise click.ClickException(f"needs Apache Kafka as a peer, or --ours: {reason}")
+    home = begin(console, directory, "cluster", touch=not quick)
+    if quick:
+        console.print("quick: nothing is warmed, so the peer's figures mean little")
+    begun = time.monotonic()
+    pair = Pair(KraftCluster(home / "kraft"), None if ours else KafkaCluster(home / "kafka"), 1 if quick else 3,
+                1.0 if quick else 2.0, 0.2 if quick else 1.0)
+    report = Report(console)
+    try:
+        report.add(start_rows(pair, Figure("3 nodes up", "all list all three", "s", 1.0, absolute=True),
+                              Figure("memory after the start", "resident, without file pages", "MB", 0.2),
+                              file_pages=False))
+        if not (quick or ours):
+            _warm(pair, only)
+            console.print("both are warm")
+        for name, row in rows():
+            if only in name:
+                report.add(row(pair))
+    finally:
+        pair.stop()
+        shutil.rmtree(home, ignore_errors=True)
+        report.show()
+        report.save(directory / "cluster.json")
+    console.print(f"{time.monotonic() - begun:.0f} s in all", highlight=False)
+
+
+def _warm(pair: Pair, only: str) -> None:
+    warm = Pair(pair.ours, pair.peer, 1, WARM_SECONDS, 0.2)
+    for name, row in loads():
+        if only in name:
+            row(warm)
+
+
+if __name__ == "__main__":
+    main()

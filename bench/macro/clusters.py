@@ -1,0 +1,120 @@
+"""Three combined nodes (broker and controller) on loopback, ours and Kafka's, started and asked as one server."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Final
+
+from bench.commit.quorums import CLUSTER_ID, free_ports
+from bench.macro.servers import HEAP, STOP_SECONDS, Process, await_brokers, compile_kraft, launch_kraft, terminate
+from kraft.cli.command import run
+from kraft.runtime.quorum_state import id_text
+from kraft.runtime.storage import random_id
+from tests.peer.kafka import KafkaProcess
+
+NODES: Final = 3
+SETTINGS: Final[Mapping[str, str]] = {
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class _Cluster(ABC):
+    """`start` gives the seconds from the launch of all to the moment when each node lists all three."""
+
+    name: str
+
+    def __init__(self, home: Path) -> None:
+        ports = free_ports(2 * NODES)
+        self.addresses = [f"127.0.0.1:{port}" for port in ports[:NODES]]
+        controllers = [f"127.0.0.1:{port}" for port in ports[NODES:]]
+        self.bootstrap = ",".join(self.addresses)
+        self.homes = {node_id: home / str(node_id) for node_id in range(1, NODES + 1)}
+        self.data = home
+        self._voters = ",".join(f"{node_id}@{address}:{id_text(random_id(uuid.uuid4))}"
+                                for node_id, address in enumerate(controllers, 1))
+        self._settings = {
+            node_id: {**SETTINGS, "node.id": str(node_id),
+                      "listeners": f"PLAINTEXT://{address},CONTROLLER://{controller}",
+                      "controller.quorum.bootstrap.servers": ",".join(controllers)}
+            for node_id, (address, controller) in enumerate(zip(self.addresses, controllers, strict=True), 1)}
+        self._processes: dict[int, Process] = {}
+        for each in self.homes.values():
+            each.mkdir(parents=True, exist_ok=True)
+
+    @abstractmethod
+    def _launch(self, node_id: int) -> Process: ...
+
+    def start(self) -> float:
+        begin = time.monotonic()
+        self._processes = {node_id: self._launch(node_id) for node_id in self.homes}
+        return await_brokers(self.addresses, list(self._processes.values()), NODES, begin)
+
+    @property
+    def pids(self) -> list[int]:
+        return [each.pid for each in self._processes.values()]
+
+    def kill(self) -> None:
+        for each in self._processes.values():
+            each.kill()
+            each.wait(STOP_SECONDS)
+
+    def stop(self) -> None:
+        for each in self._processes.values():
+            terminate(each)
+
+
+class KraftCluster(_Cluster):
+    """Ours, as `kraft storage format` and `kraft server start` make it."""
+
+    name = "kraft"
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        compile_kraft()
+        for node_id in self.homes:
+            with redirect_stdout(io.StringIO()):
+                code = run(["storage", "format", f"--cluster-id={CLUSTER_ID}", f"--initial-controllers={self._voters}",
+                            *self._options(node_id)])
+            if code:
+                raise RuntimeError(f"formatting {self.homes[node_id]} ended with {code}")
+
+    def _options(self, node_id: int) -> list[str]:
+        return [f"--data={self.homes[node_id] / 'data'}",
+                *(f"--set={name}={value}" for name, value in self._settings[node_id].items())]
+
+    def _launch(self, node_id: int) -> subprocess.Popen[bytes]:
+        return launch_kraft(self.homes[node_id], self._options(node_id))
+
+
+class KafkaCluster(_Cluster):
+    """Kafka's with their defaults and 1 GiB of heap each. Their directories are formatted beforehand."""
+
+    name = "kafka"
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self._nodes = {
+            node_id: KafkaProcess(directory, {
+                **self._settings[node_id], "log.dirs": str(directory / "data"),
+                "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"}, HEAP)
+            for node_id, directory in self.homes.items()}
+        for node in self._nodes.values():
+            node.format("--initial-controllers", self._voters, cluster_id=CLUSTER_ID)
+
+    def _launch(self, node_id: int) -> subprocess.Popen[str]:
+        return self._nodes[node_id].launch()
+
+    def stop(self) -> None:
+        for node in self._nodes.values():
+            node.kill()

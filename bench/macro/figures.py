@@ -1,0 +1,115 @@
+"""Figures of two servers that are loaded in turns, and their table."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.machine import touch_memory
+from bench.macro.servers import Server
+from bench.table import number
+
+
+@dataclass
+class Figure:
+    """One figure of a row, by turn. `aim` is a ratio to the peer's, or with `absolute` a value in `unit`; None: the
+    figure only explains another. Without a peer a ratio is not known."""
+
+    row: str
+    name: str
+    unit: str
+    aim: float | None
+    better: str = "less"
+    absolute: bool = False
+    ours: list[float] = field(default_factory=list)
+    peers: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float | None:
+        """The median of the ratios turn by turn, which holds when the machine's speed drifts."""
+        if not self.peers:
+            return None
+        return statistics.median(a / b if b else float("inf") for a, b in zip(self.ours, self.peers, strict=True))
+
+    @property
+    def met(self) -> bool | None:
+        """None: it has no aim, or no peer to reach it beside."""
+        value = statistics.median(self.ours) if self.absolute else self.ratio
+        if self.aim is None or value is None:
+            return None
+        return value >= self.aim if self.better == "more" else value <= self.aim
+
+
+@dataclass
+class Pair:
+    """The two servers, the peer may be missing, and how long and how often to measure."""
+
+    ours: Server
+    peer: Server | None
+    turns: int
+    seconds: float
+    bytes_scale: float
+
+    @property
+    def servers(self) -> list[Server]:
+        return [self.ours] if self.peer is None else [self.ours, self.peer]
+
+    def prepare_memory(self, size: int) -> None:
+        """Before a turn that fills the page cache, of either: what it gets must not be the host's to give."""
+        touch_memory(at_most=int(size * self.bytes_scale))
+
+    def alternate(self, action: Callable[[Server], tuple[float, ...]],
+                  figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:
+        """Does it to both in turns; who begins changes. The action gives the figures' values in their order."""
+        for turn in range(turns or self.turns):
+            for server in self.servers if turn % 2 == 0 else reversed(self.servers):
+                for figure, value in zip(figures, action(server), strict=True):
+                    (figure.ours if server is self.ours else figure.peers).append(value)
+        return list(figures)
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.stop()
+
+
+class Report:
+    """All figures of a run: printed as they come, then as a table, and written as JSON."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._figures: list[Figure] = []
+
+    def add(self, found: list[Figure]) -> None:
+        for figure in found:
+            beside = f" beside {_median(figure.peers)}" if figure.peers else ""
+            self._console.print(f"{figure.row}, {figure.name}: {_median(figure.ours)}{beside} {figure.unit}",
+                                highlight=False)
+        self._figures += found
+
+    def show(self) -> None:
+        table = Table("row", "figure", "unit", "kraft", "Kafka 4.3.1", "ratio", "aim", "met")
+        for column in table.columns[3:7]:
+            column.justify = "right"
+        for figure in self._figures:
+            sign = ">=" if figure.better == "more" else "<="
+            unit = f" {figure.unit}" if figure.absolute else " x"
+            ratio = figure.ratio
+            table.add_row(figure.row, figure.name, figure.unit, _median(figure.ours), _median(figure.peers),
+                          "" if ratio is None else f"{ratio:.2f}",
+                          "" if figure.aim is None else f"{sign} {figure.aim:g}{unit}",
+                          {None: "", True: "yes", False: "no"}[figure.met])
+        self._console.print(table)
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps([{**asdict(figure), "ratio": figure.ratio, "met": figure.met}
+                                    for figure in self._figures], indent=1) + "\n")
+
+
+def _median(values: list[float]) -> str:
+    return number(statistics.median(values)) if values else ""
