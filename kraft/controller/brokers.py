@@ -205,10 +205,11 @@ def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decis
         records = fence(context, broker)
         session.shutdown_offset = -1
     records += _directory_changes(context, broker, request)
+    lease_start_ms = context.now_ms if request.lease_start_time_ms < 0 else request.lease_start_time_ms
     return Decision(BrokerHeartbeatResponse(
         is_caught_up=caught_up, is_fenced=fenced, should_shut_down=may_stop,
         active_controller_id=context.settings.node_id,
-        lease_end_time_ms=context.now_ms + context.settings.broker_session_timeout_ms,
+        lease_end_time_ms=lease_start_ms + context.settings.broker_session_timeout_ms,
     ), records, atomic=False)
 
 

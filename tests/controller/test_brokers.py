@@ -176,6 +176,15 @@ def test_a_silent_broker_is_fenced() -> None:
     assert state(world) == (other, 1, (other,), (), (), RECOVERED)
 
 
+def test_a_lease_is_told_in_the_brokers_own_time() -> None:
+    """KIP-631: "based on the start time that was passed, not the controller's local clock"."""
+    world = single()
+    world.now_ms += 5
+    assert world.beat(lease_start_time_ms=77).lease_end_time_ms == 77 + 9_000
+    answer = world.beat()
+    assert (answer.lease_end_time_ms, answer.active_controller_id) == (world.now_ms + 9_000, 1)
+
+
 def test_a_controller_that_was_paused_fences_nobody() -> None:
     world = World()
     world.join(1, 2)
