@@ -7,8 +7,6 @@ import pytest
 
 from tests.raft.scenario import Story, files, played
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "raft.md"
-
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
 def test_scenario(path: Path) -> None:
@@ -19,11 +17,6 @@ def test_scenario(path: Path) -> None:
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
 def test_names_the_sentence_it_shows(path: Path) -> None:
     assert re.match(r"# (KIP-\d+|Raft|KAFKA-\d+|Redpanda)", path.read_text())
-
-
-def test_the_document_lists_every_scenario() -> None:
-    listed = re.findall(r"`([a-z0-9-]+\.txt)`", DOCUMENT.read_text())
-    assert sorted(dict.fromkeys(listed)) == [path.name for path in files()]
 
 
 def test_a_wrong_line_is_found() -> None:

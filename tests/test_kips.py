@@ -1,0 +1,167 @@
+"""`docs/kips.md` says of each rule of the specifications which code does it and what shows it: all of that is there."""
+
+import ast
+import functools
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.golden import golden_root
+from tools.tree import ROOT
+
+DOCUMENT = ROOT / "docs" / "kips.md"
+SCENARIOS = ROOT / "tests" / "raft" / "scenarios"
+
+SECTIONS = {
+    "497": ("Status", "Motivation", "Public Interfaces", "Proposed Changes",
+            "Compatibility, Deprecation, and Migration Plan", "Rejected Alternatives"),
+}
+"""Where headings cannot be told from other lines."""
+
+NO_HEADINGS = ("Current state", "Discussion thread", "JIRA", "Versions Compared", "Key")
+
+
+class Row(NamedTuple):
+    kip: str
+    section: str
+    rule: str
+    code: str
+    shown_by: str
+
+    def __str__(self) -> str:
+        return f"{self.kip} {self.section}: {self.rule}"
+
+
+@functools.cache
+def rows() -> list[Row]:
+    found, kip = [], ""
+    for line in DOCUMENT.read_text().splitlines():
+        if line.startswith("## KIP-"):
+            kip = line[7:].split(",")[0].split(" ")[0]
+        elif line.startswith("|") and kip and not line.startswith(("| section ", "|---")):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            assert len(cells) == 4, line
+            found.append(Row(kip, *cells))
+    return found
+
+
+def named(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+@functools.cache
+def names_in(path: Path) -> frozenset[str]:
+    """What a module defines: functions, classes, constants, and what is inside its classes."""
+    found = set()
+
+    def walk(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(prefix + node.name)
+            if isinstance(node, ast.ClassDef):
+                walk(node.body, f"{prefix}{node.name}.")
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(
+                node, ast.AnnAssign) else []
+            found.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
+
+    walk(ast.parse(path.read_text()).body, "")
+    return frozenset(found)
+
+
+def is_code(name: str) -> bool:
+    """`raft.elections.handle_vote`, `raft.elections`, `kraft_native.partition`."""
+    parts = name.split(".")
+    if parts[0] == "kraft_native":
+        return len(parts) == 2 and (ROOT / "kraft_native" / f"{parts[1]}.pyx").is_file()
+    for end in range(len(parts), 0, -1):
+        path = ROOT.joinpath("kraft", *parts[:end])
+        if path.with_suffix(".py").is_file():
+            return end == len(parts) or ".".join(parts[end:]) in names_in(path.with_suffix(".py"))
+        if path.is_dir() and end == len(parts):
+            return True
+    return False
+
+
+def is_test(name: str) -> bool:
+    """`add-voter.txt`, `raft/test_raft.py::test_figures`."""
+    if name.endswith(".txt"):
+        return (SCENARIOS / name).is_file()
+    file, _, function = name.partition("::")
+    path = ROOT / "tests" / file
+    return path.is_file() and function.startswith("test_") and function in names_in(path)
+
+
+def specifications() -> dict[str, str]:
+    root = golden_root()
+    found = sorted((root.parent / "kips").glob("kip-*.txt")) if root is not None else []
+    return {path.name.split("-")[1]: path.read_text() for path in found}
+
+
+needs_specifications = pytest.mark.skipif(not specifications(), reason="no specifications: set KRAFT_SHARED")
+
+
+def headings(kip: str, text: str) -> list[str]:
+    """Lines that look like one. KIP-595 is at hand as a list of changes, without any."""
+    if kip in SECTIONS:
+        return list(SECTIONS[kip])
+    if kip == "595":
+        return ["Note on Gridlocked Elections", "Note on Connection Discovery with Gossip"]
+    lines = [line for line in text[:text.find("\nTime\n")].splitlines() if line == line.lstrip()]
+    return [line.strip() for line in lines if re.fullmatch(r"[A-Z][^{}\"|]{0,105}[^\s.:;,{}\"|]", line.strip())
+            and not line.startswith(NO_HEADINGS)]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text.replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"'))
+
+
+def test_there_are_rows() -> None:
+    assert {row.kip for row in rows()} == {"497", "595", "631", "642", "996"}
+    assert len(rows()) > 150
+
+
+@pytest.mark.parametrize("row", rows(), ids=str)
+def test_nothing_is_empty_and_everything_is_there(row: Row) -> None:
+    assert row.section
+    assert row.rule
+    assert named(row.code)
+    assert [name for name in named(row.code) if not is_code(name)] == []
+    assert named(row.shown_by)
+    assert [name for name in named(row.shown_by) if not is_test(name)] == []
+
+
+def test_every_scenario_is_listed() -> None:
+    listed = {name for row in rows() for name in named(row.shown_by) if name.endswith(".txt")}
+    assert sorted(listed) == sorted(path.name for path in SCENARIOS.glob("*.txt"))
+
+
+@needs_specifications
+@pytest.mark.parametrize("kip", sorted(specifications()))
+def test_no_section_is_left_out(kip: str) -> None:
+    document = DOCUMENT.read_text()
+    part = document[document.index(f"## KIP-{kip}"):].split("\n## ")[0]
+    ruleless = re.search(r"Without a rule: (.*)\.\n", part)
+    sections = [row.section for row in rows() if row.kip == kip]
+    known = [*sections, *(ruleless[1].split(", ") if ruleless else ())]
+    assert [heading for heading in headings(kip, specifications()[kip]) if heading not in known] == []
+
+
+@needs_specifications
+def test_quotations_are_what_the_specifications_say() -> None:
+    texts = {kip: plain(text) for kip, text in specifications().items()}
+    wrong = []
+    for row in rows():
+        for quotation in re.findall(r'(?<!\\)"((?:[^"\\]|\\.)+)"', row.rule):
+            for piece in quotation.replace('\\"', '"').split(" [...] "):
+                if plain(piece) not in texts[row.kip]:
+                    wrong.append((row.kip, piece))
+    assert wrong == []
+
+
+def test_what_is_not_there_is_not_found() -> None:
+    assert not is_code("raft.elections.drive_nobody")
+    assert not is_code("raft.nothing")
+    assert not is_test("no-such-scenario.txt")
+    assert not is_test("raft/test_raft.py::test_nothing")
