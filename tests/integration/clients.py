@@ -6,7 +6,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import aiokafka
 import confluent_kafka
@@ -14,14 +14,21 @@ import kafka
 from aiokafka.structs import TopicPartition as AioPartition
 from kafka.structs import TopicPartition as PythonPartition
 
-from tests.integration.process import NodeProcess
-
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SECONDS: Final = 10.0
 # Records of the past would be removed by retention.
 START_MS: Final = time.time_ns() // 1_000_000
 
 Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Reachable(Protocol):
+    """A node, or a cluster."""
+
+    @property
+    def address(self) -> str:
+        """What clients bootstrap with."""
+        ...
 
 
 class Record(NamedTuple):
@@ -42,23 +49,23 @@ class Read(NamedTuple):
 
 # --- librdkafka
 
-def librdkafka_settings(node: NodeProcess, settings: dict[str, Any]) -> dict[str, Any]:
+def librdkafka_settings(node: Reachable, settings: dict[str, Any]) -> dict[str, Any]:
     """`_` in names stands for `.`, as librdkafka has it. It tells of critical errors only."""
     return {"bootstrap.servers": node.address, "log_level": 2,
             **{name.replace("_", "."): value for name, value in settings.items()}}
 
 
-def librdkafka_producer(node: NodeProcess, **settings: Any) -> confluent_kafka.Producer:
+def librdkafka_producer(node: Reachable, **settings: Any) -> confluent_kafka.Producer:
     return confluent_kafka.Producer(librdkafka_settings(node, settings))
 
 
-def librdkafka_consumer(node: NodeProcess, group: str = "unused", **settings: Any) -> confluent_kafka.Consumer:
+def librdkafka_consumer(node: Reachable, group: str = "unused", **settings: Any) -> confluent_kafka.Consumer:
     """Reads from the earliest offset and commits only when told, unless the settings say otherwise."""
     usual = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_wait_max_ms": 100}
     return confluent_kafka.Consumer(librdkafka_settings(node, {**usual, **settings}))
 
 
-def librdkafka_produce(node: NodeProcess, topic: str, records: Sequence[Record], codec: str = "none", *,
+def librdkafka_produce(node: Reachable, topic: str, records: Sequence[Record], codec: str = "none", *,
                        partition: int = 0, idempotent: bool = False, linger_ms: int = 5, **settings: Any) -> list[int]:
     offsets: list[int] = []
     errors: list[object] = []
@@ -80,7 +87,7 @@ def librdkafka_produce(node: NodeProcess, topic: str, records: Sequence[Record],
     return offsets
 
 
-def librdkafka_read(node: NodeProcess, topic: str, count: int, *, partition: int = 0, offset: int = 0,
+def librdkafka_read(node: Reachable, topic: str, count: int, *, partition: int = 0, offset: int = 0,
                     **settings: Any) -> list[Read]:
     consumer = librdkafka_consumer(node, check_crcs=True, **settings)
     try:
@@ -111,7 +118,7 @@ def _librdkafka_record(message: confluent_kafka.Message) -> Read:
 
 # --- aiokafka
 
-def aiokafka_produce(node: NodeProcess, topic: str, records: Sequence[Record], codec: str = "none", *,
+def aiokafka_produce(node: Reachable, topic: str, records: Sequence[Record], codec: str = "none", *,
                      partition: int = 0, idempotent: bool = False) -> list[int]:
     async def run() -> list[int]:
         producer = aiokafka.AIOKafkaProducer(
@@ -125,7 +132,7 @@ def aiokafka_produce(node: NodeProcess, topic: str, records: Sequence[Record], c
     return asyncio.run(asyncio.wait_for(run(), SECONDS))
 
 
-def aiokafka_read(node: NodeProcess, topic: str, count: int, *, partition: int = 0, offset: int = 0) -> list[Read]:
+def aiokafka_read(node: Reachable, topic: str, count: int, *, partition: int = 0, offset: int = 0) -> list[Read]:
     async def run() -> list[Read]:
         where = AioPartition(topic, partition)
         consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=node.address, fetch_max_wait_ms=100)
@@ -144,7 +151,7 @@ def aiokafka_read(node: NodeProcess, topic: str, count: int, *, partition: int =
 
 # --- kafka-python
 
-def kafka_python_produce(node: NodeProcess, topic: str, records: Sequence[Record], codec: str = "none", *,
+def kafka_python_produce(node: Reachable, topic: str, records: Sequence[Record], codec: str = "none", *,
                          partition: int = 0, idempotent: bool = False) -> list[int]:
     producer = kafka.KafkaProducer(
         bootstrap_servers=node.address, compression_type=None if codec == "none" else codec,
@@ -158,7 +165,7 @@ def kafka_python_produce(node: NodeProcess, topic: str, records: Sequence[Record
         producer.close(SECONDS)
 
 
-def kafka_python_read(node: NodeProcess, topic: str, count: int, *, partition: int = 0, offset: int = 0) -> list[Read]:
+def kafka_python_read(node: Reachable, topic: str, count: int, *, partition: int = 0, offset: int = 0) -> list[Read]:
     where = PythonPartition(topic, partition)
     consumer = kafka.KafkaConsumer(bootstrap_servers=node.address, consumer_timeout_ms=int(SECONDS * 1000),
                                    fetch_max_wait_ms=100)

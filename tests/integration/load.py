@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import confluent_kafka
 from confluent_kafka import TopicPartition
 
-from tests.integration.clients import librdkafka_consumer, librdkafka_producer
+from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka_producer
 from tests.integration.process import NodeProcess
 
 PARTITIONS: Final = 2
@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
 class Producer(threading.Thread):
     """Sends its own number and 0, 1, 2, ... to one partition until it is told to end; all must be acknowledged then."""
 
-    def __init__(self, node: NodeProcess, topic: str, partition: int, *, idempotent: bool) -> None:
+    def __init__(self, node: Reachable, topic: str, partition: int, *, idempotent: bool) -> None:
         super().__init__(name=f"producer of {topic}-{partition}")
         self.topic, self.partition, self.idempotent = topic, partition, idempotent
         self.offsets = array("q")
@@ -83,7 +83,7 @@ class Producer(threading.Thread):
 class Watcher(threading.Thread):
     """Reads along, and remembers what it saw at which offset: that must never change."""
 
-    def __init__(self, node: NodeProcess, topic: str) -> None:
+    def __init__(self, node: Reachable, topic: str) -> None:
         super().__init__(name=f"watcher of {topic}")
         self.seen: dict[tuple[int, int], int] = {}
         self._end = threading.Event()

@@ -1,0 +1,142 @@
+"""Clusters whose brokers and controllers are of both kinds, ours and Kafka's."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.integration.admin import wait_until
+from tests.integration.quorum import CLUSTER_ID, MemberProcess, free_ports
+from tests.integration.test_replication import segments
+from tests.peer.kafka import QUICK_START, START_SECONDS, KafkaProcess
+from tests.peer.quorum import OURS, SECONDS, MixedQuorum
+
+# Small clusters: their internal topics have few partitions, each on all brokers; a broker that is gone is noticed soon.
+SETTINGS: Final = {
+    "offsets.topic.num.partitions": "3", "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "300",
+    "group.initial.rebalance.delay.ms": "0", "share.coordinator.state.topic.num.partitions": "1",
+}
+
+
+class JavaBroker(KafkaProcess):
+    """A broker of Kafka's, of the same form as a `MemberProcess`."""
+
+    def __init__(self, directory: Path, node_id: int, settings: dict[str, str]) -> None:
+        self.directory = directory
+        self.node_id = node_id
+        self.port, = free_ports(1)
+        self.address = f"127.0.0.1:{self.port}"
+        super().__init__(directory.with_name(f"{directory.name}-home"), {
+            "process.roles": "broker", "node.id": str(node_id), "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listeners": f"PLAINTEXT://{self.address}", "log.dirs": str(directory), **settings}, "384m", QUICK_START)
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def format(self) -> None:  # type: ignore[override] - a broker has one way
+        super().format("--no-initial-controllers", cluster_id=CLUSTER_ID)
+
+    def await_ready(self) -> None:
+        if not self._ready.wait(START_SECONDS) or not self.running:
+            tail = "".join(self.output[-40:])
+            self.kill()
+            raise AssertionError(f"Kafka did not start:\n{tail}")
+
+    def alarms(self) -> list[str]:
+        """Lines by which Kafka says that it must stop, or that a record or an answer makes no sense to it."""
+        return [line for line in self.output if "fatal" in line.lower() or "Unexpected error" in line]
+
+    def log(self) -> str:
+        return "".join(self.output)
+
+
+Broker = MemberProcess | JavaBroker
+
+
+class Replicas(NamedTuple):
+    """Of one partition, as a client is told."""
+
+    leader: int
+    replicas: list[int]
+    isr: list[int]
+
+
+class MixedCluster:
+    """Controllers 1, 2, ... and brokers 11, 12, ..., each "o" for ours or "j" for Kafka's."""
+
+    def __init__(self, directory: Path, controllers: str, brokers: str, **settings: str) -> None:
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        self.quorum = MixedQuorum(directory, controllers, **{**SETTINGS, **named})
+        self.brokers: dict[int, Broker] = {}
+        for node_id, kind in enumerate(brokers, 11):
+            home, given = directory / str(node_id), self.quorum.settings
+            broker = (MemberProcess(home, node_id, {"process.roles": "broker", **given}) if kind == OURS
+                      else JavaBroker(home, node_id, given))
+            broker.format()
+            self.brokers[node_id] = broker
+        self._admin: AdminClient | None = None
+
+    def start(self) -> None:
+        self.quorum.launch()
+        self.start_brokers(self.brokers)
+
+    def start_brokers(self, node_ids: Iterable[int]) -> None:
+        """Side by side."""
+        brokers = [self.brokers[node_id] for node_id in node_ids]
+        for broker in brokers:
+            broker.launch()
+        for broker in brokers:
+            broker.await_ready()
+
+    @property
+    def address(self) -> str:
+        """What clients bootstrap with."""
+        return ",".join(each.address for each in self.brokers.values() if each.running)
+
+    @property
+    def admin(self) -> AdminClient:
+        """Knows all brokers, so that it outlives each of them."""
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.address, "log_level": 2})
+        return self._admin
+
+    def create(self, topic: str, assignments: list[list[int]], **config: str) -> None:
+        made = self.admin.create_topics([NewTopic(topic, len(assignments), replica_assignment=assignments, config={
+            name.replace("_", "."): value for name, value in config.items()})])
+        made[topic].result(SECONDS)
+
+    def replicas(self, topic: str, index: int = 0) -> Replicas:
+        found = self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions[index]
+        return Replicas(found.leader, sorted(found.replicas), sorted(found.isrs))
+
+    def await_in_sync(self, topic: str, partitions: int) -> None:
+        """Waits until every replica is in sync."""
+        wait_until(lambda: all(self.replicas(topic, index).isr == self.replicas(topic, index).replicas
+                               for index in range(partitions)), f"all replicas of {topic} are in sync", SECONDS)
+
+    def check_logs(self, topic: str, index: int = 0) -> None:
+        """Every replica has the same log, byte for byte, once what was written last has come to all."""
+        owners = self.replicas(topic, index).replicas
+        def same() -> bool:
+            logs = [segments(self.brokers[node_id].directory, topic, index) for node_id in owners]
+            return bool(logs[0]) and all(log == logs[0] for log in logs)
+        wait_until(same, f"the logs of {topic}-{index} are the same", SECONDS)
+
+    def close(self) -> None:
+        for broker in self.brokers.values():
+            broker.kill()
+        self.quorum.close()
+
+
+@contextmanager
+def mixed_cluster(directory: Path, controllers: str, brokers: str, **settings: str) -> Iterator[MixedCluster]:
+    """Formatted, not started; killed at the end."""
+    cluster = MixedCluster(directory, controllers, brokers, **settings)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
