@@ -105,11 +105,11 @@ class Replicas:
             partition.reconfigure(settings.log)        # it has followers now, or has none any more
         if step.action is Action.LEAD:
             news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
-            self.replication.lead(partition, registration)
+            self.replication.roles.lead(partition, registration)
             if step.topic == OFFSETS_TOPIC and news:
                 self.groups.lead(partition)
         else:
-            self.replication.follow(partition, registration)
+            self.replication.roles.follow(partition, registration)
             if step.topic == OFFSETS_TOPIC:
                 self.groups.resign(step.number, registration.leader_epoch)
 
@@ -123,7 +123,7 @@ class Replicas:
         if step.topic == OFFSETS_TOPIC:
             self.groups.resign(step.number, None)
         if (partition := self.broker.table.get(step.topic, step.number)) is not None:
-            self.replication.remove(partition)
+            self.replication.roles.remove(partition)
             self.broker.table.remove(step.topic, step.number)
         self.failed.pop((step.topic, step.number), None)
         # In a later turn: requests that wait for the partition are told first, and may still look at its log.

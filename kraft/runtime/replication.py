@@ -8,11 +8,10 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
-from uuid import UUID
 
 from kraft.broker.broker import Broker
 from kraft.broker.isr import NEVER_MS, IsrKeeper, Key
-from kraft.metadata.image import PartitionRegistration
+from kraft.broker.replica_roles import ReplicaRoles, key_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
@@ -113,11 +112,11 @@ class Replication:
     def __init__(self, broker: Broker, clock: Callable[[], int], on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
         self.keeper = IsrKeeper(broker.node_id, self._ask, self._epoch_of)
+        self.roles = ReplicaRoles(broker.node_id, self.keeper, self)
         self._clock = clock
         self._on_failure = on_failure
         self._listener = broker.config.inter_broker_listener
         self._leaders: dict[int, _Leader] = {}
-        self._following: dict[Key, tuple[int, Partition]] = {}
         self._pauses: dict[Key, float] = {}
         self._retries: dict[Key, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -142,49 +141,25 @@ class Replication:
         for leader in self._leaders.values():
             leader.close()
         self._leaders.clear()
-        self._following.clear()
+        self.roles.following.clear()
 
-    # --- roles
+    # --- roles (`Fetchers`)
 
-    def lead(self, partition: Partition, registration: PartitionRegistration) -> None:
-        """This broker leads; its followers are watched."""
-        key = _key(partition)
-        self._stop_following(key)
-        if self.keeper.knows_newer(key, registration):
-            return
-        partition.become_leader(registration.leader_epoch, node_id=self.broker.node_id,
-                                replicas=registration.replicas, isr=self.keeper.maximal(key, registration))
-        self.keeper.lead(key, partition, registration)
-        partition.watch_followers(self._caught_up)
-        self.keeper.recovered(key)
+    def begin(self, leader_id: int, key: Key, partition: Partition) -> None:
+        """Follows that leader, in its connection."""
+        if not self._closed:
+            self._leader(leader_id).follow(key, partition)
 
-    def follow(self, partition: Partition, registration: PartitionRegistration) -> None:
-        """Another broker leads, or nobody."""
-        key = _key(partition)
-        self.keeper.resign(key)
-        known = self._following.get(key)
-        if (known is not None and known[0] == registration.leader
-                and partition.leader_epoch == registration.leader_epoch):
-            return
-        self._stop_following(key)
-        partition.become_follower(registration.leader_epoch, registration.leader)
-        if registration.leader >= 0 and not self._closed:
-            self._following[key] = registration.leader, partition
-            self._leader(registration.leader).follow(key, partition)
-
-    def remove(self, partition: Partition) -> None:
-        """The partition is no longer here."""
-        key = _key(partition)
-        self.keeper.resign(key)
-        self._stop_following(key)
-
-    def _stop_following(self, key: Key) -> None:
-        known = self._following.pop(key, None)
+    def end(self, leader_id: int, key: Key) -> None:
+        """Follows it no more."""
         self._pauses.pop(key, None)
         if (timer := self._retries.pop(key, None)) is not None:
             timer.cancel()
-        if known is not None:
-            self._leader(known[0]).unfollow(key)
+        self._leader(leader_id).unfollow(key)
+
+    def watch(self, partition: Partition) -> None:
+        """This broker leads: a follower that has everything is told to the keeper."""
+        partition.watch_followers(self._caught_up)
 
     def _leader(self, node_id: int) -> _Leader:
         leader = self._leaders.get(node_id)
@@ -218,8 +193,8 @@ class Replication:
         if partition is None:
             log.warning("a leader's answer cannot be read: %s", cause)
             return
-        key = _key(partition)
-        if key not in self._following:
+        key = key_of(partition)
+        if key not in self.roles.following:
             return
         if cause is not None or code not in EXPECTED:
             log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index,
@@ -232,7 +207,7 @@ class Replication:
 
     def _retry(self, key: Key, code: int) -> None:
         self._retries.pop(key, None)
-        known = self._following.get(key)
+        known = self.roles.following.get(key)
         if known is None:
             return
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -248,7 +223,7 @@ class Replication:
         address = self.address_of(leader_id)
         try:
             bounds = None if address is None else await log_bounds(address, self.broker.node_id, partition)
-            if self._following.get(key) != (leader_id, partition):
+            if self.roles.following.get(key) != (leader_id, partition):
                 return
             if bounds is not None:
                 start, end = bounds
@@ -272,7 +247,7 @@ class Replication:
     # --- in-sync replicas
 
     def _caught_up(self, partition: Partition, node_id: int) -> bool:
-        return self.keeper.caught_up(_key(partition), node_id)
+        return self.keeper.caught_up(key_of(partition), node_id)
 
     def _epoch_of(self, broker_id: int) -> int | None:
         registration = self.broker.image.brokers.get(broker_id)
@@ -306,7 +281,3 @@ class Replication:
 
 def _name(code: int) -> str:
     return next((each.name for each in ErrorCode if each == code), f"error {code}")
-
-
-def _key(partition: Partition) -> Key:
-    return UUID(bytes=partition.topic_id), partition.index

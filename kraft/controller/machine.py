@@ -1,0 +1,175 @@
+"""The state machine of the metadata log on any node, without input and output: what is committed becomes an image, and
+while the node leads, a controller decides.
+
+    machine.committed(end_offset)                   # from the quorum, in order
+    machine.led(epoch, epoch_start, leads=True)
+    machine.submit(request, version, now_ms, answer)
+    machine.tick()                                  # no later than machine.deadline_ms
+
+A follower replays what is committed from its log into an image. When it leads and all that came before its epoch is
+committed, a `Controller` goes on with that image; when it leads no more, the image of what was committed until then is
+gone on with from the log again: decisions that were not committed are forgotten with the controller that made them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from kraft.controller.commit import QuorumState
+from kraft.controller.controller import NEVER_MS, Controller, ImageListener
+from kraft.controller.decision import ConfigRules, ControllerSettings
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import MetadataImage
+from kraft.metadata.replay import Replayer
+from kraft.protocol.message import Message
+
+
+class CommittedRecord(NamedTuple):
+    """`message` is None for a record that is none of the state's: of the quorum itself."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    message: Message | None
+
+
+class _Leading(NamedTuple):
+    epoch: int
+    epoch_start: int
+
+
+class MetadataMachine(ABC):
+    """Single-threaded. Whoever derives from it is the controller's `CommitPort` too. `controller` is active only while
+    this node leads; else it answers NOT_CONTROLLER."""
+
+    def __init__(self, settings: ControllerSettings, rules: ConfigRules, new_id: Callable[[], UUID],
+                 clock: Callable[[], int], image: MetadataImage | None) -> None:
+        """`image` is that of the newest snapshot; None when there is none."""
+        self._settings = settings
+        self._rules = rules
+        self._new_id = new_id
+        self._clock = clock
+        self._listeners: list[ImageListener] = []
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when another node may lead, or the controller began or ceased to be active."""
+        self._leading: _Leading | None = None
+        self._high_watermark = 0
+        self._begin(image)
+
+    def _begin(self, image: MetadataImage | None) -> None:
+        """Follows from the image on, with a controller that refuses what it is asked."""
+        self._replayer = Replayer() if image is None else Replayer(image)
+        self.controller = Controller(self._settings, self._rules, self, Replayer(self._replayer.image), self._new_id)
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed and known here."""
+        return self.controller.image if self.controller.active else self._replayer.image
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._replayer.in_transaction
+
+    @property
+    def deadline_ms(self) -> int:
+        return self.controller.deadline_ms if self.controller.active else NEVER_MS
+
+    def subscribe(self, listener: ImageListener) -> None:
+        """`listener(delta, image)` hears of every committed change from now on, in order."""
+        self._listeners.append(listener)
+        if self.controller.active:
+            self.controller.subscribe(listener)
+
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
+        """See `Controller.submit`."""
+        self.controller.submit(request, version, now_ms, answer)
+
+    # --- what the quorum tells --------------------------------------------------------------------------------------
+
+    def begin_anew(self, image: MetadataImage | None) -> None:
+        """A snapshot has replaced the log: listeners hear of everything that is different at once."""
+        before = self.image
+        self._begin(image)
+        delta = MetadataDelta.between(before, self.image)
+        for listener in self._listeners:
+            listener(delta, self.image)
+
+    def committed(self, end_offset: int) -> None:
+        """Everything below `end_offset` is committed."""
+        self._high_watermark = end_offset
+        if self.controller.active:
+            self.controller.committed(end_offset, self._clock())
+            return
+        self._replay()
+        if self._leading is not None and end_offset > self._leading.epoch_start:
+            self._activate(self._leading.epoch)
+
+    def led(self, epoch: int, epoch_start: int, *, leads: bool) -> None:
+        """This node leads `epoch`, whose first record is at `epoch_start`; or it does not."""
+        leading = _Leading(epoch, epoch_start) if leads else None
+        if self._leading is not None and (leading is None or leading.epoch != self._leading.epoch):
+            self._deactivate()
+        self._leading = leading
+        if leading is not None and not self.controller.active and self._high_watermark > epoch_start:
+            self._activate(epoch)
+        self.on_change()
+
+    def tick(self) -> None:
+        """What is due in the active controller."""
+        self.controller.tick(self._clock())
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _activate(self, epoch: int) -> None:
+        """All that came before this epoch is committed and replayed: decisions may be made."""
+        self.controller = Controller(self._settings, self._rules, self, self._replayer, self._new_id)
+        for listener in self._listeners:
+            self.controller.subscribe(listener)
+        self.controller.became_leader(epoch, self._clock())
+        self.on_change()
+
+    def _deactivate(self) -> None:
+        controller = self.controller
+        if not controller.active:
+            return
+        controller.resigned(self._clock())
+        self._begin(controller.image)
+        self._replay()
+        self.on_change()
+
+    def _replay(self) -> None:
+        """Goes on up to what is committed."""
+        replayer = self._replayer
+        for record in self.read(replayer.offset + 1, self._high_watermark):
+            if record.message is None:
+                replayer.advance(record.offset, record.epoch, record.timestamp_ms)
+            else:
+                replayer.replay(record.message, record.offset, record.epoch, record.timestamp_ms)
+        for delta, image in replayer.take():
+            for listener in self._listeners:
+                listener(delta, image)
+
+    @abstractmethod
+    def read(self, offset: int, end_offset: int) -> Iterable[CommittedRecord]:
+        """The log's records from `offset` on and before `end_offset`, in order."""
+
+    # --- CommitPort -------------------------------------------------------------------------------------------------
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which this node leads; -1 while it does not."""
+        return -1 if self._leading is None else self._leading.epoch
+
+    @property
+    @abstractmethod
+    def end_offset(self) -> int:
+        """See `CommitPort`."""
+
+    @abstractmethod
+    def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
+        """See `CommitPort`."""
+
+    @abstractmethod
+    def describe_quorum(self, now_ms: int) -> QuorumState:
+        """See `CommitPort`."""
