@@ -15,6 +15,7 @@ from kraft.controller.controller import NEVER_MS
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
 from kraft.runtime.api_versions import api_versions_answers
+from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum import Member, Quorum
@@ -62,6 +63,7 @@ class ControllerNode:
             self.quorum = Quorum(
                 self.config, member, controller_settings(self.config, self.cluster_id),
                 metadata_log_settings(self.config), self.flusher, self.fail)
+            self.registrar = ControllerRegistrar(self.quorum, member.endpoints, self._schedule)
             self.quorum.metadata.subscribe(lambda _delta, _image: self._publish_versions())
             await self._serve()
         except BaseException:
@@ -77,7 +79,7 @@ class ControllerNode:
         self._publish_versions()
         for listener, channel in zip(self.listeners.values(), self._channels, strict=True):
             await self.server.accept(listener, channel)
-        self.quorum.metadata.on_change = self._schedule
+        self.quorum.metadata.on_change = self._changed
         self.quorum.start()
 
     def _publish_versions(self) -> None:
@@ -90,6 +92,10 @@ class ControllerNode:
                                     controller=True)
         for channel in self._channels:
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
+
+    def _changed(self) -> None:
+        self.registrar.changed()
+        self._schedule()
 
     # --- the controller's clock
 
@@ -139,6 +145,8 @@ class ControllerNode:
         """Ends what was opened, backwards; a leader hands over first."""
         if self._timer is not None:
             self._timer.cancel()
+        if hasattr(self, "registrar"):
+            self.registrar.close()
         if hasattr(self, "quorum"):
             await self.quorum.close()
         if hasattr(self, "server"):

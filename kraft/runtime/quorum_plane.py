@@ -18,6 +18,7 @@ from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
 from kraft.runtime.broker_registration import RegistrationError, broker_registration
 from kraft.runtime.controller_channel import Answer, ControllerChannel
+from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import ask_core
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum import Member, Quorum
@@ -54,6 +55,7 @@ class QuorumPlane:
         self._forwarded = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
         self._voters = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
         self._own = ControllerChannel(client_id, self._controller_address, self._here, session_seconds)
+        self._registrar = (ControllerRegistrar(self.quorum, endpoints, self.schedule) if config.is_controller else None)
 
     @property
     def image(self) -> MetadataImage:
@@ -133,6 +135,8 @@ class QuorumPlane:
         self._forwarded.close()
         self._voters.close()
         self._own.close()
+        if self._registrar is not None:
+            self._registrar.close()
         await self.quorum.close()
 
     async def _wait(self, done: Callable[[], bool], timeout_seconds: float | None) -> bool:
@@ -177,6 +181,8 @@ class QuorumPlane:
         self._forwarded.changed()
         self._voters.changed()
         self._own.changed()
+        if self._registrar is not None:
+            self._registrar.changed()
         self.schedule()
 
     # --- the clock

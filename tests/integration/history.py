@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kraft.client.connection import Connection
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -15,6 +16,7 @@ from kraft.protocol.messages.alter_client_quotas_request import (
 )
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.client_quota_record import ClientQuotaRecord
+from kraft.protocol.messages.register_controller_record import RegisterControllerRecord
 from kraft.protocol.record_frames import decode_record
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft_native.batch import Batch, walk
@@ -51,16 +53,30 @@ def log_batches(directory: Path, end_offset: int) -> Iterator[Batch]:
                 return
 
 
+def log_messages(batches: Iterable[Batch]) -> Iterator[tuple[int, Message]]:
+    """The offset and the content of each record of metadata."""
+    for batch in batches:
+        for record in [] if batch.is_control else records(batch):
+            yield record.offset, decode_record(record.value or b"")[0]
+
+
 def proposed(batches: Iterable[Batch]) -> dict[str, int]:
     """The offset of each name that was proposed; a name that is there twice is an AssertionError."""
     found: dict[str, int] = {}
-    for batch in batches:
-        for record in [] if batch.is_control else records(batch):
-            message, _ = decode_record(record.value or b"")
-            if isinstance(message, ClientQuotaRecord):
-                name = message.entity[0].entity_name or ""
-                assert name not in found, f"{name} at {found[name]} and again at {record.offset}"
-                found[name] = record.offset
+    for offset, message in log_messages(batches):
+        if isinstance(message, ClientQuotaRecord):
+            name = message.entity[0].entity_name or ""
+            assert name not in found, f"{name} at {found[name]} and again at {offset}"
+            found[name] = offset
+    return found
+
+
+def registered(directory: Path, end_offset: int) -> dict[int, list[RegisterControllerRecord]]:
+    """The registrations of each controller below `end_offset`, oldest first."""
+    found: dict[int, list[RegisterControllerRecord]] = {}
+    for _, message in log_messages(log_batches(directory, end_offset)):
+        if isinstance(message, RegisterControllerRecord):
+            found.setdefault(message.controller_id, []).append(message)
     return found
 
 

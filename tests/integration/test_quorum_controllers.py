@@ -5,6 +5,8 @@ import pytest
 from kraft.client.quorum import Replica
 from kraft.client.refusals import RefusedError
 from kraft.protocol.error_codes import ErrorCode
+from tests.integration.admin import wait_until
+from tests.integration.history import registered
 from tests.integration.quorum import MakeQuorum, Quorum, create_topic, register_broker, topics_exist
 
 
@@ -36,6 +38,24 @@ def test_leaders_die_and_nothing_is_lost(new_quorum: MakeQuorum, static: bool) -
     assert found.epoch > epoch
     assert [each.node_id for each in found.voters] == [1, 2, 3]
     assert topics_exist(quorum.leader, names)
+
+
+def test_every_process_registers_its_controller(new_quorum: MakeQuorum) -> None:
+    quorum = new_quorum(3)
+
+    def registrations() -> dict[int, int]:
+        found = registered(quorum.leader.directory, quorum.describe().high_watermark)
+        assert all(each.end_points[0].port == quorum.nodes[node_id].controller_port
+                   for node_id, records in found.items() for each in records)
+        return {node_id: len(records) for node_id, records in found.items()}
+
+    quorum.start()
+    wait_until(lambda: registrations() == {1: 1, 2: 1, 3: 1}, "all controllers are registered")
+    other = quorum.others[0]
+    other.restart()
+    wait_until(lambda: registrations()[other.node_id] == 2, "the new process is registered")
+    quorum.leader.kill()
+    assert registrations() == {node_id: 1 + (node_id == other.node_id) for node_id in quorum.nodes}
 
 
 def test_stopped_leader_hands_over(new_quorum: MakeQuorum) -> None:

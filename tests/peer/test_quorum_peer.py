@@ -11,6 +11,7 @@ from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import list_snapshots
 from tests.integration.admin import wait_until
+from tests.integration.history import registered
 from tests.peer.kafka import dump_log, require_kafka
 from tests.peer.quorum import JAVA, OURS, SECONDS, MixedQuorum, metadata_quorum, mixed_quorum
 
@@ -60,6 +61,9 @@ def test_the_other_kind_follows_and_votes(quorum: MixedQuorum) -> None:
     quorum.check_logs()
     quorum.add(2)
     assert quorum.voters() == [1, 2]
+    directory = quorum.nodes[1].directory
+    wait_until(lambda: set(registered(directory, quorum.describe().high_watermark)) == {1, 2},
+               "both have registered with the active controller", SECONDS)
     quorum.commit()
     assert quorum.check_logs() > 10
     assert [each.log_end_offset for each in quorum.describe().voters].count(-1) == 0
