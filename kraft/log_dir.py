@@ -84,6 +84,15 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
+def partitions_in(directory: Path) -> Iterator[TopicPartition]:
+    """The partitions that have a directory in it, sorted by name; `-delete`, `-future`, `-stray` ones are not."""
+    for name in sorted(entry.name for entry in directory.iterdir() if entry.is_dir()):
+        if found := _PARTITION_DIRECTORY.fullmatch(name):
+            partition = TopicPartition(found["topic"], int(found["partition"]))
+            if partition.directory_name == name:  # not so for a number with leading zeros
+                yield partition
+
+
 class LogDir:
     """The open directory. One thread opens it, uses it and its logs, and closes it; it is a context manager.
 
@@ -167,13 +176,8 @@ class LogDir:
                 shutil.rmtree(entry)
 
     def partitions(self) -> Iterator[TopicPartition]:
-        """The partitions that have a directory here, sorted by name; `-delete`, `-future`, `-stray` ones are not."""
-        names = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
-        for name in names:
-            if found := _PARTITION_DIRECTORY.fullmatch(name):
-                partition = TopicPartition(found["topic"], int(found["partition"]))
-                if partition.directory_name == name:  # not so for a number with leading zeros
-                    yield partition
+        """The partitions that have a directory here, as `partitions_in` lists them."""
+        return partitions_in(self.path)
 
     def log(self, topic: str, partition: int, *, config: LogConfig | None = None, topic_id: uuid.UUID | None = None,
             create: bool = True) -> Log:

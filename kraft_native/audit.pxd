@@ -33,6 +33,8 @@ cdef class SegmentAudit:
     cdef readonly int64_t max_timestamp_ms
     cdef int64_t codec_batches[8]
     cdef readonly int64_t reserved_bytes        # zeros at the end of the file that are no batch yet
+    cdef readonly bint held_back                # the last step stopped before a batch that reaches `until_offset`
+    cdef int64_t until_offset
     cdef bint zeros_end
     cdef bint check_crc
     cdef bint damaged

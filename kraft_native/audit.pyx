@@ -10,7 +10,7 @@ sound batch after damage; a whole batch only for `stretch`.
 import os
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
@@ -160,15 +160,37 @@ cdef class SegmentAudit:
 
     # --- the walk ---------------------------------------------------------------------------------------------------
 
-    def step(self) -> bool:
-        """Examines the next stretch; False when there was none left. Damage met on the way is in `damage` then."""
+    def seek(self, int64_t position, int64_t offset) -> bool:
+        """Goes to `position`, where an index says that a batch begins, if that is a sound one and `offset` does not lie
+        before it: the walk starts there then. Before the first `step`."""
+        cdef BatchHeader h
+        cdef Fault fault
+        if not 0 < position < self.end_bytes or self.batch_count > 0:
+            return False
+        self.position = position
+        self.fill(self.window_bytes)
+        if (batch_look(self.window.data, self.window.size, True, &h, &fault) == LOOK_OK
+                and self.base_offset <= h.base_offset <= offset):
+            self.next_offset = h.base_offset
+            return True
+        self.position = 0
+        return False
+
+    def step(self, int64_t until_offset=INT64_MAX) -> bool:
+        """Examines the next stretch; False when there was none left. Damage met on the way is in `damage` then.
+
+        The stretch ends before the first batch whose last offset is `until_offset` or more; such a batch makes the next
+        one. So what is cut by offsets does not depend on where segments end.
+        """
         cdef BatchHeader h
         cdef BatchLook look
         cdef Fault fault
         cdef int64_t size
         self.stretch_position = self.position
         self.stretch_bytes = 0
-        while self.position < self.end_bytes and self.stretch_bytes == 0:
+        self.until_offset = until_offset
+        self.held_back = False
+        while self.position < self.end_bytes and self.stretch_bytes == 0 and not self.held_back:
             self.fill(BATCH_HEADER_BYTES)
             if self.position >= self.end_bytes:
                 break
@@ -201,6 +223,9 @@ cdef class SegmentAudit:
                 return at - start
             if self.check_offsets(h, fault) < 0:
                 look[0] = LOOK_CORRUPT
+                return at - start
+            if batch_last_offset(h) >= self.until_offset:
+                self.held_back = True
                 return at - start
             self.count(self.window_position + at, span_of(self.window.data + at, batch_bytes(h)), h)
             at += batch_bytes(h)
@@ -319,6 +344,9 @@ cdef class SegmentAudit:
         cdef Fault fault
         if self.check_offsets(h, &fault) < 0:
             return self.note_damage(&fault)
+        if batch_last_offset(h) >= self.until_offset:
+            self.held_back = True
+            return 0
         while self.check_crc and done < size:
             self.position = start + done
             self.fill(min(size - done, self.window_bytes))

@@ -53,6 +53,7 @@ PACKAGES: dict[str, Rule] = {
     "reading": Rule(("native",)),
     "log": Rule(("reading", "native"), ("asyncio", "os")),
     "log_dir": Rule(("log", "reading", "native"), ("os",)),
+    "files": Rule(("native",), ("os",)),
     "": Rule(("_version", "log", "log_dir", "reading", "native")),
     "config": Rule(("native",)),
     "raft": Rule(("protocol", "native"), ordered=True),
@@ -68,8 +69,10 @@ PACKAGES: dict[str, Rule] = {
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "spark": Rule(("", "client", "log_dir", "protocol", "reading", "native"), ("os", "subprocess", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
-    "cli": Rule(("", "_version", "client", "config", "load", "log", "log_dir", "metadata", "protocol", "raft",
-                 "reading", "recorder", "runtime", "testing", "native"),
+    # `on_spark` alone imports Spark.
+    "pipeline": Rule(("files", "log", "log_dir", "spark", "native"), ("concurrent",)),
+    "cli": Rule(("", "_version", "client", "config", "files", "load", "log", "log_dir", "metadata", "pipeline",
+                 "protocol", "raft", "reading", "recorder", "runtime", "testing", "native"),
                 ("asyncio", "logging", "os", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kraft.cli.indexes import read_entries
-from kraft.cli.partition import EPOCH_CHECKPOINT, Partition, SegmentFiles
+from kraft.files.indexes import read_entries
+from kraft.files.partition import EPOCH_CHECKPOINT, Partition, SegmentFiles
 from kraft_native import producer_snapshots
 from kraft_native.audit import SegmentAudit
 from kraft_native.errors import CorruptFileError

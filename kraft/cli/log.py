@@ -11,8 +11,9 @@ from kraft.cli import log_compact, log_dump
 from kraft.cli.command import kraft
 from kraft.cli.examine import Examination, Finding
 from kraft.cli.log_stat import statistics, statistics_text
-from kraft.cli.partition import Partition
+from kraft.cli.partition import open_partition
 from kraft.cli.progress import progress_bar
+from kraft.files.partition import Partition
 
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
 DIRECTORIES = click.argument("directories", metavar="DIRECTORY...", nargs=-1, required=True,
@@ -69,7 +70,7 @@ def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, b
     """
     if batches + control + index > 1:
         raise click.UsageError("--batches, --control and --index exclude each other")
-    partition = Partition(directory)
+    partition = open_partition(directory)
     first = 0 if batches or control else partition.log_start()
     wanted = log_dump.Range(max(start or 0, first), partition.log_end(), limit)
     output = Output()
@@ -121,7 +122,7 @@ def verify(context: click.Context, directories: tuple[Path, ...], as_json: bool)
 
 
 def verify_one(directory: Path, *, as_json: bool) -> bool:
-    partition = Partition(directory)
+    partition = open_partition(directory)
     first: Finding | None = None
     count = 0
     with progress_bar(f"verify {directory.name}", partition.size_bytes) as progress:
@@ -159,7 +160,7 @@ def finding_fields(finding: Finding) -> dict[str, Any]:
 def stat(directories: tuple[Path, ...], as_json: bool) -> None:
     """Show offsets, times, sizes, codecs, producers and epochs. Reads batch headers, checks no checksums."""
     for directory in directories:
-        partition = Partition(directory)
+        partition = open_partition(directory)
         with progress_bar(f"stat {directory.name}", partition.size_bytes) as progress:
             found = statistics(partition, progress)
         click.echo(json.dumps(found) if as_json else statistics_text(found))
@@ -182,7 +183,7 @@ def compact(directory: Path, as_json: bool, roll: bool, delete_retention_ms: int
     The log must not be in use: this command owns it while it works. Records without a key are removed, as Kafka's
     cleaner removes them. It may be interrupted at any moment, and every reader sees a whole log before and after.
     """
-    partition = Partition(directory)
+    partition = open_partition(directory)
     with progress_bar(f"compact {directory.name}", partition.size_bytes) as progress:
         stats = log_compact.compact(directory, delete_retention_ms=delete_retention_ms, min_lag_ms=min_lag_ms,
                                     buffer_bytes=buffer_mib << 20, roll=roll, progress=progress)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kraft.cli.examine import Finding
-from kraft.cli.indexes import read_entries
-from kraft.cli.partition import EPOCH_CHECKPOINT, Partition
+from kraft.files.indexes import read_entries
+from kraft.files.partition import EPOCH_CHECKPOINT, Partition
 from kraft_native import producer_snapshots
 from kraft_native.audit import SegmentAudit
 from kraft_native.batch import Batch, walk

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from kraft.cli.partition import Partition
+from kraft.files.partition import Partition
 from kraft_native import producer_snapshots
 from kraft_native.batch import CODEC_NAMES
 from kraft_native.errors import CorruptFileError

@@ -11,7 +11,7 @@ import click
 
 from kraft.cli.log_dump import Range, batches
 from kraft.cli.options import JSON, Fields
-from kraft.cli.partition import Partition
+from kraft.cli.partition import open_partition
 from kraft.metadata.quorum import control_message
 from kraft.protocol.message import Struct
 from kraft.protocol.record_frames import decode_record
@@ -54,7 +54,7 @@ def _batches(path: Path, wanted: Range, damage: list[str]) -> Iterator[Batch]:
         yield from walk(fileio.read_file(path))
         return
     inner = path / DIRECTORY_NAME
-    partition = Partition(inner if inner.is_dir() else path)
+    partition = open_partition(inner if inner.is_dir() else path)
     for _, _, batch in batches(partition, wanted, damage.append):
         yield batch
 

@@ -9,7 +9,7 @@ import pytest
 
 from kraft.cli.command import run
 from kraft.cli.examine import Examination, Finding
-from kraft.cli.partition import Partition
+from kraft.files.partition import Partition
 from tests.cli.partitions import PartitionMaker, flip
 from tests.golden import golden, golden_root, needs_golden, partitions
 

@@ -176,3 +176,32 @@ def test_arguments(tmp_path: Path) -> None:
     assert not audit.step()
     audit.close()
     audit.close()
+
+
+def test_a_stretch_ends_before_the_batch_that_reaches_an_offset(tmp_path: Path) -> None:
+    """Also before one that is larger than the window; the walk goes on where it stopped."""
+    path = tmp_path / "0.log"
+    whole = [batch(0), batch(2), batch(4, 3 * WINDOW), batch(6)]
+    path.write_bytes(b"".join(whole))
+    with SegmentAudit(path, 0, window_bytes=WINDOW) as audit:
+        for until, expected in ((1, b""), (3, whole[0]), (4, whole[1]), (5, b""), (6, whole[2]), (100, whole[3])):
+            data = b""
+            while audit.step(until):
+                data += audit.stretch()
+            assert data == expected, until
+            assert audit.held_back == (until < 100)
+        assert (audit.batch_count, audit.damage) == (4, [])
+
+
+def test_a_walk_begins_where_an_index_says_if_a_batch_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    whole = [batch(2 * number) for number in range(10)]
+    path.write_bytes(b"".join(whole))
+    place = len(whole[0])
+    for position, offset, found in ((3 * place, 7, True), (3 * place, 5, False), (3 * place + 1, 7, False),
+                                    (0, 7, False), (100 * place, 7, False)):
+        with SegmentAudit(path, 0, window_bytes=WINDOW) as audit:
+            assert audit.seek(position, offset) is found
+            while audit.step():
+                pass
+            assert (audit.batch_count, audit.damage) == (7 if found else 10, [])

@@ -1,0 +1,12 @@
+"""`kraft pipeline`: logs become tables and tables become records, and replicas are compared."""
+
+from kraft.cli.command import kraft
+from kraft.cli.pipeline_audit import audit_command
+
+
+@kraft.group("pipeline")
+def pipeline() -> None:
+    """Jobs over whole logs: on the processors of this machine, or on Spark with --master."""
+
+
+pipeline.add_command(audit_command)

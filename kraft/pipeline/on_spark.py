@@ -1,0 +1,41 @@
+"""The same ranges in Spark's workers: the only part of the pipeline's work that knows Spark.
+
+A task is a range, small enough to be told and large enough (a segment and more) that telling costs nothing beside the
+work. Spark tries again what failed; functions are written so that this changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kraft.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kraft.pipeline.workers import Result, Task
+
+
+class SparkWorkers:
+    """A task of Spark's for each range. The results come together when all are there."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+        if not tasks:
+            return
+        found = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(lambda task: (task, function(task)))
+        yield from found.collect()
+
+
+@contextmanager
+def spark_workers(master: str) -> Iterator[SparkWorkers]:
+    """Workers of a session of their own, which is stopped at the end."""
+    spark = session("kraft pipeline", master=master)
+    try:
+        yield SparkWorkers(spark)
+    finally:
+        spark.stop()
