@@ -1,7 +1,7 @@
 """Brokers: registration, heartbeats, fencing, controlled shutdown, removal; and the registration of controllers.
 
     registered --> fenced <--> unfenced --> in controlled shutdown --> fenced, may stop
-                     ^------------- session ran out -----------'
+                     ^--- session ran out, or its process is gone ---'
 
 A new incarnation of a broker is fenced until it has replayed its own registration. What its old incarnation held is
 taken from it first, and unless that one said goodbye it counts as having lost records. So the only replica of a
@@ -12,6 +12,7 @@ from typing import Final
 
 from kraft.controller.decision import Context, Decision, RefusedError, text_of
 from kraft.controller.leaderships import leads, leaves, lost, returns
+from kraft.controller.sessions import Found
 from kraft.metadata.image import RESERVED_IDS, BrokerRegistration, MetadataImage
 from kraft.metadata.snapshot import Record
 from kraft.metadata.versions import METADATA_VERSION, MINIMUM, MetadataVersion
@@ -95,7 +96,7 @@ def _check_registration(
         raise RefusedError(ErrorCode.INCONSISTENT_CLUSTER_ID,
                            f"this is cluster {context.settings.cluster_id}, not {request.cluster_id}")
     if (existing is not None and not existing.fenced and existing.incarnation_id != request.incarnation_id
-            and context.sessions.valid(request.broker_id, context.now_ms)):
+            and context.sessions.holds(request.broker_id, context.now_ms)):
         raise RefusedError(ErrorCode.DUPLICATE_BROKER_REGISTRATION,
                            f"broker {request.broker_id} is alive in another process")
     if request.is_migrating_zk_broker:
@@ -173,8 +174,20 @@ def fence_stale(context: Context) -> Decision[None]:
     for _, broker_id in sorted(stale):
         broker = context.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
+            context.notice(f"broker {broker_id} is fenced: it was silent for longer than its session of "
+                           f"{context.sessions.timeout_ms} ms")
             return Decision(None, fence(context, broker), atomic=False)
     return Decision(None)
+
+
+def fence_gone(context: Context, broker_id: int, broker_epoch: int, found: Found) -> Decision[None]:
+    """Fences a broker that was probed, if that shows that its process is gone and it did not speak meanwhile."""
+    broker = context.image.brokers.get(broker_id)
+    doubt = context.sessions.gone(broker_id, found)
+    if broker is None or broker.epoch != broker_epoch or broker.fenced or doubt is None:
+        return Decision(None)
+    context.notice(f"broker {broker_id} is fenced: {doubt.value}, and {found.value}")
+    return Decision(None, fence(context, broker), atomic=False)
 
 
 # --- heartbeats -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
     controller = Controller(settings, rules, port, replayer, new_id)
     controller.submit(request, version, now_ms, answer)   # answer(response) is called, now or when committed
     controller.committed(end_offset, now_ms)              # from the log
+    controller.broker_disconnected(id, epoch, now_ms)     # the connection that it sends heartbeats on was closed
+    controller.broker_probed(id, epoch, found, now_ms)    # what came of `on_probe`
     controller.tick(now_ms)                               # no later than controller.deadline_ms
 
 Decisions are made against everything decided so far, committed or not, so that they need not wait for each other; the
@@ -41,9 +43,10 @@ from kraft.controller.decision import (
     Decision,
     RefusedError,
 )
-from kraft.controller.sessions import BrokerSessions
+from kraft.controller.rounds import Rounds
+from kraft.controller.sessions import NEVER_MS, BrokerSessions, Doubt, Found
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import MetadataImage
+from kraft.metadata.image import RECOVERING, BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -66,6 +69,7 @@ from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraft.protocol.messages.no_op_record import NoOpRecord
+from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.record_frames import encode_record
@@ -73,8 +77,6 @@ from kraft_native.errors import InvalidArgumentError
 
 Answer = Callable[[Message], None]
 ImageListener = Callable[[MetadataDelta, MetadataImage], None]
-
-NEVER_MS: Final = (1 << 63) - 1
 
 
 class Handler(NamedTuple):
@@ -152,7 +154,12 @@ class Controller:
         self.settings = settings
         self.rules = rules
         self.port = port
-        self.sessions = BrokerSessions(settings.broker_session_timeout_ms)
+        self.sessions = BrokerSessions(settings.broker_session_timeout_ms, settings.disconnect_grace_ms)
+        self.on_probe: Callable[[BrokerRegistration], None] = lambda _broker: None
+        """Asks to connect to that broker and to tell `broker_probed` what came of it; called from `tick`."""
+        self.on_notice: Callable[[str], None] = lambda _text: None
+        """Takes a sentence that an operator should read in the node's log."""
+        self._rounds = Rounds(settings)
         self.active = False
         self.deadline_ms = NEVER_MS
         self._new_id = new_id
@@ -206,7 +213,8 @@ class Controller:
     def _context(self, version: int, now_ms: int) -> Context:
         return Context(
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
-            now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id)
+            now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id,
+            notice=self.on_notice)
 
     def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> None:
         """Appends and replays the records. Without records there still may be something to wait for: the answer tells
@@ -220,6 +228,8 @@ class Controller:
 
     def _append(self, records: Sequence[Record], now_ms: int, *, atomic: bool) -> None:
         """Appends the records and replays them, so that the next decision sees them."""
+        self._notice_unclean(records)
+        self._rounds.look(records, now_ms)
         size = len(records) if atomic else RECORDS_PER_DECISION_MAX
         for start in range(0, len(records), size):
             part = records[start:start + size]
@@ -230,6 +240,17 @@ class Controller:
             self._pending.append(_Pending(last + 1, self._replayer.take(), []))
         self._append_ms = now_ms
         self._schedule()
+
+    def _notice_unclean(self, records: Sequence[Record]) -> None:
+        """Says loudly who leads now and may have lost records. One that led last and is the only one known has what its
+        disk kept, which is no decision of ours."""
+        for each in records:
+            change = each.message
+            if isinstance(change, PartitionChangeRecord) and change.leader_recovery_state == RECOVERING:
+                topic = self.decided.topics[change.topic_id]
+                if change.leader not in topic.partitions[change.partition_id].last_known_elr:
+                    self.on_notice(f"UNCLEAN ELECTION: broker {change.leader} leads {topic.name}-{change.partition_id} "
+                                   f"without having been in sync: acknowledged records may be lost")
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -244,6 +265,8 @@ class Controller:
             # A broker of this very node went with its process: it has no session left that could be in the way.
             if not broker.fenced and broker.broker_id != self.settings.node_id:
                 self.sessions.contact(broker.broker_id, now_ms)
+                self.sessions.doubt(broker.broker_id, Doubt.UNHEARD, now_ms)
+        self._rounds.begin(now_ms)
         records = activation_records(
             self.settings.bootstrap, self.settings.min_insync_replicas,
             empty=not self.image.features, in_transaction=self._replayer.in_transaction)
@@ -275,18 +298,44 @@ class Controller:
                 waiting.answer(waiting.handler.refuse(
                     waiting.request, ErrorCode.NOT_CONTROLLER, "the leader of the metadata log changed"))
 
+    # --- brokers that may be gone -----------------------------------------------------------------------------------
+
+    def broker_disconnected(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
+        """The connection on which that incarnation sent its last heartbeat was closed. It may be gone, or about to
+        connect again."""
+        broker = self.decided.brokers.get(broker_id)
+        if self.active and broker is not None and broker.epoch == broker_epoch and not broker.fenced:
+            self.sessions.doubt(broker_id, Doubt.CLOSED, now_ms)
+            self._schedule()
+
+    def broker_probed(self, broker_id: int, broker_epoch: int, found: Found, now_ms: int) -> None:
+        """What came of connecting to that incarnation."""
+        if self.active:
+            gone = brokers.fence_gone(self._context(0, now_ms), broker_id, broker_epoch, found)
+            if gone.records:
+                self._append(gone.records, now_ms, atomic=gone.atomic)
+
     # --- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
-        """Does what is due: fences a broker that was silent for too long, shows that an idle leader commits."""
+        """Does what is due: fences a broker that was silent for too long, has those probed that are in doubt, holds
+        elections, shows that an idle leader commits."""
         if not self.active:
             return
         if now_ms - self.deadline_ms > self.settings.broker_session_timeout_ms // 2:
             # This process was the silent one. The heartbeats of that time may lie unread in its sockets.
             self.sessions.renew_all(now_ms)
+        for broker_id in self.sessions.take_probes(now_ms):
+            broker = self.decided.brokers.get(broker_id)
+            if broker is not None and not broker.fenced:
+                self.on_probe(broker)
         stale = brokers.fence_stale(self._context(0, now_ms))
         if stale.records:
             self._append(stale.records, now_ms, atomic=stale.atomic)
+        for each in self._rounds.all:
+            records = each.hold(self._context(0, now_ms))
+            if records:
+                self._append(records, now_ms, atomic=False)
         idle = self.settings.idle_interval_ms
         if idle and now_ms - self._append_ms >= idle:
             self._append([Record(NoOpRecord())], now_ms, atomic=True)
@@ -294,8 +343,9 @@ class Controller:
 
     def _schedule(self) -> None:
         """Sets when `tick` is due next."""
-        due = [self.sessions.expires_at_ms(broker_id) for broker_id in self.sessions.by_id
+        due = [self.sessions.due_ms(broker_id) for broker_id in self.sessions.by_id
                if broker_id in self.decided.brokers and not self.decided.brokers[broker_id].fenced]
+        due.append(self._rounds.due_ms)
         if self.settings.idle_interval_ms:
             due.append(self._append_ms + self.settings.idle_interval_ms)
-        self.deadline_ms = min(due, default=NEVER_MS) if self.active else NEVER_MS
+        self.deadline_ms = min(due) if self.active else NEVER_MS

@@ -81,7 +81,8 @@ class ConfigRules(Protocol):
 class ControllerSettings:
     """What the node's configuration says. Kafka's names: `num.partitions`, `default.replication.factor`,
     `delete.topic.enable`, `broker.session.timeout.ms`, `metadata.max.idle.interval.ms` (0: an idle leader writes
-    nothing), `min.insync.replicas`.
+    nothing), `min.insync.replicas`, `leader.imbalance.check.interval.seconds` (0: preferred leaders are not elected by
+    themselves), `unclean.leader.election.interval.ms`. `disconnect_grace_ms`: kraft.broker.disconnect.grace.ms.
 
     `bootstrap`: the records that an empty log begins with. `features`: lowest and highest level of each feature that
     this node supports.
@@ -94,6 +95,9 @@ class ControllerSettings:
     default_replication_factor: int = 1
     delete_topics: bool = True
     broker_session_timeout_ms: int = 9_000
+    disconnect_grace_ms: int = 200
+    balance_interval_ms: int = 300_000
+    unclean_interval_ms: int = 300_000
     idle_interval_ms: int = 500
     min_insync_replicas: str = "1"
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -104,7 +108,8 @@ class Context:
     """Everything that a decision may look at besides the request.
 
     `image` holds all that was decided, committed or not. `next_offset` is where the first record of the decision will
-    stand. `sessions` is soft state; only heartbeats write to it. `new_id` draws a random id.
+    stand. `sessions` is soft state; only heartbeats write to it. `new_id` draws a random id. `notice` takes a sentence
+    for the log of the node: what an operator should read.
     """
 
     image: MetadataImage
@@ -115,6 +120,7 @@ class Context:
     next_offset: int
     api_version: int
     new_id: Callable[[], UUID]
+    notice: Callable[[str], None] = lambda _text: None
 
     def node_config(self) -> Mapping[str, str]:
         """What is set at run time for this node."""

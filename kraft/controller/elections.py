@@ -1,11 +1,13 @@
-"""ElectLeaders (KIP-460): an election that an operator asks for, preferred or unclean."""
+"""Elections that no broker's coming and going causes: those that an operator asks for (ElectLeaders, KIP-460), and
+those that the controller holds by itself from time to time, preferred and unclean."""
 
+from collections.abc import Callable
 from typing import Final
 
 from kraft.controller.decision import Context, Decision, RefusedError, text_of
-from kraft.controller.leaderships import change_of
+from kraft.controller.leaderships import allows_unclean, change_of
 from kraft.controller.partition_change import Election
-from kraft.metadata.image import NO_LEADER
+from kraft.metadata.image import NO_LEADER, PartitionRegistration
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
@@ -17,6 +19,8 @@ from kraft.protocol.messages.elect_leaders_response import (
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
+PER_ROUND_MAX: Final = 1_000
+"""Elections that the controller holds in one go (Kafka has the same limit)."""
 
 
 def elect_leaders(context: Context, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
@@ -66,3 +70,33 @@ def elect_leaders_refused(
     _request: ElectLeadersRequest, code: ErrorCode, _message: str | None
 ) -> ElectLeadersResponse:
     return ElectLeadersResponse(error_code=code)
+
+
+# --- by itself --------------------------------------------------------------------------------------------------------
+
+
+def elect_preferred(context: Context) -> Decision[bool]:
+    """Gives partitions back to the first of their replicas where that can lead. Says whether there may be more."""
+    return _elect_where(context, Election.PREFERRED, lambda _, partition: partition.leader not in (
+        NO_LEADER, partition.replicas[0]))
+
+
+def elect_unclean(context: Context) -> Decision[bool]:
+    """Gives partitions without a leader one that may have lost records, where their topic allows that. Says whether
+    there may be more."""
+    return _elect_where(context, Election.UNCLEAN, lambda topic, partition: (
+        partition.leader == NO_LEADER and allows_unclean(context, topic)))
+
+
+def _elect_where(
+    context: Context, election: Election, wanted: Callable[[str, PartitionRegistration], bool]
+) -> Decision[bool]:
+    records: list[Record] = []
+    for topic, index, partition in context.image.partitions():
+        if wanted(topic.name, partition):
+            record = change_of(context, topic, index, election=election)
+            if record is not None:
+                records.append(record)
+            if len(records) >= PER_ROUND_MAX:
+                return Decision(True, records, atomic=False)
+    return Decision(False, records, atomic=False)

@@ -4,6 +4,7 @@
     broker.start(now_ms)            # once there is a controller to ask
     broker.tick(now_ms)             # no later than broker.deadline_ms
     broker.serve(now_ms)            # the node is ready for clients: it may be unfenced
+    broker.hurry(now_ms)            # the controller should hear from it: another one, or the connection broke
     broker.stop(now_ms)             # controlled shutdown; `state` says when it may go
 
 It talks to the controller by the requests that a broker elsewhere would send. Without input and output, as the
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
 
-from kraft.controller.controller import NEVER_MS
+from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -77,7 +78,7 @@ class LocalBroker:
     def serve(self, now_ms: int) -> None:
         """The node has everything that it needs to serve: it asks to be unfenced."""
         self._ready = True
-        self._hurry(now_ms)
+        self.hurry(now_ms)
 
     def stop(self, now_ms: int) -> None:
         """Asks for a controlled shutdown; a broker that never was registered has nothing to wait for."""
@@ -85,10 +86,11 @@ class LocalBroker:
             self.state, self.deadline_ms = State.STOPPED, NEVER_MS
         elif self.state is not State.STOPPED:
             self.state = State.STOPPING
-            self._hurry(now_ms)
+            self.hurry(now_ms)
 
-    def _hurry(self, now_ms: int) -> None:
-        if self.epoch >= 0:
+    def hurry(self, now_ms: int) -> None:
+        """The next heartbeat is due now, or when the one under way is answered."""
+        if self.epoch >= 0 and self.state is not State.STOPPED:
             self.deadline_ms = now_ms
             self.tick(now_ms)
 

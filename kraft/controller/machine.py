@@ -17,10 +17,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kraft.controller.commit import QuorumState
-from kraft.controller.controller import NEVER_MS, Controller, ImageListener
+from kraft.controller.controller import Controller, ImageListener
 from kraft.controller.decision import ConfigRules, ControllerSettings
+from kraft.controller.sessions import NEVER_MS, Found
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import MetadataImage
+from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer
 from kraft.protocol.message import Message
 
@@ -53,6 +54,12 @@ class MetadataMachine(ABC):
         self._listeners: list[ImageListener] = []
         self.on_change: Callable[[], None] = lambda: None
         """Called when another node may lead, or the controller began or ceased to be active."""
+        self.on_deadline: Callable[[], None] = lambda: None
+        """Called when `deadline_ms` may have moved otherwise than by a request."""
+        self.on_probe: Callable[[BrokerRegistration], None] = lambda _broker: None
+        """See `Controller.on_probe`."""
+        self.on_notice: Callable[[str], None] = lambda _text: None
+        """See `Controller.on_notice`."""
         self._leading: _Leading | None = None
         self._high_watermark = 0
         self._begin(image)
@@ -84,6 +91,15 @@ class MetadataMachine(ABC):
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
         """See `Controller.submit`."""
         self.controller.submit(request, version, now_ms, answer)
+
+    def broker_disconnected(self, broker_id: int, broker_epoch: int) -> None:
+        """See `Controller.broker_disconnected`."""
+        self.controller.broker_disconnected(broker_id, broker_epoch, self._clock())
+        self.on_deadline()
+
+    def broker_probed(self, broker_id: int, broker_epoch: int, found: Found) -> None:
+        """See `Controller.broker_probed`."""
+        self.controller.broker_probed(broker_id, broker_epoch, found, self._clock())
 
     # --- what the quorum tells --------------------------------------------------------------------------------------
 
@@ -126,6 +142,7 @@ class MetadataMachine(ABC):
         self.controller = Controller(self._settings, self._rules, self, self._replayer, self._new_id)
         for listener in self._listeners:
             self.controller.subscribe(listener)
+        self.controller.on_probe, self.controller.on_notice = self.on_probe, self.on_notice
         self.controller.became_leader(epoch, self._clock())
         self.on_change()
 

@@ -1,27 +1,58 @@
-"""When each broker was last heard of: soft state of the active controller (Kafka's `BrokerHeartbeatManager`).
+"""When each broker was last heard of, and whether there is doubt that it lives: soft state of the active controller
+(Kafka's `BrokerHeartbeatManager`, and what it has not: a broker whose process ended is noticed before its session is
+over).
+
+    heard of --- connection closed, or a new controller --> in doubt --- grace over --> probed --> gone: fenced
+       ^------------------------ a heartbeat ------------------'------------------------'  there: its session counts
 
 It is not in the log. A new active controller, and one that was paused itself, counts every broker as just heard of,
 because its own silence proves nothing about theirs.
 """
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+NEVER_MS: Final = (1 << 63) - 1
+
+
+class Doubt(Enum):
+    """Why a broker may be gone, for the log."""
+
+    CLOSED = "its connection to the controller was closed"
+    UNHEARD = "it did not speak to the new controller"
+
+
+class Found(Enum):
+    """What came of connecting to a broker, for the log. A refused connection is proof that no process listens there."""
+
+    GONE = "its address refuses connections"
+    SILENT = "its address does not answer"
+    THERE = "its address accepts connections"
 
 
 @dataclass(slots=True)
 class BrokerSession:
     """`metadata_offset`: how far the broker has replayed. `shutdown_offset`: what the others must have replayed before
-    it may go; -1 while it is not shutting down."""
+    it may go; -1 while it is not shutting down. `probe_ms`: when a broker in doubt is to be probed."""
 
     last_contact_ms: int
     metadata_offset: int = -1
     shutdown_offset: int = -1
+    doubt: Doubt | None = None
+    doubt_ms: int = NEVER_MS
+    probe_ms: int = NEVER_MS
 
 
 class BrokerSessions:
-    """The brokers heard of, by id. Ids are looked up and compared, never used to order anything but time."""
+    """The brokers heard of, by id. Ids are looked up and compared, never used to order anything but time.
 
-    def __init__(self, timeout_ms: int):
+    `timeout_ms`: of a session. `grace_ms`: in which a broker in doubt may speak before it is probed.
+    """
+
+    def __init__(self, timeout_ms: int, grace_ms: int):
         self.timeout_ms = timeout_ms
+        self.grace_ms = grace_ms
         self.by_id: dict[int, BrokerSession] = {}
 
     def contact(self, broker_id: int, now_ms: int, metadata_offset: int = -1) -> BrokerSession:
@@ -31,6 +62,7 @@ class BrokerSessions:
             session = self.by_id[broker_id] = BrokerSession(now_ms)
         session.last_contact_ms = now_ms
         session.metadata_offset = max(session.metadata_offset, metadata_offset)
+        session.doubt, session.doubt_ms, session.probe_ms = None, NEVER_MS, NEVER_MS
         return session
 
     def restart(self, broker_id: int, now_ms: int) -> None:
@@ -41,13 +73,47 @@ class BrokerSessions:
         self.by_id.pop(broker_id, None)
 
     def renew_all(self, now_ms: int) -> None:
+        """The controller itself was silent: every session and every grace begins anew."""
         for session in self.by_id.values():
             session.last_contact_ms = now_ms
+            if session.probe_ms != NEVER_MS:
+                session.doubt_ms, session.probe_ms = now_ms, now_ms + self.grace_ms
 
     def valid(self, broker_id: int, now_ms: int) -> bool:
         """Whether the broker was heard of within the session time-out."""
         session = self.by_id.get(broker_id)
         return session is not None and now_ms - session.last_contact_ms < self.timeout_ms
 
-    def expires_at_ms(self, broker_id: int) -> int:
-        return self.by_id[broker_id].last_contact_ms + self.timeout_ms
+    def holds(self, broker_id: int, now_ms: int) -> bool:
+        """Whether the broker keeps another process from taking its place: its session lasts, and it is not in doubt for
+        longer than the grace."""
+        return self.valid(broker_id, now_ms) and now_ms - self.by_id[broker_id].doubt_ms < self.grace_ms
+
+    # --- doubt
+
+    def doubt(self, broker_id: int, doubt: Doubt, now_ms: int) -> None:
+        """The broker may be gone; it is probed unless it speaks within the grace."""
+        session = self.by_id.get(broker_id)
+        if session is not None:
+            session.doubt, session.doubt_ms, session.probe_ms = doubt, now_ms, now_ms + self.grace_ms
+
+    def take_probes(self, now_ms: int) -> list[int]:
+        """The brokers that are to be probed now. Each is told once."""
+        due = [broker_id for broker_id, session in self.by_id.items() if session.probe_ms <= now_ms]
+        for broker_id in due:
+            self.by_id[broker_id].probe_ms = NEVER_MS
+        return due
+
+    def gone(self, broker_id: int, found: Found) -> Doubt | None:
+        """Whether a broker that was probed is gone: the doubt that was right. An address that does not answer says
+        nothing of a broker that merely did not speak yet."""
+        session = self.by_id.get(broker_id)
+        if session is None or session.doubt is None:
+            return None
+        is_gone = found is Found.GONE or (found is Found.SILENT and session.doubt is Doubt.CLOSED)
+        return session.doubt if is_gone else None
+
+    def due_ms(self, broker_id: int) -> int:
+        """When the broker is to be looked at again unless it speaks."""
+        session = self.by_id[broker_id]
+        return min(session.last_contact_ms + self.timeout_ms, session.probe_ms)

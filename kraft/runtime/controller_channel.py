@@ -47,10 +47,11 @@ class _Waiting(NamedTuple):
 class Line:
     """One open connection with one request at a time, for a coroutine. Raises ConnectionError when it breaks."""
 
-    def __init__(self, client_id: str) -> None:
+    def __init__(self, client_id: str, on_lost: Callable[[], None] = lambda: None) -> None:
+        self._on_lost = on_lost
         self._answer: asyncio.Future[memoryview] | None = None
         self._ready: asyncio.Future[PeerVersions] = asyncio.get_running_loop().create_future()
-        self.connection = PeerConnection(client_id, self._ready.set_result, self._answered, self._lost)
+        self.connection = PeerConnection(client_id, self._ready.set_result, self._answered, self._broke)
         self.broken = False
 
     async def open(self, address: Endpoint) -> None:
@@ -73,6 +74,13 @@ class Line:
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(body)
 
+    def _broke(self) -> None:
+        """By the other side."""
+        was_open = self._ready.done()
+        self._lost()
+        if was_open:
+            self._on_lost()
+
     def _lost(self) -> None:
         self.broken = True
         for future in (self._ready, self._answer):
@@ -84,14 +92,16 @@ class Line:
 class ControllerChannel:
     """Requests in a row. `find` gives the active controller's address, None while it is not known; `here` takes a
     request when this very node is the active controller, and says whether it did. After `timeout_seconds` a request is
-    refused with REQUEST_TIMED_OUT."""
+    refused with REQUEST_TIMED_OUT. `on_lost` is called when the controller closes a connection that was open."""
 
     def __init__(self, client_id: str, find: Callable[[], Endpoint | None],
-                 here: Callable[[Message, int, Answer], bool], timeout_seconds: float) -> None:
+                 here: Callable[[Message, int, Answer], bool], timeout_seconds: float,
+                 on_lost: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
         self._find = find
         self._here = here
         self._timeout_seconds = timeout_seconds
+        self._on_lost = on_lost
         self._queue: deque[_Waiting] = deque()
         self._moved = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
@@ -171,7 +181,7 @@ class ControllerChannel:
         if self._line is None or self._line.broken or address != self._address:
             if self._line is not None:
                 self._line.close()
-            self._line, self._address = Line(self._client_id), address
+            self._line, self._address = Line(self._client_id, self._on_lost), address
             await self._line.open(address)
         return self._line
 

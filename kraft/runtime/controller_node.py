@@ -11,7 +11,7 @@ from typing import Final
 
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.quorum import check_quorum
-from kraft.controller.controller import NEVER_MS
+from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
 from kraft.runtime.api_versions import api_versions_answers
@@ -71,7 +71,7 @@ class ControllerNode:
             raise
 
     async def _serve(self) -> None:
-        router = ControllerRouter(self.quorum, self.cluster_id, self._schedule)
+        router = ControllerRouter(self.quorum, self.server, self.cluster_id, self._schedule)
         for name in self.listeners:
             channel = self.server.channel(name, router.on_request)
             serve_apis(channel)
@@ -80,6 +80,7 @@ class ControllerNode:
         for listener, channel in zip(self.listeners.values(), self._channels, strict=True):
             await self.server.accept(listener, channel)
         self.quorum.metadata.on_change = self._changed
+        self.quorum.metadata.on_deadline = self._schedule
         self.quorum.start()
 
     def _publish_versions(self) -> None:

@@ -15,6 +15,7 @@ from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
@@ -26,8 +27,10 @@ from kraft.raft.messages import Response
 from kraft.raft.wire import FETCH_CODEC, Codec, WrongPartitionError
 from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of
 from kraft.raft.wire_templates import FetchTemplates
+from kraft.runtime.broker_connections import BrokerConnections
 from kraft.runtime.quorum import Quorum
 from kraft.runtime.requests import NEVER_FLEXIBLE
+from kraft.runtime.server import Server
 from kraft_native.channel import RequestChannel
 from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
@@ -60,8 +63,9 @@ class ControllerRouter:
     """Serves one controller listener. Its `on_request` is what a `RequestChannel` calls; `served` is called after each
     request: deadlines may have moved."""
 
-    def __init__(self, quorum: Quorum, cluster_id: str, served: Callable[[], None]) -> None:
+    def __init__(self, quorum: Quorum, server: Server, cluster_id: str, served: Callable[[], None]) -> None:
         self.quorum = quorum
+        self._brokers = BrokerConnections(quorum.metadata, server)
         self.cluster_id = cluster_id
         self.served = served
         self._templates = FetchTemplates()
@@ -87,6 +91,8 @@ class ControllerRouter:
             else:
                 reply.answer(encoded, header_version)
 
+        if isinstance(request, BrokerHeartbeatRequest) and sink is not None:
+            self._brokers.heard(sink, request)
         if isinstance(request, EnvelopeRequest):
             self._open(request, source, respond)
         else:

@@ -15,6 +15,10 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         default_replication_factor=config.integer("default.replication.factor"),
         delete_topics=bool(config["delete.topic.enable"]),
         broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
+        disconnect_grace_ms=config.integer("kraft.broker.disconnect.grace.ms"),
+        balance_interval_ms=(config.integer("leader.imbalance.check.interval.seconds") * 1000
+                             if config["auto.leader.rebalance.enable"] else 0),
+        unclean_interval_ms=config.integer("unclean.leader.election.interval.ms"),
         idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
         min_insync_replicas=str(config["min.insync.replicas"]),
         features=SUPPORTED)

@@ -232,7 +232,7 @@ class Node:
 
     def _controller_channel(self, listener: str, broker: RequestRouter) -> RequestChannel:
         """What a controller serves; and what Kafka announces on its listener too, and the broker beside it can tell."""
-        controller = ControllerRouter(self.control.quorum, self.cluster_id, self.control.schedule)
+        controller = ControllerRouter(self.control.quorum, self.server, self.cluster_id, self.control.schedule)
 
         def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
             router = controller if api_key in SERVED else broker

@@ -34,6 +34,7 @@ from kraft.raft.wire import Codec
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.state import state_values
+from kraft.runtime.broker_connections import Probes
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.peers import Peers
 from kraft.runtime.quorum_metadata import QuorumMetadata
@@ -110,6 +111,7 @@ class Quorum:
             self.raft, self.log, self.metadata, write_hard_state=self._write_hard_state, ask=self.peers.ask,
             answer=self._answer, clock=self.clock, on_failure=on_failure)
         self.metadata.driver = self.driver
+        self.probes = Probes(self.metadata)
 
     def _open_log(self) -> None:
         remove_leftovers(self.directory)
@@ -151,6 +153,7 @@ class Quorum:
             self._snapshots_task = None
             await self.driver.resign(RESIGN_SECONDS)
         self.driver.close()
+        self.probes.close()
         self.peers.close()
         self.snapshots.close()
         if self._recorder_file.is_open:

@@ -50,6 +50,7 @@ class QuorumMetadata(MetadataMachine):
         self.unsnapshot_bytes = 0
         """Of log behind the last snapshot, roughly: what was replayed and what was appended."""
         super().__init__(settings, rules, new_id, clock, self._newest_snapshot())
+        self.on_notice = log.warning
 
     def _newest_snapshot(self) -> MetadataImage | None:
         latest = self._snapshots.latest()

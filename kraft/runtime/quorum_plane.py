@@ -8,8 +8,9 @@ from uuid import UUID
 
 from kraft.config.node import Endpoint as ConfigEndpoint
 from kraft.config.node import NodeConfig
-from kraft.controller.controller import NEVER_MS, Controller
+from kraft.controller.controller import Controller
 from kraft.controller.local_broker import LocalBroker, State
+from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.apis import API_BY_KEY
@@ -54,7 +55,7 @@ class QuorumPlane:
         session_seconds = config.integer("broker.session.timeout.ms") / 1000
         self._forwarded = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
         self._voters = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
-        self._own = ControllerChannel(client_id, self._controller_address, self._here, session_seconds)
+        self._own = ControllerChannel(client_id, self._controller_address, self._here, session_seconds, self._hurry)
         self._registrar = (ControllerRegistrar(self.quorum, endpoints, self.schedule) if config.is_controller else None)
 
     @property
@@ -79,6 +80,8 @@ class QuorumPlane:
     async def start(self) -> None:
         """Takes part in the quorum."""
         self.metadata.on_change = self._changed
+        self.metadata.on_deadline = self.schedule
+        self.metadata.subscribe(self._told)
         self.quorum.driver.on_turn = self._advanced.set
         self.quorum.start()
 
@@ -183,6 +186,19 @@ class QuorumPlane:
         self._own.changed()
         if self._registrar is not None:
             self._registrar.changed()
+        self._hurry()
+
+    def _told(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """A broker that is to stop waits until the others know that it leads nothing any more: they say so at once."""
+        node_id = self.config.node_id
+        if any(broker_id != node_id and broker_id in image.brokers and image.brokers[broker_id].in_controlled_shutdown
+               for broker_id in delta.brokers.touched):
+            asyncio.get_running_loop().call_soon(self._hurry)
+
+    def _hurry(self) -> None:
+        """The controller should hear from this node's broker: there may be another one, or the connection broke."""
+        if self.broker is not None:
+            self.broker.hurry(self.clock())
         self.schedule()
 
     # --- the clock

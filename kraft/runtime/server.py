@@ -21,7 +21,7 @@ from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.frames import RequestMemory
-from kraft_native.reply import Reply
+from kraft_native.reply import Reply, ReplySink
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +109,7 @@ class Server:
         self._clock = clock
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
+        self._watched: dict[ReplySink, Callable[[], None]] = {}
 
     def channel(self, name: str, on_request: Callable[[Reply, int, int, bytes], object]) -> RequestChannel:
         """The channel for one kind of listener, under this server's limits. To be called inside the running loop."""
@@ -187,6 +188,14 @@ class Server:
             log.debug("connection of %s:%d closed: %s", host, connection.peer_port, connection.reason)
         if self.connections == 0 and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
+
+        on_left = self._watched.pop(connection, None)
+        if on_left is not None:
+            on_left()
+
+    def watch(self, connection: ReplySink, on_left: Callable[[], None]) -> None:
+        """Calls back when that open connection is gone, instead of who was to be called before."""
+        self._watched[connection] = on_left
 
     # --- the end
 

@@ -75,3 +75,27 @@ def test_refusals_are_told_and_tried_again() -> None:
     assert broker.deadline_ms == world.now_ms + RETRY_MS
     broker.stop(world.now_ms)
     assert broker.state is State.STOPPED
+
+
+def test_a_hurried_heartbeat_goes_at_once_or_after_the_one_under_way() -> None:
+    world = World()
+    broker = broker_of(world)
+    broker.hurry(world.now_ms)              # it is not registered: nothing to say
+    broker.start(world.now_ms)
+    broker.serve(world.now_ms)
+    run(world, broker)
+    assert broker.deadline_ms > world.now_ms
+    epoch = world.image.brokers[1].epoch
+    world.controller.sessions.forget(1)
+    broker.hurry(world.now_ms)
+    world.commit()
+    assert world.controller.sessions.valid(1, world.now_ms)
+    assert world.image.brokers[1].epoch == epoch
+    world.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]))
+    broker.stop(world.now_ms)               # not answered before it is committed
+    broker.hurry(world.now_ms)
+    assert broker.state is State.STOPPING
+    run(world, broker)
+    assert broker.state is State.STOPPED
+    broker.hurry(world.now_ms)
+    assert broker.state is State.STOPPED

@@ -369,3 +369,26 @@ def test_limits_are_checked() -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert 0 < default_connections_max() < (1 << 20) + 1
     assert soft == resource.RLIM_INFINITY or default_connections_max() < soft
+
+
+@on_uvloop
+async def test_who_watches_a_connection_hears_of_its_end() -> None:
+    watched: list[str] = []
+
+    def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        assert reply.sink is not None
+        it.server.watch(reply.sink, lambda: watched.append("first"))
+        it.server.watch(reply.sink, lambda: watched.append("second"))
+        reply.answer(b"", 0)
+
+    async with node(on_request) as it:
+        reader, writer = await it.connect()
+        other = await it.connect()
+        writer.write(request(METADATA, 0, 1))
+        await reply_of(reader)
+        other[1].close()
+        await it.until(lambda: it.server.connections == 1)
+        assert watched == []
+        writer.close()
+        await it.until(lambda: it.server.connections == 0)
+        assert watched == ["second"]

@@ -1,0 +1,58 @@
+"""What the active controller does by itself from time to time: preferred elections, unclean ones where a topic allows
+them."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context, ControllerSettings, Decision
+from kraft.controller.elections import elect_preferred, elect_unclean
+from kraft.controller.sessions import NEVER_MS
+from kraft.metadata.snapshot import Record
+from kraft.protocol.messages.config_record import ConfigRecord
+
+
+class Round:
+    """One kind of election. `interval_ms` 0: never."""
+
+    def __init__(self, decide: Callable[[Context], Decision[bool]], interval_ms: int):
+        self.decide = decide
+        self.interval_ms = interval_ms
+        self.due_ms = NEVER_MS
+
+    def begin(self, now_ms: int) -> None:
+        """The next one comes an interval from now."""
+        self.due_ms = now_ms + self.interval_ms if self.interval_ms else NEVER_MS
+
+    def hold(self, context: Context) -> Sequence[Record]:
+        """The records of the elections that are due, at most so many that the next ones are due at once."""
+        if context.now_ms < self.due_ms:
+            return ()
+        decision = self.decide(context)
+        self.begin(context.now_ms)
+        if decision.response and decision.records:
+            self.due_ms = context.now_ms
+        return decision.records
+
+
+class Rounds:
+    """All of them."""
+
+    def __init__(self, settings: ControllerSettings):
+        self._preferred = Round(elect_preferred, settings.balance_interval_ms)
+        self._unclean = Round(elect_unclean, settings.unclean_interval_ms)
+        self.all: Final = (self._preferred, self._unclean)
+
+    @property
+    def due_ms(self) -> int:
+        return min(each.due_ms for each in self.all)
+
+    def begin(self, now_ms: int) -> None:
+        """The controller became active."""
+        for each in self.all:
+            each.begin(now_ms)
+
+    def look(self, records: Sequence[Record], now_ms: int) -> None:
+        """These were decided: when one allows unclean elections, whoever waits for one does not wait for the round."""
+        for record in records:
+            if isinstance(record.message, ConfigRecord) and record.message.name == UNCLEAN_LEADER_ELECTION:
+                self._unclean.due_ms = now_ms

@@ -1,0 +1,89 @@
+"""On which connection each broker speaks to the active controller, and what came of connecting to one: what the
+controller needs to notice a process that is gone before its session is over."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from kraft.controller.sessions import Found
+from kraft.metadata.image import BrokerRegistration, Endpoint
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft.runtime.server import Server
+from kraft_native.reply import ReplySink
+
+log = logging.getLogger(__name__)
+
+PROBE_SECONDS: Final = 0.5
+"""For an answer of any kind from a broker's address."""
+
+
+class BrokerConnections:
+    """Loop thread only. Tells the controller of `metadata` when the connection is closed on which a broker's current
+    incarnation sent its last heartbeat."""
+
+    def __init__(self, metadata: QuorumMetadata, server: Server) -> None:
+        self._metadata = metadata
+        self._server = server
+        self._by_broker: dict[int, ReplySink] = {}
+
+    def heard(self, connection: ReplySink, heartbeat: BrokerHeartbeatRequest) -> None:
+        """A heartbeat came on that connection."""
+        broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
+        controller = self._metadata.controller
+        broker = controller.decided.brokers.get(broker_id)
+        if controller.active and broker is not None and broker.epoch == epoch:
+            self._by_broker[broker_id] = connection
+            self._server.watch(connection, partial(self._left, connection, broker_id, epoch))
+
+    def _left(self, connection: ReplySink, broker_id: int, epoch: int) -> None:
+        if self._by_broker.get(broker_id) is connection:
+            del self._by_broker[broker_id]
+            self._metadata.broker_disconnected(broker_id, epoch)
+
+
+class Probes:
+    """Connects to brokers for the controller of `metadata`, and closes again. Loop thread only."""
+
+    def __init__(self, metadata: QuorumMetadata) -> None:
+        self._metadata = metadata
+        self._tasks: set[asyncio.Task[None]] = set()
+        metadata.on_probe = self.begin
+
+    def begin(self, broker: BrokerRegistration) -> None:
+        task = asyncio.get_running_loop().create_task(self._probe(broker))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Nothing is told any more."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _probe(self, broker: BrokerRegistration) -> None:
+        found = await probe(broker.endpoints)
+        log.info("broker %d may be gone: %s", broker.broker_id, found.value)
+        self._metadata.broker_probed(broker.broker_id, broker.epoch, found)
+
+
+async def probe(endpoints: Sequence[Endpoint]) -> Found:
+    """Whether somebody accepts on one of these, all refuse, or neither is known in `PROBE_SECONDS`."""
+    found = await asyncio.gather(*map(_connect, endpoints))
+    if Found.THERE in found:
+        return Found.THERE
+    return Found.SILENT if Found.SILENT in found or not found else Found.GONE
+
+
+async def _connect(endpoint: Endpoint) -> Found:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            transport, _ = await asyncio.get_running_loop().create_connection(
+                asyncio.Protocol, endpoint.host, endpoint.port)
+    except ConnectionRefusedError:
+        return Found.GONE
+    except (OSError, TimeoutError):
+        return Found.SILENT
+    transport.abort()
+    return Found.THERE
