@@ -12,6 +12,7 @@ cdef extern from "faults.h" nogil:
         int error
         int64_t short_bytes
         bint persistent
+        int64_t delay_us
         bint due
         int64_t seen
         int64_t fired

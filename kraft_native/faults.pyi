@@ -7,6 +7,7 @@ from typing import Any, Final, Self, final
 
 KINDS: Final[frozenset[str]]
 MUTATIONS: Final[frozenset[str]]
+FLUSHES_AND_WRITES: Final[frozenset[str]]
 
 @final
 class Event:
@@ -59,6 +60,13 @@ def fail_at(
     suffix: str | bytes = ...,
     short_bytes: int = ...,
     persistent: bool = ...,
+) -> Plan: ...
+def delay(
+    delay_ms: int,
+    *,
+    kinds: Collection[str] = ...,
+    under: str | bytes | PathLike[str] = ...,
+    suffix: str | bytes = ...,
 ) -> Plan: ...
 def count_operations(
     *,

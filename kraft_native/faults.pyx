@@ -61,6 +61,7 @@ cdef dict OP_KINDS = {op: kind for kind, op in KIND_OPS.items()} | {
 
 KINDS = frozenset(KIND_OPS)                  # what a plan can fail
 MUTATIONS = KINDS - {"read"}                 # all but reading
+FLUSHES_AND_WRITES = frozenset({"write", "datasync", "sync", "sync_directory"})
 
 
 @cython.final
@@ -171,7 +172,8 @@ cdef class Trace:
 
 @cython.final
 cdef class Plan:
-    """A fault that happens, or a count that runs, while the plan is entered. Made by `fail_at`, `count_operations`."""
+    """A fault that happens, or a count that runs, while the plan is entered. Made by `fail_at`, `delay`,
+    `count_operations`."""
 
     def __cinit__(self):
         memset(&self.rule, 0, sizeof(kf_rule))
@@ -199,7 +201,7 @@ cdef class Plan:
 
     @property
     def fired(self) -> int:
-        """How many of them were failed or shortened."""
+        """How many of them were failed, shortened or delayed."""
         return self.rule.fired
 
 
@@ -238,6 +240,15 @@ def fail_at(int64_t k, *, int error=errno.EIO, kinds=MUTATIONS, under="", suffix
     if error == 0 and (short_bytes == 0 or persistent):
         raise InvalidArgumentError("error: 0 is allowed only for one short write")
     return make_plan(k, error, short_bytes, persistent, kinds, under, suffix)
+
+
+def delay(int64_t delay_ms, *, kinds=FLUSHES_AND_WRITES, under="", suffix="") -> Plan:
+    """A plan of a slow disk: every matching operation starts `delay_ms` later. Who calls waits, as for a disk."""
+    if delay_ms < 1:
+        raise InvalidArgumentError(f"delay_ms: {delay_ms}; allowed: 1 and more")
+    cdef Plan plan = make_plan(0, 0, 0, False, kinds, under, suffix)
+    plan.rule.delay_us = delay_ms * 1000
+    return plan
 
 
 def count_operations(*, kinds=MUTATIONS, under="", suffix="") -> Plan:

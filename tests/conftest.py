@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 
 from kraft_native import buffer, fileio
 
+pytest_plugins = ["kraft.testing.pytest_plugin"]
+
 for name, examples in (("ci", 60), ("long", 2_000)):
     settings.register_profile(name, max_examples=examples, stateful_step_count=40, derandomize=True, deadline=None,
                               database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

@@ -25,6 +25,8 @@ class RaftConfig:
     `request_timeout_ms`, `retry_backoff_ms`: of one request. `fetch_max_wait_ms`: how long a leader may hold a Fetch
     that brings nothing. `disconnect_grace_ms`: a follower whose connection to the leader was closed stands after this
     and a random time as long again at most, rather than after its fetch time-out; the pre-vote makes that harmless.
+    `start_grace_ms`: a voter that has just started and knows no leader stands after this and a random time as long
+    again at most, for the same reason; 0: after its election time-out.
 
     `can_vote`: a node with the controller role. Others are observers for ever.
     `bootstrap`: addresses to ask for the leader where no voter is known (controller.quorum.bootstrap.servers); they are
@@ -48,6 +50,7 @@ class RaftConfig:
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 8 << 20
     disconnect_grace_ms: int = 100
+    start_grace_ms: int = 0
 
     def __post_init__(self) -> None:
         if self.key.node_id < 0:

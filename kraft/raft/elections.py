@@ -186,6 +186,8 @@ def handle_end_answer(
     if not isinstance(role, Resigned) or request.epoch != replica.epoch:
         return
     if isinstance(answer, Lost):
+        if answer.reason is Loss.DISCONNECTED:
+            role.unreachable.append(node_id)
         replica.requests.back_off(node_id, replica.now_ms)
     elif node_id in role.untold:
         role.untold.remove(node_id)

@@ -256,9 +256,12 @@ class Raft:
 
     @property
     def has_left(self) -> bool:
-        """Whether a node that resigned may stop: another leads, or every voter has heard that it does not."""
+        """Whether a node that resigned may stop: another leads, or every voter that is there has heard that it does
+        not. A voter whose connection broke just then sees that the leader is gone by that."""
         role = self.replica.role
-        return not isinstance(role, Leader) and not (isinstance(role, Resigned) and role.untold)
+        if isinstance(role, Resigned):
+            return all(node_id in role.unreachable for node_id in role.untold)
+        return not isinstance(role, Leader)
 
     @property
     def state_name(self) -> str:

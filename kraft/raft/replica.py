@@ -99,7 +99,8 @@ class Replica:
         gone here and not elsewhere (KAFKA-10527), and it may not vote either.
 
         The only voter has nobody to wait for: it stands as soon as it is called, in the epoch after the last that it
-        knows of.
+        knows of. Others that know no leader may stand soon (`start_grace_ms`): where there is one, the pre-vote is
+        refused.
         """
         if self.is_voter and self.voters.ids == (self.config.node_id,):
             return Unattached(self.now_ms + 1)
@@ -107,7 +108,8 @@ class Replica:
             return Resigned(self.election_deadline_ms())
         if self.leader_id != NOBODY and self.address_of(self.leader_id) is not None:
             return self._new_follower()
-        return Unattached(self.election_deadline_ms())
+        grace_ms = self.config.start_grace_ms or self.config.election_timeout_ms
+        return Unattached(self.now_ms + grace_ms + self.random_ms(grace_ms))
 
     # --- who it is ---------------------------------------------------------------------------------------------------
 

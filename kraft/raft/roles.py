@@ -138,12 +138,13 @@ class Leader:
 @dataclass(slots=True)
 class Resigned:
     """Led this epoch and leads no more. Until `election_ms` it tells the voters, who have not yet heard of it
-    (`untold`), that the epoch has ended."""
+    (`untold`), that the epoch has ended. `unreachable`: those who could not be told because nobody is there."""
 
     role: ClassVar[Role] = Role.RESIGNED
     election_ms: int
     preferred: tuple[ReplicaKey, ...] = ()
     untold: list[int] = field(default_factory=list)
+    unreachable: list[int] = field(default_factory=list)
 
 
 RoleState = Unattached | Prospective | Candidate | Follower | Leader | Resigned

@@ -48,7 +48,8 @@ def make_node(config: NodeConfig) -> AnyNode:
     return ControllerNode(config)
 
 
-def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
+def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
+             new_loop: Callable[[], uvloop.Loop] = uvloop.new_event_loop) -> None:
     """Runs a node until SIGTERM or SIGINT, then stops it in good order; `on_ready(node)` is called when it serves.
 
     What a start made stays, so the garbage collector never looks at it again: with 1,300 topics a full collection
@@ -57,7 +58,7 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     Raises what the start raised when that is a `KraftError`, else `NodeFailedError`.
     """
     _raise_descriptor_limit()
-    uvloop.run(_run(config, on_ready))
+    uvloop.run(_run(config, on_ready), loop_factory=new_loop)
 
 
 async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:

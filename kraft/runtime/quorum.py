@@ -54,6 +54,7 @@ log = logging.getLogger(__name__)
 
 RESIGN_SECONDS: Final = 2.0
 FETCH_WAIT_MS_MAX: Final = 500
+START_GRACE_MS: Final = 100
 SNAPSHOT_CHECK_SECONDS: Final = 5.0
 CLIENT_ID: Final = "raft-client-{}"
 
@@ -269,4 +270,4 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
         election_timeout_ms=number("election.timeout.ms"), election_backoff_max_ms=number("election.backoff.max.ms"),
         fetch_timeout_ms=fetch_timeout_ms, request_timeout_ms=number("request.timeout.ms"),
         retry_backoff_ms=number("retry.backoff.ms"), fetch_max_bytes=number("fetch.max.bytes"),
-        fetch_max_wait_ms=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2))
+        fetch_max_wait_ms=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2), start_grace_ms=START_GRACE_MS)

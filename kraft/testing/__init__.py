@@ -1,1 +1,1 @@
-"""What tests of a quorum need: logs in memory, and the simulator."""
+"""What tests need: of a quorum logs in memory and the simulator, of a client a cluster (`pytest_plugin`)."""

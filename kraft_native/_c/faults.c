@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static kf_install_fn install = NULL;
@@ -83,6 +84,7 @@ static int matches(const kf_rule *rule, const kf_event *event, const char *path)
 /* What one rule says about an operation that is about to start: 0, -errno, or how many bytes a write may take. */
 static int64_t judge(kf_rule *rule, const kf_event *event) {
     rule->seen++;
+    rule->fired += rule->delay_us > 0;
     int now = rule->at > 0 && rule->seen == rule->at;
     if (now && rule->short_bytes > 0 && event->op == KF_WRITE) {
         rule->fired++;
@@ -105,12 +107,13 @@ static int64_t hook(const kf_event *event, void *context) {
     char space[PATH_MAX];
     pthread_mutex_lock(&guard);
     const char *path = path_of(event, space);
-    int64_t verdict = 0;
+    int64_t verdict = 0, delay_us = 0;
     int op = event->op & ~KF_DONE;
     int told = is_told_afterwards(event->op);
     for (int i = 0; i < KF_RULE_SLOTS && !told; i++) {
         if (rules[i] == NULL || !matches(rules[i], event, path)) continue;
         int64_t answer = judge(rules[i], event);
+        if (rules[i]->delay_us > delay_us) delay_us = rules[i]->delay_us;
         if (verdict == 0 || answer < 0) verdict = answer;
     }
     if (active_trace != NULL && op != KF_READ && starts_with(path, active_trace->under)) {
@@ -122,6 +125,7 @@ static int64_t hook(const kf_event *event, void *context) {
             record(event, path, op, 1, 0);
     }
     pthread_mutex_unlock(&guard);
+    if (delay_us > 0) nanosleep(&(struct timespec){delay_us / 1000000, delay_us % 1000000 * 1000}, NULL);
     return verdict;
 }
 

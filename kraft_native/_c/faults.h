@@ -22,9 +22,10 @@ typedef struct kf_rule {
     int error;            /* errno to fail with; 0: none (with short_bytes: the write is only split) */
     int64_t short_bytes;  /* > 0: a write at `at` takes so many bytes, and the next matching operation fails instead */
     int persistent;       /* everything that matches after the first failure fails as well */
+    int64_t delay_us;     /* > 0: every operation that matches starts so much later */
     int due;              /* the next matching operation fails (after a short write) */
     int64_t seen;         /* matching operations so far */
-    int64_t fired;        /* operations that were failed or shortened */
+    int64_t fired;        /* operations that were failed, shortened or delayed */
 } kf_rule;
 
 typedef struct kf_entry {

@@ -3,12 +3,13 @@
 import errno
 import os
 import threading
+import time
 
 import pytest
 
 from kraft_native import faults, fileio
 from kraft_native.errors import InvalidArgumentError, StorageError
-from kraft_native.faults import Trace, count_operations, fail_at
+from kraft_native.faults import Trace, count_operations, delay, fail_at
 
 
 def kinds(trace):
@@ -195,3 +196,17 @@ def test_repr_reads_well(tmp_path):
     assert repr(trace.events()[1]) == f"<write {tmp_path}/f.tmp @0 +1>"
     assert repr(trace.events()[-1]).endswith("f EIO>")
     assert faults.MUTATIONS < faults.KINDS
+
+
+def test_a_slow_disk_makes_who_calls_wait(tmp_path):
+    (tmp_path / "slow").mkdir()
+    with delay(20, under=tmp_path / "slow") as plan:
+        began = time.monotonic()
+        fileio.write_atomic(tmp_path / "file", b"x")
+        assert plan.fired == 0
+        fileio.write_atomic(tmp_path / "slow" / "file", b"x")
+        assert time.monotonic() - began >= 0.06  # write, sync, sync_directory
+    assert plan.fired == 3
+    assert (tmp_path / "slow" / "file").read_bytes() == b"x"
+    with pytest.raises(InvalidArgumentError, match="delay_ms"):
+        delay(0)

@@ -1,0 +1,33 @@
+"""Addresses that are known before a node runs, and stay its own while it does not."""
+
+import socket
+from typing import Final
+
+FIRST_HOST: Final = (127 << 24) + 10
+
+
+def host_of(index: int) -> str:
+    """The loopback address of a cluster's node: each has its own, so that who sends can be seen on every packet."""
+    return socket.inet_ntoa((FIRST_HOST + index).to_bytes(4, "big"))
+
+
+class ReservedPort:
+    """A port of the system's choice on `host`, which nobody else gets until `close`.
+
+    The socket is bound and never listens. With SO_REUSEADDR on both sides a node can bind the same port and listen on
+    it; while none does, who connects is refused, as it should be when a node is dead.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((host, 0))
+        except OSError:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,213 @@
+"""Brokers and controllers on this machine that know each other, each a process.
+
+    with LocalCluster(directory, brokers=3, controllers=3) as cluster:
+        cluster.start()
+        cluster.bootstrap                       # for any client
+        cluster.brokers[1].kill()
+        cluster.cut(2, 3)
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from kraft.client import Cluster
+from kraft.client.connection import ConnectionFailedError
+from kraft.local.addresses import host_of
+from kraft.local.errors import FaultDidNotBiteError, LocalNodeError
+from kraft.local.launcher import Launcher
+from kraft.local.node import READY_SECONDS, LocalNode
+from kraft.local.spec import VoterSpec
+from kraft.log_dir import new_cluster_id
+from kraft.runtime.quorum_state import id_text
+from kraft.runtime.storage import random_id
+from kraft_native.errors import InvalidArgumentError
+
+CONTROLLER_IDS: Final = 3001
+"""The first id of a controller that is no broker."""
+PAUSE_SECONDS: Final = 0.01
+
+Which = LocalNode | int
+
+
+class LocalCluster:
+    """`controllers` 0: the brokers are the controllers too. Brokers have the ids 1, 2 and so on, controllers of their
+    own those from 3001. `settings`: Kafka's keys for all nodes; each node's are in `node.settings`, and may be changed
+    before `start`. `launcher`: one that others use as well; else it has its own. One thread at a time."""
+
+    def __init__(self, directory: Path, *, brokers: int = 3, controllers: int = 3,
+                 settings: Mapping[str, str] | None = None, launcher: Launcher | None = None,
+                 log_level: str = "info") -> None:
+        if brokers < 0 or controllers < 0 or brokers + controllers == 0:
+            raise InvalidArgumentError(f"brokers, controllers: {brokers}, {controllers}; at least one is needed")
+        self.directory = directory
+        self.cluster_id = new_cluster_id()
+        self._own_launcher = None if launcher else Launcher()
+        self._launcher = launcher or self._own_launcher
+        directory.mkdir(parents=True, exist_ok=True)
+        self.nodes: dict[int, LocalNode] = {}
+        broker_roles = ("broker",) if controllers else ("broker", "controller")
+        wanted = [(number, broker_roles) for number in range(1, brokers + 1)]
+        wanted += [(CONTROLLER_IDS + number, ("controller",)) for number in range(controllers)]
+        for index, (node_id, roles) in enumerate(wanted):
+            assert self._launcher is not None
+            self.nodes[node_id] = LocalNode(
+                self._launcher, directory / str(node_id), node_id, host_of(index), roles=roles,
+                cluster_id=self.cluster_id, settings=settings or {}, log_level=log_level)
+        self.brokers = {node.node_id: node for node in self.nodes.values() if node.is_broker}
+        self.controllers = {node.node_id: node for node in self.nodes.values() if node.is_controller}
+        voters = tuple(VoterSpec(node.node_id, node.host, node.controller_port, id_text(random_id(uuid.uuid4)))
+                       for node in self.controllers.values())
+        for node in self.nodes.values():
+            node.know(voters, self.controller_bootstrap)
+        self._deaf: dict[int, dict[int, None]] = {}
+        """By node: those whose packets it does not get."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients of any language connect to first: `host:port,...` of all brokers."""
+        return ",".join(node.address for node in self.brokers.values())
+
+    @property
+    def controller_bootstrap(self) -> str:
+        """The same of the controllers: for tools that ask these."""
+        return ",".join(node.controller_address for node in self.controllers.values())
+
+    @property
+    def running(self) -> list[LocalNode]:
+        return [node for node in self.nodes.values() if node.running]
+
+    def client(self, node: Which | None = None, seconds: float = READY_SECONDS) -> Cluster:
+        """A client for requests of any kind, to all brokers or only one."""
+        return Cluster(self.bootstrap if node is None else self.node(node).address, timeout=seconds)
+
+    def node(self, which: Which) -> LocalNode:
+        return self.nodes[which] if isinstance(which, int) else which
+
+    # --- starting and stopping
+
+    def start(self) -> float:
+        """Starts what does not run, side by side, and waits until every broker knows every other; gives the seconds
+        that took."""
+        began = time.monotonic()
+        starting = [node for node in self.nodes.values() if not node.running]
+        for node in starting:
+            node.launch()
+        for node in starting:
+            node.await_ready()
+        wanted = {node_id for node_id, node in self.brokers.items() if node.running}
+        self.wait_until(lambda: all(wanted <= self.seen_by(each) for each in wanted), "every broker knows every other")
+        return time.monotonic() - began
+
+    def stop(self) -> None:
+        """Stops all in good order, controllers last; `LocalNodeError` when one does not."""
+        for group in (self.brokers, self.controllers):
+            for node in group.values():
+                node.ask_to_stop()
+            for node in group.values():
+                node.await_end()
+
+    def check(self) -> None:
+        """`LocalNodeError` when a node has ended by itself."""
+        for node in self.nodes.values():
+            if not node.running and node.ended is not None:
+                raise LocalNodeError(f"{node} ended by itself with {node.ended}:\n{node.log()}")
+
+    def close(self) -> None:
+        """Kills what still runs and gives the ports back. May be called again."""
+        for node in self.nodes.values():
+            node.close()
+        if self._own_launcher is not None:
+            self._own_launcher.close()
+
+    # --- looking at it
+
+    def seen_by(self, which: Which) -> set[int]:
+        """The brokers that one broker tells its clients of: those that are registered and not fenced."""
+        try:
+            with self.client(which, 5.0) as client:
+                return {each.node_id for each in client.nodes()}
+        except ConnectionFailedError:
+            return set()
+
+    def wait_until(self, done: Callable[[], bool], what: str, seconds: float = READY_SECONDS) -> None:
+        """`LocalNodeError` when it is not so in time, or a node has ended by itself."""
+        deadline = time.monotonic() + seconds
+        while not done():
+            self.check()
+            if time.monotonic() > deadline:
+                raise LocalNodeError(f"not within {seconds:.0f} s: {what}\n"
+                                     + "\n".join(f"{node}\n{node.log(20)}" for node in self.nodes.values()))
+            time.sleep(PAUSE_SECONDS)
+
+    # --- links
+
+    def cut(self, here: Which, there: Which, *, one_way: bool = False) -> None:
+        """Cuts the link between two nodes: packets are dropped, nobody is told. `one_way`: only those from `here` to
+        `there`; new connections need both ways, so there are none."""
+        source, target = self.node(here), self.node(there)
+        self._deaf.setdefault(target.node_id, {})[source.node_id] = None
+        if not one_way:
+            self._deaf.setdefault(source.node_id, {})[target.node_id] = None
+        self._apply_links()
+        self._check_link(source, target, works=False)
+
+    def mend(self, here: Which | None = None, there: Which | None = None) -> None:
+        """Mends the link between two nodes, both ways; without arguments all links."""
+        pairs = self._cuts() if here is None or there is None else [(self.node(here).node_id, self.node(there).node_id)]
+        for one, other in pairs:
+            self._deaf.get(one, {}).pop(other, None)
+            self._deaf.get(other, {}).pop(one, None)
+        self._apply_links()
+        for one, other in pairs:
+            self._check_link(self.nodes[one], self.nodes[other], works=True)
+
+    def isolate(self, which: Which, others: Iterable[Which] | None = None) -> None:
+        """Cuts a node off from all others, or from these. Clients still reach it."""
+        node = self.node(which)
+        for each in self.nodes.values() if others is None else map(self.node, others):
+            if each is not node:
+                self.cut(node, each)
+
+    def expire_session(self, which: Which, seconds: float = READY_SECONDS) -> None:
+        """Lets a broker's session with the controllers end while the broker runs on: it is cut off from them until it
+        is fenced, and its links are mended then. It may be back soon."""
+        node = self.node(which)
+        others = [each for each in self.brokers.values() if each is not node and each.running]
+        if not others or not node.is_broker:
+            raise InvalidArgumentError(f"{node} is no broker beside others: nobody could tell that it is fenced")
+        self.isolate(node, self.controllers.values())
+        try:
+            self.wait_until(lambda: node.node_id not in self.seen_by(others[0]), f"{node} is fenced", seconds)
+        except LocalNodeError as error:
+            raise FaultDidNotBiteError(str(error)) from error
+        finally:
+            for each in self.controllers.values():
+                if each is not node:
+                    self.mend(node, each)
+
+    def _cuts(self) -> list[tuple[int, int]]:
+        return [(one, other) for one, found in self._deaf.items() for other in found]
+
+    def _apply_links(self) -> None:
+        """Tells every node which packets to drop."""
+        for node_id, node in self.nodes.items():
+            deaf = self._deaf.get(node_id, {})
+            shut = [other for other, found in self._deaf.items() if node_id in found and other not in deaf]
+            node.hear([self.nodes[each].host for each in deaf], [self.nodes[each].host for each in shut])
+
+    def _check_link(self, one: LocalNode, other: LocalNode, *, works: bool) -> None:
+        """Both must run, or there is nothing to be seen."""
+        for source, target in ((one, other), (other, one)):
+            if one.running and other.running and source.can_connect(target) is not works:
+                raise FaultDidNotBiteError(f"{source} {'does not reach' if works else 'still reaches'} {target}")

@@ -1,0 +1,69 @@
+"""What runs in a process that the launcher has forked: a node, with an agent beside it."""
+
+import faulthandler
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from kraft.config.node import NodeConfig
+from kraft.local.agent import Agent
+from kraft.local.spec import NodeSpec
+from kraft.metadata.versions import LATEST
+from kraft.raft.types import Endpoint, ReplicaKey
+from kraft.raft.voters import Voter
+from kraft.runtime import controller_node, log_output, node  # noqa: F401 - so that a fork need not
+from kraft.runtime.process import AnyNode, run_node
+from kraft.runtime.quorum_state import id_of
+from kraft.runtime.storage import FormatRequest, format_storage
+from kraft_native.errors import KraftError
+
+
+def warm_up() -> None:
+    """Does what every node would do again: reads the tables of settings."""
+    NodeConfig({"process.roles": "broker,controller", "controller.listener.names": "CONTROLLER",
+                "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}).integer("fetch.max.bytes")
+
+
+def run_member(spec: NodeSpec, told: int, agent_socket: int) -> int:
+    """Runs the node until it is told to stop; gives the exit code. `told` gets one line when the node serves, and ends
+    with the process."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    faulthandler.enable()
+    log_output.set_up(spec.log_level, "text")
+
+    def ready(running: AnyNode) -> None:
+        listeners = {name: each.port for name, each in running.listeners.items()}
+        os.write(told, json.dumps({"cluster_id": running.cluster_id, "listeners": listeners}).encode() + b"\n")
+
+    try:
+        config = NodeConfig(spec.settings)
+        format_directories(config, spec)
+        agent = Agent(socket.socket(fileno=os.dup(agent_socket)), config.log_dirs[0], spec.host)
+        agent.do_links(spec.deaf_to, spec.shut_to)
+        agent.start()
+        run_node(config, ready, agent.new_loop)
+    except KraftError as error:
+        sys.stderr.write(f"kraft: {error}\n")
+        return 1
+    return 0
+
+
+def format_directories(config: NodeConfig, spec: NodeSpec) -> None:
+    """What `kraft storage format` does, unless it is done."""
+    if not spec.cluster_id:
+        return
+    name = config.controller_listener_names[0]
+    voters = tuple(Voter(ReplicaKey(each.node_id, id_of(each.directory_id)), (Endpoint(name, each.host, each.port),))
+                   for each in spec.voters) if config.is_controller else ()
+    format_storage(FormatRequest(
+        config.node_id, spec.cluster_id, tuple(map(Path, config.log_dirs)), (), config.metadata_log_dir,
+        metadata_level=LATEST.level, standalone=False, initial_voters=voters), time.time_ns() // 1_000_000, uuid.uuid4)

@@ -1,0 +1,318 @@
+"""One node of a local cluster as its owner sees it. Every call returns when what was asked for is done, or raises."""
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kraft.local.addresses import ReservedPort
+from kraft.local.errors import FaultDidNotBiteError, LocalNodeError
+from kraft.local.launcher import Launcher
+from kraft.local.spec import NodeSpec, VoterSpec
+
+READY_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 20.0
+AGENT_SECONDS: Final = 10.0
+PROBE_SECONDS: Final = 0.2
+"""What connects on one machine does so in less."""
+PAUSE_SECONDS: Final = 0.002
+CLIENTS: Final = "PLAINTEXT"
+CONTROLLERS: Final = "CONTROLLER"
+
+
+class LocalNode:
+    """`settings`: Kafka's keys beside those that the cluster gives; what is changed in them counts from the next start.
+    A node keeps its ports for as long as it is there, running or not. One thread at a time."""
+
+    def __init__(self, launcher: Launcher, directory: Path, node_id: int, host: str, *, roles: tuple[str, ...],
+                 cluster_id: str, settings: Mapping[str, str], log_level: str = "info") -> None:
+        self.node_id = node_id
+        self.directory = directory
+        self.host = host
+        self.roles = roles
+        self.log_path = directory.with_name(directory.name + ".log")
+        self.settings = dict(settings)
+        self.log_level = log_level
+        self.kills = 0
+        self._launcher = launcher
+        self._cluster_id = cluster_id
+        self._voters: tuple[VoterSpec, ...] = ()
+        self._formatted = False
+        self._ports = {name: ReservedPort(host) for role, name in (("broker", CLIENTS), ("controller", CONTROLLERS))
+                       if role in roles}
+        self._pid = -1
+        self._told = -1
+        self._agent: socket.socket | None = None
+        self._paused = False
+        self.ended: int | None = None
+        """The exit status of a process that ended by itself; None after a start, and when that was expected."""
+        self._deaf_to: tuple[str, ...] = ()
+        self._shut_to: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<node {self.node_id}, {' and '.join(self.roles)}, at {self.directory}>"
+
+    # --- where it is
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def port(self) -> int:
+        """Where clients connect."""
+        return self._ports[CLIENTS].port
+
+    @property
+    def address(self) -> str:
+        """What clients bootstrap with."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def controller_port(self) -> int:
+        return self._ports[CONTROLLERS].port
+
+    @property
+    def controller_address(self) -> str:
+        return f"{self.host}:{self.controller_port}"
+
+    @property
+    def endpoints(self) -> list[tuple[str, int]]:
+        """Where it listens."""
+        return [(self.host, each.port) for each in self._ports.values()]
+
+    @property
+    def pid(self) -> int:
+        """The process that runs."""
+        assert self._pid >= 0, "the node does not run"
+        return self._pid
+
+    # --- starting and stopping
+
+    def know(self, voters: tuple[VoterSpec, ...], bootstrap: str) -> None:
+        """Tells who the cluster's controllers are."""
+        self._voters = voters
+        self.settings.setdefault("controller.quorum.bootstrap.servers", bootstrap)
+
+    def spec(self) -> NodeSpec:
+        """The next start."""
+        listeners = ",".join(f"{name}://{self.host}:{each.port}" for name, each in self._ports.items())
+        return NodeSpec(
+            {"node.id": str(self.node_id), "process.roles": ",".join(self.roles), "log.dirs": str(self.directory),
+             "listeners": listeners, "controller.listener.names": CONTROLLERS, **self.settings},
+            self.host, str(self.log_path), self.log_level,
+            "" if self._formatted else self._cluster_id, self._voters, self._deaf_to, self._shut_to)
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives; a paused one does."""
+        if self._pid >= 0 and self._ended(0):
+            self.ended = self._forget()
+        return self._pid >= 0
+
+    def start(self) -> float:
+        """Starts the process and waits until it serves; gives the seconds that took."""
+        began = time.monotonic()
+        self.launch()
+        self.await_ready()
+        return time.monotonic() - began
+
+    def launch(self) -> None:
+        """Starts the process."""
+        assert not self.running, f"{self} runs already"
+        self.ended = None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(AGENT_SECONDS)
+        self._told, told = os.pipe()
+        try:
+            self._pid = self._launcher.start(self.spec(), told, theirs.fileno())
+        except BaseException:
+            os.close(self._told)
+            ours.close()
+            raise
+        finally:
+            os.close(told)
+            theirs.close()
+        self._agent = ours
+
+    def await_ready(self, seconds: float = READY_SECONDS) -> None:
+        """Waits until a launched process serves."""
+        line = b""
+        if self._readable(self._told, seconds):
+            line = os.read(self._told, 1 << 16)
+        if not line:
+            self.kill()
+            raise LocalNodeError(f"{self} did not start:\n{self.log()}")
+        self._formatted = True
+
+    def stop(self) -> None:
+        """SIGTERM: the node stops in good order, or `LocalNodeError`. One that does not run stays as it is."""
+        self.ask_to_stop()
+        self.await_end()
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM."""
+        if self.running:
+            if self._paused:
+                self.resume()
+            self._launcher.signal(self._pid, signal.SIGTERM)
+
+    def await_end(self) -> None:
+        """Waits for one that was asked to stop."""
+        if self._pid < 0:
+            return
+        if not self._ended(STOP_SECONDS):
+            self._launcher.signal(self._pid, signal.SIGABRT)    # faulthandler tells where it hangs
+            self._forget()
+            raise LocalNodeError(f"{self} did not stop in {STOP_SECONDS:.0f} s:\n{self.log()}")
+        if code := self._forget():
+            raise LocalNodeError(f"{self} ended with {code}:\n{self.log()}")
+
+    def kill(self) -> None:
+        """kill -9. Nobody listens on its ports afterwards."""
+        self.ended = None
+        if self._pid < 0:
+            return
+        self._launcher.signal(self._pid, signal.SIGKILL)
+        if not self._ended(STOP_SECONDS):
+            raise FaultDidNotBiteError(f"{self} survived SIGKILL")
+        self._forget()
+        self.kills += 1
+
+    def expect_end(self) -> None:
+        """Waits for a node to end by itself, as one does whose disk is full; that counts as no failure then."""
+        if self._pid >= 0 and not self._ended(STOP_SECONDS):
+            raise LocalNodeError(f"{self} goes on:\n{self.log()}")
+        if self._pid >= 0:
+            self._forget()
+        self.ended = None
+
+    def restart(self) -> None:
+        """A clean stop and a start."""
+        self.stop()
+        self.start()
+
+    def kill_and_start(self) -> None:
+        """kill -9 and a start."""
+        self.kill()
+        self.start()
+
+    def close(self) -> None:
+        """Kills it when it runs, and gives its ports back."""
+        self.kill()
+        for each in self._ports.values():
+            each.close()
+
+    # --- faults
+
+    def pause(self) -> None:
+        """SIGSTOP: the process stands still, its connections stay open."""
+        self._signal_and_see(signal.SIGSTOP, stopped=True)
+        self._paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._signal_and_see(signal.SIGCONT, stopped=False)
+        self._paused = False
+
+    def slow_disk(self, delay_ms: int) -> None:
+        """Every write and every flush in its directory starts `delay_ms` later."""
+        self.ask_agent(do="disk", kind="slow", delay_ms=delay_ms)
+        took = self.ask_agent(do="probe")["seconds"]
+        if took < delay_ms / 1000:
+            raise FaultDidNotBiteError(f"{self}: a small file took {took * 1000:.1f} ms with writes {delay_ms} ms late")
+
+    def fill_disk(self) -> None:
+        """Every write in its directory fails as on a full disk."""
+        self.ask_agent(do="disk", kind="full")
+        if self.ask_agent(do="probe")["error"] == 0:
+            raise FaultDidNotBiteError(f"{self}: a file could be written to a full disk")
+
+    def mend_disk(self) -> None:
+        """The disk is neither slow nor full. What failed meanwhile stays failed: a log that could not be written is
+        read-only until the node is started anew."""
+        self.ask_agent(do="disk", kind="well")
+        if code := self.ask_agent(do="probe")["error"]:
+            raise FaultDidNotBiteError(f"{self}: its disk does not work again: {os.strerror(int(code))}")
+
+    def hear(self, deaf_to: Iterable[str], shut_to: Iterable[str]) -> None:
+        """From now on, and after a restart too, drops packets from the addresses `deaf_to` and attempts to connect from
+        `shut_to`. For `LocalCluster.cut`, which knows both sides."""
+        self._deaf_to, self._shut_to = tuple(deaf_to), tuple(shut_to)
+        if self.running:
+            self.ask_agent(do="links", deaf_to=self._deaf_to, shut_to=self._shut_to)
+
+    def can_connect(self, other: "LocalNode") -> bool:
+        """Whether its attempts to connect to another node are answered: by an accept, or by a refusal."""
+        host, port = other.endpoints[0]
+        return bool(self.ask_agent(do="connect", host=host, port=port, seconds=PROBE_SECONDS)["connected"])
+
+    def ask_agent(self, **request: Any) -> dict[str, Any]:
+        """See `kraft.local.agent`."""
+        assert self._agent is not None, f"{self} does not run"
+        self._agent.send(json.dumps(request).encode())
+        answer: dict[str, Any] = json.loads(self._agent.recv(1 << 16) or b'{"failed": "the node ended"}')
+        if "failed" in answer:
+            raise LocalNodeError(f"{self}: {request['do']} failed: {answer['failed']}")
+        return answer
+
+    # --- looking at it
+
+    def log(self, lines: int = 200) -> str:
+        """The end of what the node wrote to its log."""
+        text = self.log_path.read_text("utf-8", "replace") if self.log_path.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def resident_bytes(self) -> int:
+        """Private memory of the process: mapped files aside."""
+        status = Path(f"/proc/{self.pid}/status").read_text("ascii")
+        found = re.search(r"RssAnon:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found.group(1)) * 1024
+
+    def _signal_and_see(self, number: signal.Signals, *, stopped: bool) -> None:
+        self._launcher.signal(self.pid, number)
+        deadline = time.monotonic() + STOP_SECONDS
+        while (self._state() == "T") is not stopped:
+            if time.monotonic() > deadline:
+                raise FaultDidNotBiteError(f"{self}: {number.name} does nothing, its state is {self._state()}")
+            time.sleep(PAUSE_SECONDS)
+
+    def _state(self) -> str:
+        text = Path(f"/proc/{self.pid}/stat").read_text("ascii", "replace")
+        return text.rpartition(")")[2].split()[0]
+
+    def _ended(self, seconds: float) -> bool:
+        """Waits for the end of the process, for so long."""
+        deadline = time.monotonic() + seconds
+        while self._readable(self._told, max(0.0, deadline - time.monotonic())):
+            if not os.read(self._told, 1 << 16):
+                return True
+        return False
+
+    @staticmethod
+    def _readable(descriptor: int, seconds: float) -> bool:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def _forget(self) -> int:
+        """The process has ended, or is about to; gives its exit status."""
+        code = self._launcher.wait(self._pid)
+        assert self._agent is not None
+        self._agent.close()
+        os.close(self._told)
+        self._pid = self._told = -1
+        self._agent = None
+        self._paused = False
+        return code
