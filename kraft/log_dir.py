@@ -59,6 +59,15 @@ class TopicPartition(NamedTuple):
             raise InvalidArgumentError(f"partition: {partition} is not in 0 to 2147483647")
         return cls(topic, partition)
 
+    @classmethod
+    def named(cls, directory_name: str) -> Self | None:
+        """The partition whose directory has that name; None for other names (`-delete`, `-future`, ...)."""
+        if found := _PARTITION_DIRECTORY.fullmatch(directory_name):
+            partition = cls(found["topic"], int(found["partition"]))
+            if partition.directory_name == directory_name:  # not so for a number with leading zeros
+                return partition
+        return None
+
     @property
     def directory_name(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -87,10 +96,8 @@ def new_cluster_id() -> str:
 def partitions_in(directory: Path) -> Iterator[TopicPartition]:
     """The partitions that have a directory in it, sorted by name; `-delete`, `-future`, `-stray` ones are not."""
     for name in sorted(entry.name for entry in directory.iterdir() if entry.is_dir()):
-        if found := _PARTITION_DIRECTORY.fullmatch(name):
-            partition = TopicPartition(found["topic"], int(found["partition"]))
-            if partition.directory_name == name:  # not so for a number with leading zeros
-                yield partition
+        if (partition := TopicPartition.named(name)) is not None:
+            yield partition
 
 
 class LogDir:

@@ -5,3 +5,7 @@ from kraft_native.errors import KraftError
 
 class SparkUnavailableError(KraftError, RuntimeError):
     """Spark cannot be started here; the message says what is missing and what to install."""
+
+
+class DataLossError(KraftError):
+    """Offsets that the query was to read are not there (any more), and `failOnDataLoss` is on; the message has them."""

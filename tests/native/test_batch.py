@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kraft_native.batch import Batch, count_batches, first_batch, walk
+from kraft_native.batch import Batch, count_batches, first_batch, follow_batches, walk
 from kraft_native.errors import CorruptRecordError
 from tests.oracle import batch as oracle
 
@@ -142,3 +142,24 @@ def test_batches_are_not_made_by_hand():
         Batch()
     with pytest.raises(TypeError):
         walk(5)
+
+
+def test_follow_batches_ends_where_offsets_are_missing():
+    data = one(10, 1) + one(11, 1) + one(13, 1)
+    size = len(one(0, 1))
+    assert follow_batches(data, 10) == (2 * size, 12)
+    assert follow_batches(data, 11) == (2 * size, 12)
+    assert follow_batches(data, 12) == (2 * size, 12)
+    assert follow_batches(data, 13) == (3 * size, 14)
+    assert follow_batches(data, 20) == (3 * size, 20)
+    assert follow_batches(data, 9) == (0, 9)
+
+
+def test_follow_batches_ends_at_damage():
+    data = one(0, 1) + one(1, 1)
+    size = len(one(0, 1))
+    broken = bytearray(data)
+    broken[-1] ^= 1
+    assert follow_batches(data[:-1], 0) == follow_batches(broken, 0) == (size, 1)
+    assert follow_batches(broken, 0, check_crc=False) == (2 * size, 2)
+    assert follow_batches(b"", 5) == (0, 5)

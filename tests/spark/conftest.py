@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def no_leaks() -> Iterator[None]:
+def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     """The engine's own objects are given back; connections that the session keeps to its Java are not looked at."""
-    before = {**buffer.counters(), "engine descriptors": fileio.open_descriptors()}
+    before = held()
     yield
-    after = {**buffer.counters(), "engine descriptors": fileio.open_descriptors()}
-    assert {kind: count for kind, count in after.items() if count > before[kind]} == {}
+    request.node.funcargs.clear()  # what fixtures gave is closed by now, and not wanted any more
+    gc.collect()
+    assert {kind: count for kind, count in held().items() if count > before[kind]} == {}
+
+
+def held() -> dict[str, int]:
+    return {**buffer.counters(), "engine descriptors": fileio.open_descriptors()}
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,60 @@
+"""The client's own options, `kafka.*`: names of the Java client, as users of Spark know them, for the client library
+(librdkafka). What has another name there is renamed, what the source decides itself is refused, what has no
+counterpart is refused with what to use instead; names that the library does not know it refuses itself."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from kraft_native.errors import InvalidArgumentError
+
+PREFIX: Final = "kafka."
+
+RENAMED: Final = {
+    "request.timeout.ms": "socket.timeout.ms",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
+
+# They say how a Java client works inside, or when it gives up waiting for memory; here they change nothing.
+WITHOUT_EFFECT: Final = frozenset({
+    "buffer.memory", "max.poll.records", "max.poll.interval.ms", "max.block.ms", "default.api.timeout.ms", "check.crcs",
+    "client.dns.lookup", "security.providers", "metric.reporters", "metrics.num.samples",
+    "metrics.recording.level", "metrics.sample.window.ms", "metrics.log.level", "exclude.internal.topics",
+    "allow.auto.create.topics",
+})
+
+_OWN: Final = "the data source decides that itself"
+_JAVA: Final = "a Java class cannot run here"
+
+REFUSED: Final[Mapping[str, str]] = {
+    "key.serializer": _OWN, "value.serializer": _OWN, "key.deserializer": _OWN, "value.deserializer": _OWN,
+    "auto.offset.reset": f"{_OWN}: use startingOffsets",
+    "enable.auto.commit": f"{_OWN}: offsets are kept in the query's checkpoint",
+    "interceptor.classes": _JAVA,
+    "sasl.jaas.config": "use kafka.sasl.username and kafka.sasl.password, or kafka.sasl.kerberos.*",
+    "sasl.client.callback.handler.class": _JAVA,
+    "sasl.login.callback.handler.class": _JAVA,
+    "ssl.truststore.location": "give the certificates as a PEM file: kafka.ssl.ca.location",
+    "ssl.truststore.password": "a PEM file of certificates has none: kafka.ssl.ca.location",
+    "transactional.id": _OWN,
+    "group.instance.id": "the source is no member of a group",
+}
+
+
+def client_settings(given: Mapping[str, str], kind: Literal["consumer", "producer"]) -> dict[str, str]:
+    """The settings of the client library among a read's or a write's options. Raises `InvalidArgumentError`."""
+    settings = {}
+    for key, value in given.items():
+        name = key.lower()
+        if not name.startswith(PREFIX) or value is None:
+            continue
+        name = name.removeprefix(PREFIX)
+        if name in REFUSED:
+            raise InvalidArgumentError(f"option kafka.{name}: not supported; {REFUSED[name]}")
+        if name == "partitioner.class" and kind == "producer":
+            raise InvalidArgumentError(f"option kafka.{name}: {_JAVA}; give kafka.partitioner, one of murmur2_random "
+                                       "(the default), consistent_random, random, or a column partition")
+        if name not in WITHOUT_EFFECT:
+            settings[RENAMED.get(name, name)] = value
+    return settings

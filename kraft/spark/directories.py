@@ -1,0 +1,148 @@
+"""Topics read from the files of their logs: directories of this engine or of Kafka, in use or at rest, on any machine
+that sees them. The broker may be down; nothing is written.
+
+What may be seen: of a log whose owner is this engine, and lives, what that owner shows. Else the high watermark in the
+directory's checkpoint file, up to which a broker (Kafka's too, while it runs) knows that the records are on all
+replicas; a log without such a file is read to its end. Of several replicas of a partition the one with the highest mark
+is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kraft.log import LogReader
+from kraft.log_dir import HIGH_WATERMARKS, METADATA_TOPIC, TopicPartition, partitions_in
+from kraft.spark.options import ReadOptions, Subscription
+from kraft.spark.segments import log_files, read_range
+from kraft.spark.splits import Range
+from kraft_native import checkpoints
+from kraft_native.columns import Columns
+from kraft_native.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One log of a partition, and what may be seen of it."""
+
+    directory: Path
+    start: int
+    end: int
+
+
+class Directories:
+    """Log directories (`log.dirs`), or directories of single logs. One thread at a time."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.isolation = options.isolation
+        self._options = options
+
+    @cached_property
+    def _replicas(self) -> dict[TopicPartition, Replica]:
+        """Looked for when a query is planned, and only then."""
+        return {each: self._best(logs) for each, logs in sorted(_logs(self._options).items())}
+
+    def partitions(self) -> list[TopicPartition]:
+        return list(self._replicas)
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {each: self._replicas[each].start for each in partitions}
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {each: self._replicas[each].end for each in partitions}
+
+    def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        found: dict[TopicPartition, int | None] = {}
+        for each, time_ms in times_ms.items():
+            replica = self._replicas[each]
+            with LogReader(replica.directory) as reader:
+                answer = reader.offset_for_time(time_ms, self.isolation)
+            found[each] = answer[0] if answer is not None and answer[0] < replica.end else None
+        return found
+
+    def topic_ids(self) -> dict[str, str]:
+        ids = {}
+        for each, replica in self._replicas.items():
+            if (found := checkpoints.read_partition_metadata(replica.directory)) is not None:
+                ids[each.topic] = str(found)
+        return ids
+
+    def ranges(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> list[Range]:
+        pieces: list[Range] = []
+        for each, (start, end) in spans.items():
+            if start < end:
+                pieces += self._pieces(each, start, end)
+        return pieces
+
+    def _pieces(self, partition: TopicPartition, start: int, end: int) -> Iterator[Range]:
+        """A piece per segment, as the number of bytes per offset differs between segments."""
+        directory = self._replicas[partition].directory
+        aborted: tuple[tuple[int, int, int], ...] = ()
+        if self.isolation == "read_committed":
+            with LogReader(directory) as reader:
+                aborted = tuple((found[0], found[1], found[2]) for found in reader.aborted_transactions(start, end))
+        files = log_files(directory)
+        bounds = [*(each.base_offset for each in files[1:]), max(end, files[-1].base_offset) if files else end]
+        for file, next_base in zip(files, bounds, strict=True):
+            first, after = max(file.base_offset, start), min(next_base, end)
+            if first < after:
+                share = (after - first) / (next_base - file.base_offset)
+                yield Range(partition.topic, partition.partition, first, after, int(file.size_bytes * share),
+                            os.fspath(directory), aborted)
+
+    def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
+        return read_range(piece, columns, self.isolation)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _best(self, logs: list[Path]) -> Replica:
+        found = [self._look(directory) for directory in logs]
+        return max(found, key=lambda each: each.end)
+
+    def _look(self, directory: Path) -> Replica:
+        with LogReader(directory) as reader:
+            committed = self.isolation == "read_committed"
+            end = reader.last_stable_offset if committed else reader.high_watermark
+            if not reader.owner_alive:
+                marks = directory.parent / HIGH_WATERMARKS
+                name = TopicPartition.named(directory.name)
+                if name is not None and marks.exists():
+                    end = min(end, checkpoints.read_offsets(marks).get(name, 0))
+            return Replica(directory, reader.log_start_offset, max(end, reader.log_start_offset))
+
+
+def _logs(options: ReadOptions) -> dict[TopicPartition, list[Path]]:
+    """Directories of logs that the subscription asks for, by partition: one for each replica."""
+    subscription = options.subscription
+    logs: dict[TopicPartition, list[Path]] = {}
+    for text in options.paths:
+        path = Path(text.removeprefix("file://"))
+        if not path.is_dir():
+            raise InvalidArgumentError(f"option path: {text} is not a directory")
+        for name, directory in _logs_in(path):
+            if name.topic != METADATA_TOPIC and subscription.wants(name.topic) and (
+                    subscription.kind != "assign" or name in subscription.partitions):
+                logs.setdefault(name, []).append(directory)
+    _check_found(subscription, logs, ", ".join(options.paths))
+    return logs
+
+
+def _logs_in(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
+    if log_files(path):
+        yield TopicPartition.named(path.name) or TopicPartition(path.name, 0), path
+        return
+    for name in partitions_in(path):
+        yield name, path / name.directory_name
+
+
+def _check_found(subscription: Subscription, logs: Mapping[TopicPartition, object], where: str) -> None:
+    topics = {each.topic for each in logs}
+    missing = [topic for topic in subscription.topics if topic not in topics]
+    missing += [each.directory_name for each in subscription.partitions if each not in logs]
+    if missing:
+        raise InvalidArgumentError(f"option {subscription.kind}: {', '.join(missing)}: not in {where}")

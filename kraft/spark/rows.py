@@ -1,0 +1,88 @@
+"""Columns of records as the Arrow record batches that Spark takes: its column names, types and order, exactly.
+
+No Python object is made for a record. What is the same in all rows of a partition (topic, partition) is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kraft_native.columns import Columns
+from kraft_native.errors import InvalidRecordError
+
+MICROSECONDS: Final = pa.timestamp("us", "UTC")
+
+MANY_ROWS: Final = 10_000
+
+# Columns of ours that a column of Spark's is made of.
+SOURCES: Final = {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp",
+                  "timestampType": "timestamp_type", "headers": "headers"}
+
+
+class RowShape:
+    """Turns the columns of records into record batches of one Spark schema. One thread at a time."""
+
+    def __init__(self, schema: StructType) -> None:
+        self.schema = to_arrow_schema(schema, timezone="UTC")
+        self.names: Sequence[str] = self.schema.names
+        # At least one column of the records, as the rows must be counted.
+        self.columns = tuple(SOURCES[name] for name in self.names if name in SOURCES) or ("offset",)
+        self._constants: dict[str, pa.Array] = {}
+
+    def batch(self, topic: str, partition: int, columns: Columns) -> pa.RecordBatch:
+        """The rows of `columns`, which were read with `self.columns`.
+
+        `InvalidRecordError` for a timestamp that Spark has no value for.
+        """
+        found = pa.record_batch(columns)
+        arrays = []
+        for name, field in zip(self.names, self.schema, strict=True):
+            if name == "topic":
+                arrays.append(self._constant(name, topic, len(found), pa.string()))
+            elif name == "partition":
+                arrays.append(self._constant(name, partition, len(found), pa.int32()))
+            elif name == "timestamp":
+                arrays.append(_microseconds(found, topic, partition))
+            elif name in CONVERSIONS:
+                arrays.append(CONVERSIONS[name](found[SOURCES[name]], field.type))
+            else:
+                arrays.append(found[SOURCES[name]])
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _constant(self, name: str, value: str | int, rows: int, kind: pa.DataType) -> pa.Array:
+        kept = self._constants.get(name)
+        if kept is None or len(kept) < rows or kept[0].as_py() != value:
+            kept = pa.repeat(pa.scalar(value, kind), max(rows, MANY_ROWS))
+            self._constants[name] = kept
+        return kept[:rows]
+
+
+def _microseconds(found: pa.RecordBatch, topic: str, partition: int) -> pa.Array:
+    try:
+        return found["timestamp"].cast(MICROSECONDS)
+    except pa.ArrowInvalid as error:
+        raise InvalidRecordError(f"{topic}-{partition}: a record has a timestamp that is too far from 1970 for Spark: "
+                                 f"{error}") from error
+
+
+def _integers(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column.cast(kind)
+
+
+def _headers(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Kafka's connector has null, not an empty array, for a record without headers."""
+    empty = pc.equal(pc.list_value_length(column), 0)
+    keys, values = column.values.field(0), column.values.field(1)
+    pairs = pa.StructArray.from_arrays([keys, values], fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(column.offsets, pairs, type=kind, mask=empty)
+
+
+CONVERSIONS: Final[dict[str, Callable[[pa.Array, pa.DataType], pa.Array]]] = {
+    "timestampType": _integers, "headers": _headers,
+}

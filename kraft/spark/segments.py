@@ -1,0 +1,158 @@
+"""Reads a range of a log from its segment files, in a task: plain reads in a window, no attaching to the log.
+
+Attaching (`LogReader`) finds out what an owner would find, which after a crash means to check the end of the log; once
+per task that would be too much. So files are read directly as long as everything is as it should be: the file is there,
+batches follow each other without a gap, checksums fit. When something is not, the rest is read through a `LogReader`,
+which knows what is a gap of compaction, what is a loss and what is damage, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kraft.log import LogReader
+from kraft.reading import Isolation
+from kraft.spark.splits import Range
+from kraft_native.batch import first_batch, follow_batches
+from kraft_native.columns import ColumnReader, Columns
+from kraft_native.errors import CorruptRecordError
+
+WINDOW_BYTES: Final = 4 << 20
+HEAD_BYTES: Final = 61
+BASE_DIGITS: Final = 20
+INDEX_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+
+
+class LogFile(NamedTuple):
+    """One segment's file of batches."""
+
+    base_offset: int
+    size_bytes: int
+    path: Path
+
+
+def log_files(directory: Path) -> list[LogFile]:
+    """The segments of a log, by offset. Those that vanish meanwhile are left out."""
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name, dot, suffix = entry.name.partition(".")
+            if suffix == "log" and dot and len(name) == BASE_DIGITS and name.isdecimal():
+                try:
+                    found.append(LogFile(int(name), entry.stat().st_size, Path(entry.path)))
+                except FileNotFoundError:
+                    continue
+    return sorted(found)
+
+
+def read_range(piece: Range, columns: Sequence[str], isolation: Isolation) -> Iterator[Columns]:
+    """The records of a range as columns of about 4 MB of log each.
+
+    Raises what `LogReader` raises: `CorruptLogError` for damage and losses, `OffsetOutOfRangeError` for what retention
+    deleted meanwhile.
+    """
+    offset = piece.start
+    for found in _directly(piece, columns):
+        offset = found.next_offset
+        if len(found):
+            yield found
+    if offset < piece.end:
+        yield from _attached(piece.part(offset, piece.end), columns, isolation)
+
+
+def _directly(piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
+    """Up to the end of the range, or to where something is not as expected."""
+    assert piece.directory is not None, f"{piece} is not in a log directory"
+    files = log_files(Path(piece.directory))
+    first = max((number for number, each in enumerate(files) if each.base_offset <= piece.start), default=len(files))
+    reader = ColumnReader(columns, check_crc=False)
+    offset = piece.start
+    for file in files[first:]:
+        if file.base_offset > offset:
+            return
+        for found in _file_columns(file, piece, offset, reader):
+            offset = found.next_offset
+            yield found
+        if offset >= piece.end:
+            return
+
+
+def _file_columns(file: LogFile, piece: Range, offset: int, reader: ColumnReader) -> Iterator[Columns]:
+    try:
+        descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        window = memoryview(bytearray(WINDOW_BYTES))
+        position = _position_hint(file, descriptor, offset)
+        while offset < piece.end:
+            window, size = _fill(descriptor, window, position)
+            sound, reached = follow_batches(window[:size], offset)
+            if not sound:
+                return
+            if reached > offset:
+                found = reader.read(window[:sound], start_offset=offset, end_offset=piece.end, aborted=piece.aborted)
+                if found.next_offset <= offset:
+                    return  # a batch whose records are damaged: more is said about it elsewhere
+                offset = min(found.next_offset, piece.end)
+                sound = found.next_position
+                yield found
+            position += sound
+    finally:
+        os.close(descriptor)
+
+
+def _fill(descriptor: int, window: memoryview, position: int) -> tuple[memoryview, int]:
+    """The bytes at `position`, in a window that holds at least the batch that begins there."""
+    size = os.preadv(descriptor, [window], position)
+    if size >= HEAD_BYTES:
+        first = 12 + int.from_bytes(window[8:12], "big", signed=True)
+        if size == len(window) < first:
+            window = memoryview(bytearray(first))
+            size = os.preadv(descriptor, [window], position)
+    return window, size
+
+
+def _position_hint(file: LogFile, descriptor: int, offset: int) -> int:
+    """Where to look for `offset`: the index's word, when there is a sound batch at or before it; else the front."""
+    try:
+        index = np.fromfile(file.path.with_suffix(".index"), dtype=INDEX_ENTRY)
+    except FileNotFoundError:
+        return 0
+    slot = int(np.searchsorted(index["offset"], offset - file.base_offset, side="right")) - 1
+    if slot < 0:
+        return 0
+    position = int(index["position"][slot])
+    head = os.pread(descriptor, WINDOW_BYTES // 4, position) if 0 < position < file.size_bytes else b""
+    try:
+        found = first_batch(head)
+    except CorruptRecordError:
+        return 0
+    return position if found.base_offset <= offset else 0
+
+
+def _attached(piece: Range, columns: Sequence[str], isolation: Isolation) -> Iterator[Columns]:
+    """The rest of a range, with everything that the engine knows about the log."""
+    assert piece.directory is not None, f"{piece} is not in a log directory"
+    reader = ColumnReader(columns, check_crc=False)
+    with LogReader(piece.directory) as log:
+        offset = piece.start
+        while offset < piece.end:
+            chunk = log.read(offset, WINDOW_BYTES, isolation)
+            if chunk.next_offset <= offset and not len(chunk):
+                return
+            position = 0
+            while position < len(chunk) and offset < piece.end:
+                found = reader.read(chunk, position=position, start_offset=offset, end_offset=piece.end,
+                                    aborted=piece.aborted)
+                if len(found):
+                    yield found
+                if (found.next_position, found.next_offset) == (position, offset):
+                    break
+                position, offset = found.next_position, found.next_offset
+            offset = max(offset, min(chunk.next_offset, piece.end))

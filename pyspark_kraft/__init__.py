@@ -1,0 +1,13 @@
+"""What lets Spark find `format("kraft")` by itself: it imports every package called `pyspark_*` and takes its
+`DefaultSource`. Everything else is in `kraft.spark`."""
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    # Late, so that a program that never reads from kraft does not load it.
+    if name == "DefaultSource":
+        from kraft.spark.source import KraftSource
+
+        return KraftSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,46 @@
+"""Reads with the data source's own classes, as Spark would use them, but in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import CaseInsensitiveDict
+
+from kraft.spark.options import read_options
+from kraft.spark.source import BatchReader, KraftSource, TaskRanges
+
+
+def reader(options: Mapping[str, str], *columns: str) -> BatchReader:
+    """A batch reader, of some columns when they are named."""
+    source = KraftSource(CaseInsensitiveDict(options))
+    schema = source.schema()
+    if columns:
+        schema = type(schema)([schema[name] for name in columns])
+    found = source.reader(schema)
+    assert isinstance(found, BatchReader)
+    return found
+
+
+def table(options: Mapping[str, str], *columns: str) -> pa.Table:
+    """All rows that a query would give."""
+    batches = reader(options, *columns)
+    rows = []
+    for task in batches.partitions():
+        assert isinstance(task, TaskRanges)
+        rows += list(batches.read(task))
+    return pa.Table.from_batches(rows) if rows else pa.table({})
+
+
+def rows(options: Mapping[str, str], *columns: str) -> list[dict[str, Any]]:
+    """The same as plain values."""
+    found: list[dict[str, Any]] = table(options, *columns).to_pylist()
+    return found
+
+
+def offsets(options: Mapping[str, str]) -> list[int]:
+    """Offsets of all rows, sorted."""
+    read_options(options, streaming=False)
+    found = table(options, "offset")
+    return sorted(found["offset"].to_pylist()) if len(found.columns) else []

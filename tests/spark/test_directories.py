@@ -1,0 +1,210 @@
+"""Log directories: logs in use and at rest, what may be seen of them, where reading begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kraft import CorruptLogError, Log, LogConfig, LogDir
+from kraft.spark.errors import DataLossError
+from kraft.spark.segments import log_files
+from kraft_native import checkpoints
+from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError
+from tests.spark.reading import offsets, reader, rows, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_MS = 1_700_000_000_000
+CONFIG = LogConfig(segment_bytes=2_000, index_interval_bytes=200)
+
+
+def fill(log: Log, count: int, size: int = 40) -> None:
+    """Batches of one record each, a second apart."""
+    first = log.log_end_offset
+    for number in range(first, first + count):
+        log.append_record(b"v" * size, b"key %d" % number, timestamp_ms=START_MS + 1_000 * number)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Iterator[LogDir]:
+    with LogDir(tmp_path / "data", config=CONFIG) as directory:
+        yield directory
+
+
+def test_a_query_over_a_log_in_use(spark: SparkSession, log_dir: LogDir) -> None:
+    for partition in (0, 1):
+        fill(log_dir.log("orders", partition), 50)
+    fill(log_dir.log("others", 0), 5)
+    frame = spark.read.format("kraft").option("path", str(log_dir.path)).option("subscribe", "orders").load()
+    assert frame.columns == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    found = frame.where("partition = 1").selectExpr("min(offset)", "max(offset)", "count(*)", "max(timestamp)").first()
+    assert found is not None and tuple(found)[:3] == (0, 49, 50)
+    assert {row.topic for row in frame.select("topic").distinct().collect()} == {"orders"}
+    # A DataFrame is a snapshot: it gives the same rows again, a new one sees more.
+    fill(log_dir.log("orders", 0), 10)
+    assert frame.count() == 100
+    again = spark.read.format("kraft").load(str(log_dir.path))
+    assert again.count() == 115
+
+
+def test_a_schema_picks_columns(spark: SparkSession, log_dir: LogDir) -> None:
+    fill(log_dir.log("orders", 3), 30)
+    frame = (spark.read.format("kraft").schema("partition int, timestamp timestamp, offset long")
+             .load(str(log_dir.path)))
+    assert frame.columns == ["partition", "timestamp", "offset"]
+    assert [row.offset for row in frame.orderBy("offset").collect()] == list(range(30))
+    assert frame.where("unix_millis(timestamp) = 1700000007000").collect()[0].offset == 7
+
+
+def test_sql_over_a_view(spark: SparkSession, log_dir: LogDir) -> None:
+    fill(log_dir.log("orders", 0), 7)
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW orders USING kraft OPTIONS (path '{log_dir.path}')")
+    assert [tuple(row) for row in spark.sql("SELECT topic, count(*) FROM orders GROUP BY topic").collect()] == [
+        ("orders", 7)]
+
+
+def test_an_error_reaches_the_user(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="option startingofsets: there is no such option"):
+        spark.read.format("kraft").option("startingOfsets", "earliest").load(str(tmp_path)).count()
+
+
+@pytest.mark.parametrize(("schema", "what"), [
+    ("nothing", "there is no column 'topi'"), ("types", "column offset is bigint, not int"),
+    ("headers", "column headers needs the option includeHeaders"),
+])
+def test_a_wrong_schema_is_refused(schema: str, what: str, tmp_path: Path) -> None:
+    from pyspark.sql.types import IntegerType, StringType, StructType
+
+    from kraft.spark.schema import TYPES, check_schema
+
+    wrong = {"nothing": StructType().add("topi", StringType()), "types": StructType().add("offset", IntegerType()),
+             "headers": StructType().add("headers", TYPES["headers"])}[schema]
+    with pytest.raises(InvalidArgumentError, match=what):
+        check_schema(wrong, include_headers=False)
+
+
+def test_every_column_alone_and_in_any_order(log_dir: LogDir) -> None:
+    log = log_dir.log("orders", 2)
+    log.append_record(b"value", b"key", timestamp_ms=START_MS, headers=[("a", b"1"), ("a", None)])
+    log.append_record(None, None, timestamp_ms=START_MS)
+    options = {"path": str(log_dir.path), "includeHeaders": "true"}
+    everything = rows(options)
+    for name in everything[0]:
+        assert [row[name] for row in rows(options, name)] == [row[name] for row in everything]
+    names = list(reversed(everything[0]))
+    assert rows(options, *names) == everything
+    assert everything[0]["headers"] == [{"key": "a", "value": b"1"}, {"key": "a", "value": None}]
+    assert everything[1]["headers"] is None and everything[1]["key"] is None and everything[1]["value"] is None
+
+
+def test_offsets_and_times_bound_a_read(log_dir: LogDir) -> None:
+    fill(log_dir.log("orders", 0), 100)
+    path = {"path": str(log_dir.path)}
+    at = '{"orders":{"0":%d}}'
+    assert offsets(path | {"startingOffsets": at % 13, "endingOffsets": at % 77}) == list(range(13, 77))
+    assert offsets(path | {"startingOffsets": at % -2, "endingOffsets": at % -1}) == list(range(100))
+    assert offsets(path | {"startingTimestamp": str(START_MS + 50_500)}) == list(range(51, 100))
+    assert offsets(path | {"startingOffsetsByTimestamp": at % (START_MS + 90_000),
+                           "endingOffsetsByTimestamp": at % (START_MS + 95_000)}) == list(range(90, 95))
+    assert offsets(path | {"endingTimestamp": str(START_MS + 10**9)}) == list(range(100))
+
+
+def test_a_log_at_rest_ends_at_its_checkpoint(tmp_path: Path) -> None:
+    with LogDir(tmp_path / "data", config=CONFIG) as directory:
+        fill(directory.log("orders", 0), 60)
+    options = {"path": str(tmp_path / "data")}
+    assert offsets(options) == list(range(60))
+    checkpoints.write_offsets(tmp_path / "data" / "replication-offset-checkpoint", {("orders", 0): 41})
+    assert offsets(options) == list(range(41))
+
+
+def test_a_single_log_needs_no_name(tmp_path: Path) -> None:
+    with Log(tmp_path / "forms", CONFIG) as log:
+        fill(log, 25)
+    assert offsets({"path": str(tmp_path / "forms")}) == list(range(25))
+    assert {row["topic"] for row in rows({"path": str(tmp_path / "forms")}, "topic")} == {"forms"}
+
+
+def test_of_replicas_the_one_that_knows_most_is_read(tmp_path: Path) -> None:
+    for node, count in (("a", 10), ("b", 30), ("c", 20)):
+        with LogDir(tmp_path / node, config=CONFIG) as directory:
+            fill(directory.log("orders", 0), count)
+    paths = ",".join(str(tmp_path / node) for node in "abc")
+    assert offsets({"path": paths}) == list(range(30))
+
+
+def test_deleted_offsets_fail_or_are_passed_over(log_dir: LogDir) -> None:
+    log = log_dir.log("orders", 0)
+    fill(log, 100)
+    log.delete_records(40)
+    options = {"path": str(log_dir.path), "startingOffsets": '{"orders":{"0":10}}'}
+    with pytest.raises(DataLossError, match=r"orders-0 \[10, 40\): .*failOnDataLoss"):
+        offsets(options)
+    assert offsets(options | {"failOnDataLoss": "false"}) == list(range(40, 100))
+    beyond = {"path": str(log_dir.path), "endingOffsets": '{"orders":{"0":130}}'}
+    with pytest.raises(DataLossError, match=r"orders-0 \[100, 130\)"):
+        offsets(beyond)
+    assert offsets(beyond | {"failOnDataLoss": "false"}) == list(range(40, 100))
+
+
+def test_what_vanishes_between_planning_and_reading_is_told(log_dir: LogDir) -> None:
+    log = log_dir.log("orders", 0)
+    fill(log, 100)
+    batches = reader({"path": str(log_dir.path)}, "offset")
+    task = batches.partitions()[0]
+    log.roll()
+    log.delete_records(60)
+    with pytest.raises(OffsetOutOfRangeError):
+        list(batches.read(task))
+
+
+def test_damage_is_told_and_not_passed_over(tmp_path: Path) -> None:
+    with Log(tmp_path / "orders-0", CONFIG) as log:
+        fill(log, 100)
+    file = log_files(tmp_path / "orders-0")[1]
+    content = bytearray(file.path.read_bytes())
+    content[300] ^= 0xFF
+    file.path.write_bytes(content)
+    batches = reader({"path": str(tmp_path / "orders-0")}, "offset")
+    found = []
+    with pytest.raises(CorruptLogError, match=file.path.name):
+        for task in batches.partitions():
+            for batch in batches.read(task):
+                found += batch["offset"].to_pylist()
+    assert found == list(range(found[-1] + 1)) and found[-1] >= file.base_offset
+
+
+def test_a_compacted_log_is_read_over_its_gaps(tmp_path: Path) -> None:
+    with Log.open(tmp_path / "rows-0", cleanup_policy="compact", segment_bytes=1_000) as log:
+        for number in range(100):
+            log.append_record(b"version %d" % number, b"row %d" % (number % 3), timestamp_ms=START_MS)
+        log.roll()
+        log.compact(force=True)
+    assert offsets({"path": str(tmp_path / "rows-0")}) == [97, 98, 99]
+
+
+def test_a_wrong_index_is_only_a_hint(tmp_path: Path) -> None:
+    with Log(tmp_path / "orders-0", CONFIG) as log:
+        fill(log, 100)
+    options = {"path": str(tmp_path / "orders-0"), "startingOffsets": '{"orders":{"0":33}}'}
+    for garbage in (b"", b"\0" * 80, b"\x7f" * 80, bytes(range(80))):
+        for file in log_files(tmp_path / "orders-0"):
+            file.path.with_suffix(".index").write_bytes(garbage)
+        assert offsets(options) == list(range(33, 100))
+
+
+def test_what_is_not_there_is_named(log_dir: LogDir, tmp_path: Path) -> None:
+    fill(log_dir.log("orders", 0), 1)
+    path = {"path": str(log_dir.path)}
+    for options, what in (
+        (path | {"subscribe": "orders,payments"}, "option subscribe: payments: not in"),
+        (path | {"assign": '{"orders":[0,1]}'}, "option assign: orders-1: not in"),
+        ({"path": str(tmp_path / "nowhere")}, "nowhere is not a directory"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=what):
+            table(options)
+    assert rows(path | {"subscribePattern": "pay.*"}) == []
