@@ -30,21 +30,22 @@ def rows(bench: Bench) -> Iterator[Row]:
     title = f"look up a random offset in {entries:,} index entries"
     if bench.wants(title):
         offsets = OffsetIndex.open_sealed(offset_file(bench.fresh("offset.index"), keys), 0)
-        yield row(bench, f"{title}, one after the other", functools.partial(one_by_one.find_offsets, offsets, wanted),
-                  100.0)
+        yield row(bench, f"{title}, one a call", functools.partial(one_by_one.find_offsets, offsets, wanted), 100.0)
+        yield row(bench, f"{title}, each after the answer before",
+                  functools.partial(one_by_one.find_offsets_in_turn, offsets, wanted))
         yield row(bench, f"{title}, many in one call",
                   functools.partial(offsets.find_many, wanted, np.empty_like(wanted)), 100.0)
     title = f"look up a random time in {entries:,} index entries"
     if bench.wants(title):
         times = TimeIndex.open_sealed(time_file(bench.fresh("time.index"), keys), 0)
         wanted += START_MS
-        yield row(bench, f"{title}, one after the other", functools.partial(one_by_one.find_times, times, wanted),
-                  1000.0)
+        yield row(bench, f"{title}, each after the answer before",
+                  functools.partial(one_by_one.find_times_in_turn, times, wanted), 1000.0)
         yield row(bench, f"{title}, many in one call",
                   functools.partial(times.find_many, wanted, np.empty_like(wanted)), 1000.0)
 
 
-def row(bench: Bench, name: str, look_up: Callable[[], object], target_ns: float) -> Row:
+def row(bench: Bench, name: str, look_up: Callable[[], object], target_ns: float | None = None) -> Row:
     return absolute(name, "ns", lambda: seconds(look_up) / bench.count(LOOKUPS) * 1e9, target=target_ns,
                     repeats=bench.turns + 4, better="less")
 

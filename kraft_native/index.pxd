@@ -1,7 +1,7 @@
 """Offset index and time index of one segment, in Kafka's file formats, both directions.
 
 Each has two forms in one class: *growing* (entries in memory, appended to the file in groups; the active segment) and
-*sealed* (file mapped when first asked). Look-ups are nogil and take < 100 ns on 1.3 M entries.
+*sealed* (file mapped when first asked). Look-ups are nogil; on 1.3 M entries one costs about a miss of the caches.
 
 The nogil functions look only at what is loaded: call `load()` before them (it costs one test once loaded).
 """
