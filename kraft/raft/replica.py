@@ -74,6 +74,8 @@ class Replica:
         self.epoch = end.epoch if is_stale else hard_state.epoch
         self.voted = None if is_stale else hard_state.voted
         self.leader_id = NOBODY if is_stale else hard_state.leader_id
+        if self.is_only_voter and self.leader_id == config.node_id:
+            self.leader_id = NOBODY             # it led, and leads no more
         self.leader_endpoints: Endpoints = ()
         self.role: RoleState = self._first_role()
         self.note("started", role=self.role.role, epoch=self.epoch, end=end, voters=self.voters)
@@ -98,11 +100,11 @@ class Replica:
         """A leader comes back as Resigned: in its epoch it may lead no more, because records that it wrote last may be
         gone here and not elsewhere (KAFKA-10527), and it may not vote either.
 
-        The only voter has nobody to wait for: it stands as soon as it is called, in the epoch after the last that it
-        knows of. Others that know no leader may stand soon (`start_grace_ms`): where there is one, the pre-vote is
-        refused.
+        The only voter has nobody to wait for and nobody to tell: it stands as soon as it is called, in the epoch after
+        the last that it knows of. Others that know no leader may stand soon (`start_grace_ms`): where there is one, the
+        pre-vote is refused.
         """
-        if self.is_voter and self.voters.ids == (self.config.node_id,):
+        if self.is_only_voter:
             return Unattached(self.now_ms + 1)
         if self.leader_id == self.config.node_id:
             return Resigned(self.election_deadline_ms())
@@ -121,6 +123,10 @@ class Replica:
     @property
     def is_voter(self) -> bool:
         return self.config.can_vote and self.voters.has(self.config.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        return self.is_voter and self.voters.ids == (self.config.node_id,)
 
     @property
     def may_stand(self) -> bool:
