@@ -4,7 +4,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.buffer cimport Scratch
 from kraft_native.coldread cimport ColdReader, Warming
-from kraft_native.fetch_entry cimport ReadRules
+from kraft_native.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.fetch_session cimport FetchSession, SessionCache
 from kraft_native.fetch_wire cimport FetchParams
 from kraft_native.purgatory cimport Parked
@@ -19,6 +19,7 @@ cdef class FetchHandler(RequestHandler):
     cdef readonly ColdReader cold_reader   # None: reads wait for the disk
     cdef readonly int64_t bytes_max
     cdef readonly int64_t waiting_entries_max
+    cdef readonly bint by_rack             # consumers are sent to replicas in their rack (KIP-392)
     cdef readonly int64_t waiting_entries  # partitions of all fetches that wait
     cdef Scratch out
 
@@ -32,6 +33,8 @@ cdef class ParkedFetch(Parked):
     cdef Reply reply
     cdef FetchParams params
     cdef list entries              # FetchEntry of all that is to be read
+    cdef bytes rack                # of a consumer that may be sent to another replica; else None
+    cdef bytes near                # the nodes in that rack, for one round
     cdef FetchSession session      # None without
     cdef int32_t session_epoch     # that the session had after this request
     cdef bint begin_session
@@ -41,7 +44,8 @@ cdef class ParkedFetch(Parked):
     cdef int start(self) except -1
     # Reads, and answers if there is enough, or whatever there is when `final`. True when it waits no longer.
     cdef bint attempt(self, bint final) except -1
-    cdef void begin_round(self, ReadRules* rules) noexcept
+    cdef bint is_news(self, FetchEntry entry) noexcept
+    cdef int begin_round(self, ReadRules* rules) except -1
     cdef bint fetch_cold(self) except -1
     cdef int answer(self) except -1
     cdef int begin(self) except -1

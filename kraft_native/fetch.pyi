@@ -13,6 +13,7 @@ class FetchHandler(RequestHandler):
     cold_reader: ColdReader | None
     bytes_max: int
     waiting_entries_max: int
+    by_rack: bool
     waiting_entries: int
     def __init__(
         self,
@@ -22,6 +23,7 @@ class FetchHandler(RequestHandler):
         *,
         bytes_max: int = 57_671_680,
         waiting_entries_max: int = 250_000,
+        by_rack: bool = False,
     ) -> None: ...
 
 @final

@@ -16,6 +16,7 @@ these there are no partitions in the reply. A session's reply has the partitions
 watermark or a new log start; those with records go to the end of the session's order.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 cimport cython
@@ -48,10 +49,14 @@ cdef class FetchHandler(RequestHandler):
 
     `bytes_max` bounds a reply (fetch.max.bytes), one batch larger than it aside. Fetches with together more than
     `waiting_entries_max` partitions do not wait: further ones are answered with what there is.
+
+    With `by_rack` a consumer that names its rack is sent to the replica there (KIP-392, Kafka's
+    RackAwareReplicaSelector), and followers are told of a new high watermark at once: their consumers wait for it.
     """
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
-                 int64_t bytes_max=BYTES_MAX_DEFAULT, int64_t waiting_entries_max=WAITING_ENTRIES_MAX_DEFAULT):
+                 int64_t bytes_max=BYTES_MAX_DEFAULT, int64_t waiting_entries_max=WAITING_ENTRIES_MAX_DEFAULT,
+                 bint by_rack=False):
         if not 0 <= bytes_max <= 0x7FFFFFFF:
             raise InvalidArgumentError(f"bytes_max: {bytes_max} is outside 0 to {0x7FFFFFFF}")
         self.table = table
@@ -59,6 +64,7 @@ cdef class FetchHandler(RequestHandler):
         self.cold_reader = cold_reader
         self.bytes_max = bytes_max
         self.waiting_entries_max = waiting_entries_max
+        self.by_rack = by_rack
         self.out = Scratch()
 
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
@@ -76,6 +82,8 @@ cdef class FetchHandler(RequestHandler):
             return reply.refuse()
         fetch.params.max_bytes = max(0, <int32_t>min(fetch.params.max_bytes, self.bytes_max))
         fetch.params.min_bytes = min(fetch.params.min_bytes, fetch.params.max_bytes)
+        if self.by_rack and fetch.params.rack_bytes > 0 and fetch.params.replica_id < 0:
+            fetch.rack = PyBytes_FromStringAndSize(<const char*>fetch.params.rack, fetch.params.rack_bytes)
         error = self.open_session(fetch, version, forgotten)
         if error != ERROR_NONE:
             self.count_error(error)
@@ -173,7 +181,8 @@ cdef class ParkedFetch(Parked):
         for entry in self.entries:
             entry.read(self.handler.table, &rules)
             bytes_count += entry.size()
-            at_once = at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0
+            at_once = (at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0 or entry.preferred >= 0
+                       or self.is_news(entry))
             cold = cold or entry.cold is not None
         if cold and self.fetch_cold():
             self.leave()
@@ -186,7 +195,18 @@ cdef class ParkedFetch(Parked):
         self.bytes_ready = bytes_count
         return False
 
-    cdef void begin_round(self, ReadRules* rules) noexcept:
+    cdef bint is_news(self, FetchEntry entry) noexcept:
+        """Whether a follower's consumers wait for the high watermark that was just read."""
+        return (self.handler.by_rack and self.params.replica_id >= 0 and self.session is not None
+                and entry.high_watermark != entry.told_high_watermark)
+
+    cdef int begin_round(self, ReadRules* rules) except -1:
+        rules.near = NULL
+        rules.near_count = 0
+        if self.rack is not None:
+            self.near = self.handler.table.nodes_in(self.rack)
+            rules.near = <const int32_t*>PyBytes_AS_STRING(self.near)
+            rules.near_count = PyBytes_GET_SIZE(self.near) // sizeof(int32_t)
         rules.bytes_left = self.params.max_bytes
         rules.replica_id = self.params.replica_id
         rules.broker_epoch = self.params.broker_epoch
@@ -198,6 +218,7 @@ cdef class ParkedFetch(Parked):
         rules.need_leader = rules.replica_id >= 0 or self.reply.api_version < ANY_REPLICA_FROM
         rules.whole_first = True
         rules.look_for_cold = self.handler.cold_reader is not None and not self.warmed
+        return 0
 
     cdef bint fetch_cold(self) except -1:
         """Has what is not in memory brought there. False when that cannot be asked for now: then the reply goes
@@ -272,6 +293,7 @@ cdef class ParkedFetch(Parked):
                 entry.size() > 0
                 or entry.error != ERROR_NONE
                 or entry.diverging_epoch >= 0
+                or entry.preferred >= 0
                 or entry.high_watermark != entry.told_high_watermark
                 or entry.log_start_offset != entry.told_log_start
             )

@@ -23,6 +23,8 @@ cdef struct ReadRules:
     int64_t broker_epoch           # of the follower's process; -1: not told
     int32_t replica_id             # -1: a consumer
     int isolation
+    const int32_t* near            # the nodes in the consumer's rack, where it is to read from these; none: wherever
+    Py_ssize_t near_count
     bint need_leader
     bint whole_first               # nothing was read yet: the next batch counts whatever its size
     bint committed                 # aborted transactions are to be told
@@ -42,6 +44,7 @@ cdef class FetchEntry:
     cdef int64_t log_start_offset
     cdef int32_t diverging_epoch   # -1: none
     cdef int64_t diverging_end
+    cdef int32_t preferred         # the replica to read from instead; -1: this one
     cdef Slice records             # None when empty
     cdef list aborted              # of (producer id, first offset, last offset, last stable offset); None: not asked
     cdef Slice cold                # bytes to be brought into memory before this can be read; None

@@ -9,6 +9,7 @@
 | LastFetchedEpoch unknown; the offset lies past its end | 1; DivergingEpoch, no records |
 | offset below the log start or past the log end | 1 |
 | offset between what may be seen and the log end | no records |
+| a follower in the consumer's rack has the offset, and this leader is in another (KIP-392) | that one, no records |
 | damage at the offset | 56 |
 
 With an error all offsets are -1 and aborted transactions null.
@@ -36,7 +37,7 @@ cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec):
     entry.topic = topic
     entry.by_id = by_id
     entry.spec = spec[0]
-    entry.told_high_watermark = entry.told_log_start = -1
+    entry.told_high_watermark = entry.told_log_start = entry.preferred = -1
     return entry
 
 
@@ -55,7 +56,7 @@ cdef class FetchEntry:
     cdef int fail(self, int error) noexcept:
         self.error = error
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        self.diverging_epoch = -1
+        self.diverging_epoch = self.preferred = -1
         self.forget()
         return 0
 
@@ -91,7 +92,8 @@ cdef class FetchEntry:
         if self.error != ERROR_NONE:
             partition.refused_fetches += 1
         if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
-            partition.note_replica(rules.replica_id, self.spec.fetch_offset, rules.broker_epoch)
+            partition.note_replica(rules.replica_id, self.spec.log_start_offset, self.spec.fetch_offset,
+                                   rules.broker_epoch)
             self.high_watermark = partition.core.high_watermark()      # it may just have moved by that
         return 0
 
@@ -100,10 +102,14 @@ cdef class FetchEntry:
         cdef int64_t offset = self.spec.fetch_offset, bytes_max
         self.forget()
         self.error = ERROR_NONE
-        self.diverging_epoch = -1
+        self.diverging_epoch = self.preferred = -1
         self.high_watermark = core.high_watermark()
         self.last_stable_offset = core.last_stable_offset()
         self.log_start_offset = core.log_start
+        if rules.near_count > 0:
+            self.preferred = self.partition.preferred_replica(rules.near, rules.near_count, offset)
+            if self.preferred >= 0:
+                return 0
         if self.spec.last_fetched_epoch >= 0 and self.diverges():
             return 0
         if offset < core.log_start or offset > core.log_end:

@@ -1,6 +1,6 @@
 """Fetch on the wire, versions 4 to 18: the request decoded, the reply encoded around the records."""
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.buffer cimport Scratch
 from kraft_native.reply cimport Reply
@@ -25,6 +25,8 @@ cdef struct FetchParams:
     int32_t session_id
     int32_t session_epoch
     int8_t isolation               # 0 read_uncommitted, 1 read_committed
+    const uint8_t* rack            # of a consumer, in the request's bytes
+    Py_ssize_t rack_bytes
 
 
 # Fills `params`, `entries` with a FetchEntry each, and `forgotten` with (topic, index). False when the body is no such

@@ -36,13 +36,13 @@ cdef enum:
 
 cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entries, list forgotten) except -1:
     cdef bint flexible = version >= FLEXIBLE_FROM
-    cdef const uint8_t* rack
-    cdef Py_ssize_t rack_bytes
     cdef int32_t topic_count
     params.replica_id = -1
     params.broker_epoch = -1
     params.session_id = 0
     params.session_epoch = -1
+    params.rack = NULL
+    params.rack_bytes = 0
     if (
         (version <= 14 and span_i32(body, &params.replica_id) < 0)
         or span_i32(body, &params.max_wait_ms) < 0
@@ -62,7 +62,9 @@ cdef bint decode_fetch(Span* body, int version, FetchParams* params, list entrie
         topic_count -= 1
     if version >= 7 and not decode_forgotten(body, version, forgotten):
         return False
-    if version >= 11 and (read_string(body, flexible, &rack, &rack_bytes) < 0 or rack_bytes < 0):
+    if version >= 11 and (
+        read_string(body, flexible, &params.rack, &params.rack_bytes) < 0 or params.rack_bytes < 0
+    ):
         return False
     return not flexible or decode_tags(body, version, params)
 
@@ -264,7 +266,7 @@ cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:
             if flexible:
                 p = put_i8(p, 0)
     if version >= 11:
-        p = put_i32(p, -1)             # preferred read replica
+        p = put_i32(p, entry.preferred)
     p = put_count(p, flexible, <int32_t>entry.size())
     out.size = p - out.data
     return 0

@@ -53,8 +53,12 @@ cdef class Partition(Watched):
     cdef int advance(self) except -1
     # min.insync.replicas, at most as many as there are replicas.
     cdef int32_t minimum_in_sync(self) noexcept
-    # A follower asks for `fetch_offset`: it has everything below. False when it is no replica of this partition.
-    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset, int64_t broker_epoch) except -1
+    # A follower whose log starts at `log_start` asks for `fetch_offset`: it has everything below. False when it is no
+    # replica of this partition.
+    cdef bint note_replica(self, int32_t node_id, int64_t log_start, int64_t fetch_offset,
+                           int64_t broker_epoch) except -1
+    # Which of `node_ids` a consumer should read `offset` from; -1: this node, or it does not lead.
+    cdef int32_t preferred_replica(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil
     # Appends what the leader sent. What the engine raises, and nothing has changed then.
     cdef int replicate(self, const uint8_t* data, Py_ssize_t size) except -1
     # The leader epoch of the last record; -1 when there is none.

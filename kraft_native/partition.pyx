@@ -252,9 +252,10 @@ cdef class Partition(Watched):
         self.flush_awaited = self.core.durable_end() < self.core.log_end and self.core.first_failure() is None
         return self.flush_awaited
 
-    cdef bint note_replica(self, int32_t node_id, int64_t fetch_offset, int64_t broker_epoch) except -1:
+    cdef bint note_replica(self, int32_t node_id, int64_t log_start, int64_t fetch_offset,
+                           int64_t broker_epoch) except -1:
         cdef int64_t before = self.core.mark
-        cdef Replica* replica = self.progress.note(node_id, fetch_offset, self.core.log_end, broker_epoch,
+        cdef Replica* replica = self.progress.note(node_id, log_start, fetch_offset, self.core.log_end, broker_epoch,
                                                    monotonic_ms())
         if replica == NULL:
             return False
@@ -270,6 +271,15 @@ cdef class Partition(Watched):
                 replica = self.progress.find(node_id)
                 replica.told = False
         return True
+
+    cdef int32_t preferred_replica(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil:
+        cdef Py_ssize_t i
+        if not self.is_leader:
+            return -1
+        for i in range(count):
+            if node_ids[i] == self.leader_id:
+                return -1
+        return self.progress.furthest(node_ids, count, offset)
 
     # --- following --------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ cdef class PartitionTable:
     cdef Topic latest_by_name              # what the last look-up found: most requests name the same topic
     cdef Topic latest_by_id
     cdef dict endpoints                    # node id -> (host in UTF-8, port, rack in UTF-8 or None)
+    cdef dict racks                        # rack in UTF-8 -> ids of its nodes, as `nodes_in` gives them
     cdef readonly Py_ssize_t partition_count
     # What the partitions that were removed had counted (see `Partition`).
     cdef readonly int64_t produced_bytes
@@ -38,3 +39,5 @@ cdef class PartitionTable:
     cdef Topic lookup(self, bytes key, bint by_id)
     # Where those nodes are, as a compact array of NodeEndpoint; empty when nothing is known of any.
     cdef bytes encode_endpoints(self, set node_ids)
+    # The ids of the nodes in a rack, an int32_t each.
+    cdef bytes nodes_in(self, bytes rack)

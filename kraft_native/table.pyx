@@ -39,6 +39,7 @@ cdef class PartitionTable:
         self.by_name = {}
         self.by_id = {}
         self.endpoints = {}
+        self.racks = {}
         self.bring = None
 
     def __len__(self) -> int:
@@ -167,7 +168,21 @@ cdef class PartitionTable:
     def set_endpoint(self, int32_t node_id, str host not None, int32_t port, str rack=None) -> None:
         """Where clients find a node; told to those who ask the wrong one (KIP-951)."""
         self.endpoints[node_id] = (host.encode(), port, None if rack is None else rack.encode())
+        self.racks.clear()
 
     def remove_endpoint(self, int32_t node_id) -> None:
         """The node is gone."""
         self.endpoints.pop(node_id, None)
+        self.racks.clear()
+
+    cdef bytes nodes_in(self, bytes rack):
+        cdef bytes found = self.racks.get(rack)
+        cdef int32_t node_id
+        if found is None:
+            found = b""
+            for node_id, (_, _, place) in self.endpoints.items():
+                if place == rack:
+                    found += PyBytes_FromStringAndSize(<const char*>&node_id, sizeof(int32_t))
+            if found:
+                self.racks[rack] = found
+        return found

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef struct Replica:
+    int64_t log_start
     int64_t log_end                # -1: not known in this epoch
     int64_t fetch_ms               # when it last fetched; -1: never in this epoch
     int64_t leader_end             # the leader's log end at that time
@@ -26,8 +27,10 @@ cdef class ReplicaProgress:
                    int64_t now_ms) except -1
     # The offset below which every in-sync replica has everything, `own_end` being the leader's own.
     cdef int64_t minimum(self, int64_t own_end) noexcept nogil
-    # A follower fetches from `log_end`. NULL when it is no replica of this partition.
-    cdef Replica* note(self, int32_t node_id, int64_t log_end, int64_t leader_end, int64_t broker_epoch,
-                       int64_t now_ms) noexcept nogil
+    # A follower whose log starts at `log_start` fetches from `log_end`. NULL when it is no replica of this partition.
+    cdef Replica* note(self, int32_t node_id, int64_t log_start, int64_t log_end, int64_t leader_end,
+                       int64_t broker_epoch, int64_t now_ms) noexcept nogil
+    # The in-sync follower among `node_ids` that has `offset` and has come furthest; -1 when there is none.
+    cdef int32_t furthest(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil
     cdef Replica* find(self, int32_t node_id) noexcept nogil
     cdef bint has(self, int32_t node_id) noexcept nogil

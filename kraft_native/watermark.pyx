@@ -39,7 +39,7 @@ cdef class ReplicaProgress:
                 replica[0] = known[0]
             else:
                 replica.node_id = others[i]
-                replica.log_end = replica.fetch_ms = replica.broker_epoch = -1
+                replica.log_start = replica.log_end = replica.fetch_ms = replica.broker_epoch = -1
                 replica.leader_end = leader_end
                 replica.caught_up_ms = -1
             if others[i] not in in_sync:
@@ -62,8 +62,8 @@ cdef class ReplicaProgress:
                 end = self.replicas[i].log_end
         return end
 
-    cdef Replica* note(self, int32_t node_id, int64_t log_end, int64_t leader_end, int64_t broker_epoch,
-                       int64_t now_ms) noexcept nogil:
+    cdef Replica* note(self, int32_t node_id, int64_t log_start, int64_t log_end, int64_t leader_end,
+                       int64_t broker_epoch, int64_t now_ms) noexcept nogil:
         cdef Replica* replica = self.find(node_id)
         if replica == NULL:
             return NULL
@@ -73,11 +73,24 @@ cdef class ReplicaProgress:
             replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
         elif replica.fetch_ms >= 0 and log_end >= replica.leader_end:
             replica.caught_up_ms = max(replica.caught_up_ms, replica.fetch_ms)
+        replica.log_start = log_start
         replica.log_end = log_end
         replica.leader_end = leader_end
         replica.broker_epoch = broker_epoch
         replica.fetch_ms = now_ms
         return replica
+
+    cdef int32_t furthest(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil:
+        cdef Replica* best = NULL
+        cdef Replica* replica
+        cdef Py_ssize_t i
+        for i in range(count):
+            replica = self.find(node_ids[i])
+            if replica != NULL and replica.in_sync and replica.log_start <= offset <= replica.log_end and (
+                best == NULL or is_further(replica, best)
+            ):
+                best = replica
+        return -1 if best == NULL else best.node_id
 
     cdef Replica* find(self, int32_t node_id) noexcept nogil:
         cdef Py_ssize_t i
@@ -91,3 +104,12 @@ cdef class ReplicaProgress:
 
     def __len__(self) -> int:
         return self.count
+
+
+cdef bint is_further(const Replica* one, const Replica* other) noexcept nogil:
+    """By log end, then by who had everything last, then by id (Kafka's ReplicaView.comparator)."""
+    if one.log_end != other.log_end:
+        return one.log_end > other.log_end
+    if one.caught_up_ms != other.caught_up_ms:
+        return one.caught_up_ms > other.caught_up_ms
+    return one.node_id > other.node_id

@@ -17,6 +17,8 @@ from kraft.config.setting import Value
 
 ROLES: Final = ("broker", "controller")
 PROTOCOLS: Final = ("PLAINTEXT",)
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 NODE_ID_DEFAULT: Final = 1
 LISTENERS_DEFAULT: Final = {
     ("broker",): "PLAINTEXT://:9092",
@@ -68,6 +70,7 @@ class NodeConfig:
         metadata = self.values.get("metadata.log.dir")
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
+        self._check_replica_selector()
         if metrics := self.values.get("kraft.metrics.listener"):
             parse_socket("kraft.metrics.listener", str(metrics))
 
@@ -108,6 +111,11 @@ class NodeConfig:
         if name := self.values.get("inter.broker.listener.name"):
             return str(name)
         return self.broker_listeners[0].listener if self.broker_listeners else "PLAINTEXT"
+
+    @property
+    def selects_replicas_by_rack(self) -> bool:
+        """Whether consumers are sent to replicas in their rack (KIP-392)."""
+        return self.values.get("replica.selector.class") == RACK_AWARE_SELECTOR
 
     def protocol(self, listener: str) -> str:
         """The security protocol of a listener, by the map or by its own name."""
@@ -190,6 +198,12 @@ class NodeConfig:
             if (protocol := self.protocol(each.listener)) not in PROTOCOLS:
                 raise InvalidConfigError(f"listener.security.protocol.map: listener {each.listener} has the protocol "
                                          f"{protocol}; this version offers {', '.join(PROTOCOLS)}")
+
+    def _check_replica_selector(self) -> None:
+        name = self.values.get("replica.selector.class")
+        if name and name not in (RACK_AWARE_SELECTOR, LEADER_SELECTOR):
+            raise InvalidConfigError(f"replica.selector.class: {name!r} is not one of {RACK_AWARE_SELECTOR}, "
+                                     f"{LEADER_SELECTOR}")
 
 
 def parse_endpoint(setting: str, text: str) -> Endpoint:

@@ -133,7 +133,8 @@ class Node:
         self._opened.callback(self.batch_checks.close)
         self.produce = ProduceHandler(self.table, self.batch_checks.offload)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
-                                  bytes_max=self.config.integer("fetch.max.bytes"))
+                                  bytes_max=self.config.integer("fetch.max.bytes"),
+                                  by_rack=self.config.selects_replicas_by_rack)
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
         self.server = Server(server_limits(self.config), self.fail)

@@ -76,6 +76,7 @@ def test_keys_of_plug_ins_pass():
     ({"advertised_listeners": "OTHER://h:1"}, "none of listeners"),
     ({"advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "no address that a client can connect to"),
     ({"log_dirs": "/a,/a"}, "twice"),
+    ({"replica_selector_class": "org.example.Nearest"}, "is not one of"),
 ])
 def test_contradictions_are_refused_by_name(texts, says):
     assert says in refused(**texts)
@@ -87,6 +88,13 @@ def test_listener_names_may_differ_from_protocols():
                          "inter.broker.listener.name": "INSIDE"})
     assert config.inter_broker_listener == "INSIDE"
     assert [each.listener for each in config.broker_listeners] == ["INSIDE", "OUTSIDE"]
+
+
+@pytest.mark.parametrize(("name", "by_rack"), [
+    (None, False), ("LeaderSelector", False), ("RackAwareReplicaSelector", True)])
+def test_replicas_are_selected_by_the_names_of_kafkas_classes(name, by_rack):
+    texts = {} if name is None else {"replica.selector.class": f"org.apache.kafka.common.replica.{name}"}
+    assert NodeConfig(texts).selects_replicas_by_rack is by_rack
 
 
 @pytest.mark.parametrize(("text", "expected"), [

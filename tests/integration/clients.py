@@ -50,9 +50,9 @@ class Read(NamedTuple):
 # --- librdkafka
 
 def librdkafka_settings(node: Reachable, settings: dict[str, Any]) -> dict[str, Any]:
-    """`_` in names stands for `.`, as librdkafka has it. It tells of critical errors only."""
+    """`_` in names stands for `.`, as librdkafka has it, callbacks (`_cb`) aside. It tells of critical errors only."""
     return {"bootstrap.servers": node.address, "log_level": 2,
-            **{name.replace("_", "."): value for name, value in settings.items()}}
+            **{name if name.endswith("_cb") else name.replace("_", "."): value for name, value in settings.items()}}
 
 
 def librdkafka_producer(node: Reachable, **settings: Any) -> confluent_kafka.Producer:

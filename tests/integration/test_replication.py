@@ -1,5 +1,6 @@
 """Partitions with several replicas, on three nodes of both roles, with a real client."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from tests.integration.admin import admin, wait_until
-from tests.integration.clients import librdkafka_produce, librdkafka_read
+from tests.integration.clients import librdkafka_consumer, librdkafka_produce, librdkafka_read, take
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import SECONDS, MakeQuorum, Quorum
 from tests.integration.test_records import numbered, plain
@@ -94,3 +95,30 @@ def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short
     victim.start()
     wait_until(lambda: len(partition_of(left[0])[2]) == 3, "it is back")
     librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
+
+
+def test_a_consumer_reads_from_the_replica_in_its_rack(new_quorum: MakeQuorum) -> None:
+    nodes = (made := new_quorum(3, is_broker=True, session_ms=2000)).nodes
+    for node in nodes.values():
+        node.settings |= {"broker.rack": f"rack-{node.node_id}",
+                          "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+    made.start()
+    make(nodes[1])
+    librdkafka_produce(nodes[1], TOPIC, plain(100, 1), acks="all")
+    leader_id, _, _ = partition_of(nodes[1])
+    near = next(node_id for node_id in nodes if node_id != leader_id)
+    fetches: dict[int, int] = {}
+
+    def count(text: str) -> None:
+        fetches.update({broker["nodeid"]: broker["req"].get("Fetch", 0)
+                        for broker in json.loads(text)["brokers"].values()})
+
+    consumer = librdkafka_consumer(nodes[leader_id], client_rack=f"rack-{near}", statistics_interval_ms=20,
+                                   stats_cb=count)
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    assert [each.offset() for each in take(consumer, 100)] == list(range(100))
+    librdkafka_produce(nodes[1], TOPIC, plain(100, 2), acks="all")
+    assert [each.offset() for each in take(consumer, 100)] == list(range(100, 200))
+    wait_until(lambda: consumer.poll(0.05) is None and fetches.get(near, 0) > 1, "the replica in the rack is asked")
+    assert fetches[leader_id] == 1, "the leader told once where to go"
+    consumer.close()
