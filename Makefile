@@ -11,6 +11,7 @@ SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 CRASH_SEED      ?= 1
 LEADER_KILLS    ?= 3
+CLUSTER_CYCLES  ?= 200
 EXPLORE_STATES  ?= 1500000
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
@@ -19,7 +20,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash crash-quorum simulate explore fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-commit demo demo-engine check lock clean
+.PHONY: help build test peer crash crash-quorum cycles simulate explore fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -52,6 +53,10 @@ crash: build ## the crash kit: crash states, failing calls, damaged bytes; about
 # One of them alone: python -m tests.crash_quorum chaos --events 100 --seed 7
 crash-quorum: build ## controllers in processes of their own: killed, paused, wiped, changed under load; about an hour
 	@$(BIN)/python -m tests.crash_quorum --seed $(CRASH_SEED)
+
+# Processes, ports, descriptors and files are counted before and after.
+cycles: build ## three brokers and three controllers started and stopped two hundred times, nothing left behind; ten minutes
+	@$(PYTEST) -n 0 -m long --cycles $(CLUSTER_CYCLES) tests/local/test_cycles.py
 
 # A shorter look: make simulate SIMULATE_SEEDS=0..199. A nightly one goes on from where the last ended.
 simulate: build ## ten thousand simulated runs of a quorum with faults, then every known bug found again; hours

@@ -34,6 +34,7 @@ TALLY = pytest.StashKey[Tally]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=200, help="how often the long form of the kill test kills its node")
+    parser.addoption("--cycles", type=int, default=200, help="how often the long form starts and stops a cluster")
     parser.addoption("--leader-kills", type=int, default=3, help="how often a mixed quorum loses its leader")
 
 

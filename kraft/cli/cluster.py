@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from kraft.cli.cluster_up import up_command
 from kraft.cli.command import kraft
 from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
 from kraft.client import Cluster, state
@@ -15,8 +16,10 @@ UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 @kraft.group("cluster")
 def cluster_group() -> None:
-    """Show nodes, controller, quorum, partitions and log directories."""
+    """Start a cluster on this machine; show nodes, controller, quorum, partitions and log directories."""
 
+
+cluster_group.add_command(up_command)
 
 @cluster_group.command("status")
 @cluster_options

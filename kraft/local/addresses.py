@@ -1,5 +1,6 @@
 """Addresses that are known before a node runs, and stay its own while it does not."""
 
+import os
 import socket
 from typing import Final
 
@@ -12,21 +13,22 @@ def host_of(index: int) -> str:
 
 
 class ReservedPort:
-    """A port of the system's choice on `host`, which nobody else gets until `close`.
+    """A port on `host`, of the system's choice when it is 0, which nobody else gets until `close`. OSError, naming the
+    address, when somebody has it.
 
     The socket is bound and never listens. With SO_REUSEADDR on both sides a node can bind the same port and listen on
     it; while none does, who connects is refused, as it should be when a node is dead.
     """
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, port: int = 0) -> None:
         self.host = host
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind((host, 0))
-        except OSError:
+            self._socket.bind((host, port))
+        except OSError as error:
             self._socket.close()
-            raise
+            raise OSError(error.errno, os.strerror(error.errno or 0), f"{host}:{port}") from error
         self.port: int = self._socket.getsockname()[1]
 
     def close(self) -> None:

@@ -7,12 +7,13 @@
         cluster.cut(2, 3)
 """
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from kraft.client import Cluster
 from kraft.client.connection import ConnectionFailedError
@@ -30,13 +31,28 @@ CONTROLLER_IDS: Final = 3001
 """The first id of a controller that is no broker."""
 PAUSE_SECONDS: Final = 0.01
 
+FILE_NAME: Final = "local-cluster.json"
+
 Which = LocalNode | int
+
+
+def earlier(path: Path, brokers: int, controllers: int) -> dict[str, Any]:
+    """What is known of the cluster that ran here before, nothing if there was none. `InvalidArgumentError` when it was
+    of another kind."""
+    if not path.exists():
+        return {}
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    if (found["brokers"], found["controllers"]) != (brokers, controllers):
+        raise InvalidArgumentError(f"{path.parent}: a cluster of {found['brokers']} brokers and {found['controllers']} "
+                                   f"controllers, not of {brokers} and {controllers}")
+    return found
 
 
 class LocalCluster:
     """`controllers` 0: the brokers are the controllers too. Brokers have the ids 1, 2 and so on, controllers of their
     own those from 3001. `settings`: Kafka's keys for all nodes; each node's are in `node.settings`, and may be changed
-    before `start`. `launcher`: one that others use as well; else it has its own. One thread at a time."""
+    before `start`. `launcher`: one that others use as well; else it has its own. A directory in which a cluster of the
+    same kind ran is that cluster again, at the same addresses. One thread at a time."""
 
     def __init__(self, directory: Path, *, brokers: int = 3, controllers: int = 3,
                  settings: Mapping[str, str] | None = None, launcher: Launcher | None = None,
@@ -44,7 +60,8 @@ class LocalCluster:
         if brokers < 0 or controllers < 0 or brokers + controllers == 0:
             raise InvalidArgumentError(f"brokers, controllers: {brokers}, {controllers}; at least one is needed")
         self.directory = directory
-        self.cluster_id = new_cluster_id()
+        before = earlier(directory / FILE_NAME, brokers, controllers)
+        self.cluster_id: str = before.get("cluster_id") or new_cluster_id()
         self._own_launcher = None if launcher else Launcher()
         self._launcher = launcher or self._own_launcher
         directory.mkdir(parents=True, exist_ok=True)
@@ -56,7 +73,8 @@ class LocalCluster:
             assert self._launcher is not None
             self.nodes[node_id] = LocalNode(
                 self._launcher, directory / str(node_id), node_id, host_of(index), roles=roles,
-                cluster_id=self.cluster_id, settings=settings or {}, log_level=log_level)
+                cluster_id=self.cluster_id, settings=settings or {}, log_level=log_level,
+                ports=before["ports"][str(node_id)] if before else None)
         self.brokers = {node.node_id: node for node in self.nodes.values() if node.is_broker}
         self.controllers = {node.node_id: node for node in self.nodes.values() if node.is_controller}
         voters = tuple(VoterSpec(node.node_id, node.host, node.controller_port, id_text(random_id(uuid.uuid4)))
@@ -105,9 +123,17 @@ class LocalCluster:
             node.launch()
         for node in starting:
             node.await_ready()
+        self._remember()
         wanted = {node_id for node_id, node in self.brokers.items() if node.running}
         self.wait_until(lambda: all(wanted <= self.seen_by(each) for each in wanted), "every broker knows every other")
         return time.monotonic() - began
+
+    def _remember(self) -> None:
+        """Writes down what a later cluster in this directory has to be."""
+        (self.directory / FILE_NAME).write_text(json.dumps({
+            "cluster_id": self.cluster_id, "brokers": len(self.brokers),
+            "controllers": len(self.nodes) - len(self.brokers),
+            "ports": {node_id: node.ports for node_id, node in self.nodes.items()}}), "utf-8")
 
     def stop(self) -> None:
         """Stops all in good order, controllers last; `LocalNodeError` when one does not."""

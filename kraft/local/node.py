@@ -24,14 +24,17 @@ PROBE_SECONDS: Final = 0.2
 PAUSE_SECONDS: Final = 0.002
 CLIENTS: Final = "PLAINTEXT"
 CONTROLLERS: Final = "CONTROLLER"
+LISTENERS: Final = {"broker": CLIENTS, "controller": CONTROLLERS}
 
 
 class LocalNode:
     """`settings`: Kafka's keys beside those that the cluster gives; what is changed in them counts from the next start.
-    A node keeps its ports for as long as it is there, running or not. One thread at a time."""
+    A node keeps its ports for as long as it is there, running or not. `ports`: those of an earlier life, whose data
+    `directory` has. One thread at a time."""
 
     def __init__(self, launcher: Launcher, directory: Path, node_id: int, host: str, *, roles: tuple[str, ...],
-                 cluster_id: str, settings: Mapping[str, str], log_level: str = "info") -> None:
+                 cluster_id: str, settings: Mapping[str, str], log_level: str = "info",
+                 ports: Mapping[str, int] | None = None) -> None:
         self.node_id = node_id
         self.directory = directory
         self.host = host
@@ -43,9 +46,8 @@ class LocalNode:
         self._launcher = launcher
         self._cluster_id = cluster_id
         self._voters: tuple[VoterSpec, ...] = ()
-        self._formatted = False
-        self._ports = {name: ReservedPort(host) for role, name in (("broker", CLIENTS), ("controller", CONTROLLERS))
-                       if role in roles}
+        self._formatted = ports is not None
+        self._ports = {LISTENERS[role]: ReservedPort(host, (ports or {}).get(LISTENERS[role], 0)) for role in roles}
         self._pid = -1
         self._told = -1
         self._agent: socket.socket | None = None
@@ -85,6 +87,11 @@ class LocalNode:
     @property
     def controller_address(self) -> str:
         return f"{self.host}:{self.controller_port}"
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """By listener."""
+        return {name: each.port for name, each in self._ports.items()}
 
     @property
     def endpoints(self) -> list[tuple[str, int]]:

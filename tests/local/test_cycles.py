@@ -1,0 +1,61 @@
+"""Clusters that come and go leave nothing behind: no process, port, descriptor or file."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kraft.local.cluster import LocalCluster
+from kraft.local.launcher import Launcher
+
+
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def descriptors(pid: int | str) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def listening() -> list[str]:
+    """Sockets of loopback addresses that only local clusters have (127.0.0.10 and following), in whatever state but
+    TIME_WAIT, which the kernel keeps for a minute by itself."""
+    found = []
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        address, state = line.split()[1], line.split()[3]
+        if address.startswith(tuple(f"{host:02X}00007F" for host in range(10, 20))) and state != "06":
+            found.append(address)
+    return found
+
+
+def cycle(launcher: Launcher, directory: Path, number: int) -> None:
+    with LocalCluster(directory, brokers=3, controllers=3, launcher=launcher) as cluster:
+        cluster.start()
+        if number % 2:
+            cluster.stop()          # else they are killed
+    assert children(launcher.pid) == []
+    shutil.rmtree(directory)
+
+
+def run_cycles(directory: Path, count: int) -> None:
+    with Launcher() as launcher:
+        cycle(launcher, directory / "first", 1)     # what is loaded once
+        before = descriptors("self"), descriptors(launcher.pid), sorted(os.listdir("/dev/shm"))
+        for number in range(count):
+            cycle(launcher, directory / "again", number)
+        after = descriptors("self"), descriptors(launcher.pid), sorted(os.listdir("/dev/shm"))
+        assert after == before
+    assert os.listdir(directory) == []
+
+
+def test_two_cycles(tmp_path: Path) -> None:
+    run_cycles(tmp_path, 2)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_many_cycles(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    before = listening()
+    run_cycles(tmp_path, request.config.getoption("--cycles"))
+    assert [each for each in listening() if each not in before] == []
