@@ -89,8 +89,8 @@ def _resolve(setting: Setting, names: tuple[tuple[str, int], ...], overrides: Ma
         for name, factor in names:
             if (text := layer.get(name)) is not None:
                 found.append((_scaled(setting, text, factor), Synonym(name, text, source)))
-    if (default := _default(names)) is not None:
-        found.append((setting.default, default))
+    is_named = any(synonym.name == names[0][0] for _value, synonym in found) if names else False
+    found += [(setting.default, default) for default in _defaults(names, all_names=is_named)]
     if not found or found[0][1].source == Source.DEFAULT:
         return Effective(setting, setting.default, Source.DEFAULT, tuple(synonym for _value, synonym in found))
     value, first = found[0]
@@ -105,10 +105,14 @@ def _scaled(setting: Setting, text: str, factor: int) -> Value:
     return number if number < 0 else number * factor
 
 
-def _default(names: tuple[tuple[str, int], ...]) -> Synonym | None:
-    """The table's default as Kafka lists it: under the first broker name, when that one has a default of its own."""
-    if not names:
-        return None
-    first = tables.broker_settings()[names[0][0]]
-    text = first.format(first.default)
-    return None if text is None else Synonym(first.name, text, Source.DEFAULT)
+def _defaults(names: tuple[tuple[str, int], ...], *, all_names: bool) -> Iterator[Synonym]:
+    """The table's defaults as Kafka lists them: under each broker name that has one when the first name is set
+    somewhere, else only if the first has one."""
+    for position, (name, _factor) in enumerate(names):
+        setting = tables.broker_settings()[name]
+        text = setting.format(setting.default)
+        if text is None or name in tables.section("broker_dynamic"):
+            if position == 0 and not all_names:
+                return
+            continue
+        yield Synonym(name, text, Source.DEFAULT)

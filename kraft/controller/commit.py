@@ -24,7 +24,8 @@ class ReplicaProgress:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """The quorum as this node sees it. `targets`: who is to vote when the reassignment that is under way is done."""
+    """The quorum as this node sees it. `targets`: who is to vote when the reassignment that is under way is done.
+    `kraft_version`: the level of that feature, which stands in the quorum's own records."""
 
     leader_id: int
     leader_epoch: int
@@ -32,6 +33,7 @@ class QuorumState:
     voters: tuple[ReplicaProgress, ...]
     observers: tuple[ReplicaProgress, ...] = ()
     targets: tuple[ReplicaProgress, ...] | None = None
+    kraft_version: int = 0
 
 
 class CommitPort(Protocol):

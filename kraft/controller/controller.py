@@ -15,6 +15,7 @@ commits come from outside. Single-threaded. What a call raises, besides bad argu
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -214,7 +215,7 @@ class Controller:
         return Context(
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
             now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id,
-            notice=self.on_notice)
+            quorum=partial(self.port.describe_quorum, now_ms), notice=self.on_notice)
 
     def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> None:
         """Appends and replays the records. Without records there still may be something to wait for: the answer tells

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from kraft.controller.commit import QuorumState
 from kraft.controller.sessions import BrokerSessions
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.snapshot import Record
@@ -109,7 +110,7 @@ class Context:
 
     `image` holds all that was decided, committed or not. `next_offset` is where the first record of the decision will
     stand. `sessions` is soft state; only heartbeats write to it. `new_id` draws a random id. `notice` takes a sentence
-    for the log of the node: what an operator should read.
+    for the log of the node: what an operator should read. `quorum` tells how the quorum stands.
     """
 
     image: MetadataImage
@@ -120,6 +121,7 @@ class Context:
     next_offset: int
     api_version: int
     new_id: Callable[[], UUID]
+    quorum: Callable[[], QuorumState]
     notice: Callable[[str], None] = lambda _text: None
 
     def node_config(self) -> Mapping[str, str]:

@@ -62,6 +62,12 @@ def _kind(context: Context, update: FeatureUpdateKey) -> int:
     return SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
 
 
+def _current(context: Context, name: str) -> int:
+    if name == KRAFT_VERSION:
+        return context.quorum().kraft_version
+    return context.image.metadata_version.level if name == METADATA_VERSION else context.image.features.get(name, 0)
+
+
 def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) -> list[Record]:
     name, level, kind = update.feature, update.max_version_level, _kind(context, update)
     image = context.image
@@ -69,7 +75,7 @@ def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) 
         raise _invalid(f"upgrade type {kind} is not 1, 2 or 3")
     if level < 0:
         raise _invalid("a level is 0 or more")
-    current = image.metadata_version.level if name == METADATA_VERSION else image.features.get(name, 0)
+    current = _current(context, name)
     check_supported(context, name, level)
     if level < current and kind == UPGRADE:
         raise _invalid(f"it is at {current}; a downgrade must be asked for as one")
@@ -81,7 +87,9 @@ def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) 
             if other in FEATURES:
                 _check_requirements(other, at, level)
     elif name == KRAFT_VERSION:
-        raise _invalid("the level of kraft.version stands in the quorum's own records")
+        if level != current:
+            raise _invalid("it stands in the quorum's own records, and is set when a cluster is formatted")
+        return []
     else:
         _check_requirements(name, level, wanted[METADATA_VERSION])
     records = [Record(FeatureLevelRecord(name=name, feature_level=level))]

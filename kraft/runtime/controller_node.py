@@ -85,11 +85,12 @@ class ControllerNode:
 
     def _publish_versions(self) -> None:
         """Installs the answers to ApiVersions, when the cluster's features have changed."""
-        image = self.quorum.metadata.image
-        if self._features == image.features:
+        metadata = self.quorum.metadata
+        features = metadata.finalized_features
+        if self._features == features:
             return
-        self._features = dict(image.features)
-        made = api_versions_answers([API_VERSIONS_KEY, *SERVED], SUPPORTED, image.features, max(image.offset, 0),
+        self._features = features
+        made = api_versions_answers([API_VERSIONS_KEY, *SERVED], SUPPORTED, features, max(metadata.image.offset, 0),
                                     controller=True)
         for channel in self._channels:
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)

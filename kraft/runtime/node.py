@@ -254,8 +254,8 @@ class Node:
         """Installs the answers to ApiVersions on every listener."""
         image = self.broker.image
         for name, channel in self._channels.items():
-            made = api_versions_answers([18, *self._keys(name)], SUPPORTED, image.features, max(image.offset, 0),
-                                        controller=name in self.config.controller_listener_names)
+            made = api_versions_answers([18, *self._keys(name)], SUPPORTED, self.control.metadata.finalized_features,
+                                        max(image.offset, 0), controller=name in self.config.controller_listener_names)
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
 
     # --- metadata

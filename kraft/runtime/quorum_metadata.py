@@ -12,6 +12,7 @@ from kraft.controller.machine import CommittedRecord, MetadataMachine
 from kraft.metadata.image import Endpoint, MetadataImage
 from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import encode_snapshot, image_records
+from kraft.metadata.versions import KRAFT_VERSION
 from kraft.protocol.record_frames import decode_record
 from kraft.raft.raft import Raft, ReplicaView
 from kraft.raft.ready import Leadership
@@ -122,7 +123,13 @@ class QuorumMetadata(MetadataMachine):
         view = self.raft.describe()
         return QuorumState(view.leader_id, view.epoch, view.high_watermark,
                            tuple(map(_progress, view.voters)), tuple(map(_progress, view.observers)),
-                           None if view.targets is None else tuple(map(_progress, view.targets)))
+                           None if view.targets is None else tuple(map(_progress, view.targets)),
+                           self.raft.replica.history.latest.kraft_version)
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """The cluster's levels as clients are told them: kraft.version is among them."""
+        return {**self.image.features, KRAFT_VERSION: self.raft.replica.history.latest.kraft_version}
 
     # --- snapshots
 

@@ -53,6 +53,13 @@ def test_layers_count_in_kafkas_order():
         ("1", Source.DEFAULT)]
 
 
+def test_the_other_units_of_a_name_that_is_set_are_told_with_their_defaults():
+    found = topic_value("retention.ms", {}, BrokerLayers(dynamic_default={"log.retention.ms": "5"}))
+    assert [(synonym.name, synonym.text) for synonym in found.synonyms] == [
+        ("log.retention.ms", "5"), ("log.retention.hours", "168")]
+    assert topic_value("retention.ms", {"retention.ms": "5"}, BrokerLayers()).synonyms[1:] == ()
+
+
 def test_a_group_falls_back_to_the_brokers_setting():
     layers = BrokerLayers(static={"group.consumer.session.timeout.ms": "50000"})
     assert group_value("consumer.session.timeout.ms", {}, layers).value == 50_000

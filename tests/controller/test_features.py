@@ -30,7 +30,8 @@ def update(world: World, *updates: tuple[str, int, int], version: int = 2, **fie
     ("group.version", 1, 9, ErrorCode.INVALID_UPDATE_VERSION),
     ("group.version", -1, SAFE_DOWNGRADE, ErrorCode.INVALID_UPDATE_VERSION),
     ("no.such.feature", 1, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
-    ("kraft.version", 1, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("kraft.version", 2, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+    ("kraft.version", 0, SAFE_DOWNGRADE, ErrorCode.INVALID_UPDATE_VERSION),
 ])
 def test_levels(name: str, level: int, kind: int, code: int) -> None:
     world = World()
@@ -39,6 +40,14 @@ def test_levels(name: str, level: int, kind: int, code: int) -> None:
     answer = update(world, (name, level, kind))
     assert (answer.error_code, bool(answer.error_message)) == (code, bool(code))
     assert world.image.features == (before if code else {k: v for k, v in {**before, name: level}.items() if v})
+
+
+def test_the_level_in_the_quorums_own_records_may_be_asked_for_again() -> None:
+    world = World()
+    world.join(1)
+    before = world.log.end_offset
+    assert update(world, ("kraft.version", 1, UPGRADE), ("metadata.version", 30, UPGRADE)).error_code == 0
+    assert [message.name for message in world.log.messages(before)] == ["metadata.version"]
 
 
 def test_all_or_none() -> None:

@@ -46,7 +46,7 @@ class ListLog:
 
     def describe_quorum(self, now_ms: int) -> QuorumState:
         voter = ReplicaProgress(1, UUID(int=7), self.end_offset, now_ms, now_ms)
-        return QuorumState(1, self.leader_epoch, self.end_offset, (voter,))
+        return QuorumState(1, self.leader_epoch, self.end_offset, (voter,), kraft_version=1)
 
     def messages(self, since: int = 0) -> list[Message]:
         return [message for offset, message, _ in self.records if offset >= since]

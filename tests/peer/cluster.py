@@ -8,16 +8,19 @@ from typing import Final, NamedTuple
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.admin import wait_until
-from tests.integration.quorum import CLUSTER_ID, MemberProcess, free_ports
+from tests.integration.process import DEFAULTS
+from tests.integration.quorum import CLUSTER_ID, ControllerProcess, MemberProcess, free_ports
 from tests.integration.test_replication import segments
-from tests.peer.kafka import QUICK_START, START_SECONDS, KafkaProcess
-from tests.peer.quorum import OURS, SECONDS, MixedQuorum
+from tests.peer.kafka import QUICK_START, KafkaProcess
+from tests.peer.quorum import OURS, SECONDS, JavaController, MixedQuorum
 
 # Small clusters: their internal topics have few partitions, each on all brokers; a broker that is gone is noticed soon.
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "3", "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "300",
     "group.initial.rebalance.delay.ms": "0", "share.coordinator.state.topic.num.partitions": "1",
 }
+
+PROTOCOLS: Final = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"}
 
 
 class JavaBroker(KafkaProcess):
@@ -30,8 +33,8 @@ class JavaBroker(KafkaProcess):
         self.address = f"127.0.0.1:{self.port}"
         super().__init__(directory.with_name(f"{directory.name}-home"), {
             "process.roles": "broker", "node.id": str(node_id), "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "listeners": f"PLAINTEXT://{self.address}", "log.dirs": str(directory), **settings}, "384m", QUICK_START)
+            "listeners": f"PLAINTEXT://{self.address}", "log.dirs": str(directory), **PROTOCOLS, **settings},
+            "384m", QUICK_START)
 
     @property
     def running(self) -> bool:
@@ -40,18 +43,23 @@ class JavaBroker(KafkaProcess):
     def format(self) -> None:  # type: ignore[override] - a broker has one way
         super().format("--no-initial-controllers", cluster_id=CLUSTER_ID)
 
-    def await_ready(self) -> None:
-        if not self._ready.wait(START_SECONDS) or not self.running:
-            tail = "".join(self.output[-40:])
-            self.kill()
-            raise AssertionError(f"Kafka did not start:\n{tail}")
-
     def alarms(self) -> list[str]:
         """Lines by which Kafka says that it must stop, or that a record or an answer makes no sense to it."""
         return [line for line in self.output if "fatal" in line.lower() or "Unexpected error" in line]
 
     def log(self) -> str:
         return "".join(self.output)
+
+
+class JavaNode(JavaController):
+    """A node of Kafka's of both roles, of the same form as a `ControllerProcess`."""
+
+    def __init__(self, directory: Path, node_id: int, port: int, settings: dict[str, str]) -> None:
+        self.port, = free_ports(1)
+        self.address = f"127.0.0.1:{self.port}"
+        super().__init__(directory, node_id, port, {
+            "process.roles": "broker,controller", **PROTOCOLS,
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{port}", **settings})
 
 
 Broker = MemberProcess | JavaBroker
@@ -140,3 +148,52 @@ def mixed_cluster(directory: Path, controllers: str, brokers: str, **settings: s
         yield cluster
     finally:
         cluster.close()
+
+
+def our_node(directory: Path, node_id: int, port: int, settings: dict[str, str]) -> ControllerProcess:
+    """A node of ours of both roles, its settings a `JavaNode`'s to the letter."""
+    own, = free_ports(1)
+    node = ControllerProcess(directory, node_id, port, {
+        **PROTOCOLS, **settings, "listeners": f"PLAINTEXT://127.0.0.1:{own},CONTROLLER://127.0.0.1:{port}"},
+        is_broker=True)
+    node.port = own
+    return node
+
+
+class ThreeNodes:
+    """Nodes 1, 2, 3 of both roles and of one kind; both kinds have the same settings."""
+
+    def __init__(self, directory: Path, kind: str) -> None:
+        ports = free_ports(3)
+        settings = {"controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{port}" for port in ports),
+                    **DEFAULTS, **SETTINGS}
+        self.nodes: list[ControllerProcess | JavaNode] = [
+            our_node(directory / str(node_id), node_id, port, settings) if kind == OURS
+            else JavaNode(directory / str(node_id), node_id, port, settings) for node_id, port in enumerate(ports, 1)]
+        for node in self.nodes:
+            node.format("--initial-controllers", ",".join(each.voter for each in self.nodes))
+
+    @property
+    def address(self) -> str:
+        """What clients bootstrap with."""
+        return ",".join(node.address for node in self.nodes)
+
+    @property
+    def controller_addresses(self) -> str:
+        return ",".join(node.controller_address for node in self.nodes)
+
+
+@contextmanager
+def three_nodes(directory: Path, kind: str) -> Iterator[ThreeNodes]:
+    """A cluster that serves; killed at the end."""
+    directory.mkdir()
+    made = ThreeNodes(directory, kind)
+    try:
+        for node in made.nodes:
+            node.launch()
+        for node in made.nodes:
+            node.await_ready()
+        yield made
+    finally:
+        for node in made.nodes:
+            node.kill()

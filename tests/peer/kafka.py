@@ -106,8 +106,13 @@ class KafkaProcess:
 
     def start(self) -> None:
         """Starts the process and waits until it says that it serves."""
-        process = self.launch()
-        if not self._ready.wait(START_SECONDS) or process.poll() is not None:
+        self.launch()
+        self.await_ready()
+
+    def await_ready(self) -> None:
+        """Waits until a launched process says that it serves."""
+        assert self.process is not None
+        if not self._ready.wait(START_SECONDS) or self.process.poll() is not None:
             tail = "".join(self.output[-40:])
             self.kill()
             raise AssertionError(f"Kafka did not start:\n{tail}")

@@ -5,6 +5,7 @@ loggers are not configurable through the protocol here.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -101,7 +102,11 @@ def _broker(broker: Broker, name: str) -> Iterable[Effective]:
     if name != str(broker.node_id):
         raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which can tell its "
                                                        "own settings and, for an empty name, the defaults of all")
-    return [broker_value(each.name, layers) for each in _public(tables.broker_settings().values())]
+    layers = replace(layers, static={"broker.id": name, **layers.static})
+    found = [broker_value(each.name, layers) for each in _public(tables.broker_settings().values())]
+    # Those that are no part of a node's file are told only when they are set.
+    return [each for each in found if each.source != Source.DEFAULT
+            or each.setting.name not in tables.section("broker_dynamic")]
 
 
 def _group(broker: Broker, name: str) -> Iterable[Effective]:
