@@ -10,6 +10,7 @@ FUZZ_SEED    ?= 1
 SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 CRASH_SEED      ?= 1
+KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
 CLUSTER_CYCLES  ?= 200
 EXPLORE_STATES  ?= 1500000
@@ -20,7 +21,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash crash-quorum cycles simulate explore fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-commit demo demo-engine check lock clean
+.PHONY: help build test peer crash crash-quorum cycles simulate explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -70,6 +71,10 @@ explore: build ## every interleaving of a small quorum, within bounds; a quarter
 	@$(BIN)/kraft simulate --exhaustive --states $(EXPLORE_STATES) --json build/explore.json
 	@for mutant in votes-twice restarted-leader-votes-again leader-counts-unflushed; do \
 		$(BIN)/kraft simulate --exhaustive --model elections --mutant $$mutant 2>/dev/null || exit 1; done
+
+# Every run has a seed: python -m tests.pipeline --runs 1 --seed 7
+pipeline-kills: build ## exports killed at random moments; every run ends with every record once; a few minutes
+	@$(BIN)/python -m tests.pipeline --runs $(KILL_RUNS)
 
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

@@ -95,7 +95,7 @@ def imported_from_elsewhere() -> set[str]:
 
 
 # Distributions that are not called as what they bring.
-DISTRIBUTIONS = {"hdrh": "hdrhistogram", "kafka": "kafka-python"}
+DISTRIBUTIONS = {"google": "protobuf", "hdrh": "hdrhistogram", "kafka": "kafka-python"}
 
 
 def test_what_is_imported_is_declared() -> None:

@@ -72,7 +72,7 @@ PACKAGES: dict[str, Rule] = {
     "spark": Rule(("client", "log", "log_dir", "protocol", "reading", "native"), ("os", "subprocess", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
     # `on_spark` alone imports Spark.
-    "pipeline": Rule(("files", "log", "log_dir", "spark", "native"), ("concurrent",)),
+    "pipeline": Rule(("files", "log", "log_dir", "spark", "native"), ("concurrent", "os")),
     "cli": Rule(("", "_version", "client", "config", "files", "load", "local", "log", "log_dir", "metadata", "pipeline",
                  "protocol", "raft", "reading", "recorder", "runtime", "testing", "native"),
                 ("asyncio", "logging", "os", "signal", "time", "uvloop")),

@@ -2,6 +2,7 @@
 
 from kraft.cli.command import kraft
 from kraft.cli.pipeline_audit import audit_command
+from kraft.cli.pipeline_export import export_command
 
 
 @kraft.group("pipeline")
@@ -10,3 +11,4 @@ def pipeline() -> None:
 
 
 pipeline.add_command(audit_command)
+pipeline.add_command(export_command)

@@ -1,8 +1,9 @@
-"""Where a pipeline's job runs: threads here, or Spark."""
+"""Where a pipeline's job runs, threads here or Spark, and where it reads."""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -33,3 +34,26 @@ def chosen_workers(threads: int | None, master: str | None) -> Iterator[Workers]
 
     with spark_workers(master) as workers:
         yield workers
+
+
+def source_options(command: Command) -> Command:
+    """`--from` and `--topic`."""
+    for option in (
+        click.option("--uncommitted", is_flag=True, help="Also records of transactions that are open or were aborted."),
+        click.option("--topic", "topics", multiple=True, metavar="NAME",
+                     help="May be given again [default: all but internal ones]."),
+        click.option("--from", "directories", multiple=True, required=True, metavar="DIRECTORY",
+                     type=click.Path(exists=True, file_okay=False),
+                     help="Read the files of this data directory, in use or not; may be given again."),
+    ):
+        command = option(command)
+    return command
+
+
+def source_of(options: dict[str, Any]) -> dict[str, str]:
+    """The options of the Kafka connector that say the same."""
+    source = {"kafka.isolation.level": "read_uncommitted" if options["uncommitted"] else "read_committed"}
+    source["path"] = ",".join(options["directories"])
+    if options["topics"]:
+        source["subscribe"] = ",".join(options["topics"])
+    return source

@@ -1,0 +1,117 @@
+"""`kraft pipeline export`: topics become a table of Parquet files."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraft.cli.interrupt import Interrupt
+from kraft.cli.options import JSON, count_of, print_json
+from kraft.cli.pipeline_workers import chosen_workers, source_of, source_options, worker_options
+from kraft.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from kraft.pipeline.parquet import FileSettings
+    from kraft.pipeline.table import Commit, Table
+    from kraft.pipeline.workers import Workers
+
+
+@click.command("export")
+@click.argument("table", type=click.Path(path_type=Path, file_okay=False))
+@source_options
+@click.option("--by", type=click.Choice(["hour", "day", "none"]), default="hour", show_default=True,
+              help="What a directory holds, by the records' time.")
+@click.option("--codec", type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]), default="zstd",
+              show_default=True)
+@click.option("--headers", is_flag=True, help="With a column of headers.")
+@click.option("--value", "value_format", type=click.Choice(["bytes", "text", "json", "avro", "protobuf"]),
+              default="bytes", show_default=True, help="What values are.")
+@click.option("--schema", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Of json, avro or protobuf (a file descriptor set).")
+@click.option("--message", default="", help="The protobuf message's full name.")
+@click.option("--skip-bytes", type=click.IntRange(0), default=0, show_default=True,
+              help="In front of every value: 5 for the header of a schema registry.")
+@click.option("--keep-undecodable", is_flag=True, help="Keep the bytes of values that cannot be decoded, do not fail.")
+@click.option("--batch-records", type=click.IntRange(1), help="Offsets of one commit at most.")
+@click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+              help="Go on for ever, with a commit that often when there is something new.")
+@click.option("--merge-below", type=click.IntRange(1), metavar="MIB",
+              help="At the end make large files of those that are smaller.")
+@click.option("--allow-loss", is_flag=True, help="Go on when records were deleted before they could be read.")
+@worker_options
+@JSON
+def export_command(table: Path, every: float | None, threads: int | None, master: str | None, as_json: bool,
+                   **options: Any) -> None:
+    """Add the records of topics to TABLE, a directory of Parquet files, each record exactly once.
+
+    Goes on where the last run ended, however that ended. Reads committed records from the files of their logs. Columns:
+    topic, partition, offset, timestamp, key, value.
+    """
+    from kraft.pipeline.table import Table, check_table
+
+    check_table(table)
+    settings = _settings(options)
+    source_of(options)
+    with chosen_workers(threads, master) as workers, Table(table, _table_settings(settings)) as opened:
+        _run(opened, settings, workers, options, every, as_json)
+        if options["merge_below"]:
+            from kraft.pipeline.merge import merge_small
+
+            merged = merge_small(opened, settings, options["merge_below"] << 20)
+            _tell(merged, as_json)
+
+
+def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: dict[str, Any], every: float | None,
+         as_json: bool) -> None:
+    """Batches until there is nothing more, or until Ctrl-C, which comes between two of them."""
+    from kraft.pipeline.export import plan_batch, run_batch
+    from kraft.pipeline.origins import origin_of
+
+    source = source_of(options)
+    with Interrupt() as interrupt:
+        while True:
+            origin = origin_of(source)
+            try:
+                batch = plan_batch(origin, table.path, table.last(), records_max=options["batch_records"],
+                                   allow_loss=options["allow_loss"])
+                if batch.spans:
+                    total = sum(span.end - span.start for span in batch.spans)
+                    with progress_bar(f"export {count_of(total, 'offset')}", batch.size_bytes) as progress:
+                        _tell(run_batch(table, source, settings, workers, batch, progress=progress), as_json)
+            finally:
+                origin.close()
+            if not batch.spans:
+                if every is None:
+                    return
+                interrupt.allow(True)
+                time.sleep(every)
+                interrupt.allow(False)
+            interrupt.check()
+
+
+def _settings(options: dict[str, Any]) -> "FileSettings":
+    from kraft.pipeline.decoders import spec_from_files
+    from kraft.pipeline.parquet import FileSettings
+
+    value = spec_from_files(options["value_format"], options["schema"], options["message"], options["skip_bytes"])
+    return FileSettings(by=options["by"], codec=options["codec"], headers=options["headers"], value=value,
+                        on_error="keep" if options["keep_undecodable"] else "fail")
+
+
+def _table_settings(settings: "FileSettings") -> dict[str, Any]:
+    """What may not change from one run to the next: it decides which columns there are, and where files lie."""
+    return {"by": settings.by, "headers": settings.headers, "value": list(settings.value), "key": list(settings.key)}
+
+
+def _tell(commit: "Commit | None", as_json: bool) -> None:
+    if commit is None:
+        return
+    rows, size = sum(file.rows for file in commit.files), sum(file.size_bytes for file in commit.files)
+    if as_json:
+        print_json([{"commit": commit.number, "rows": rows, "bytes": size, "files": len(commit.files),
+                     "removed": len(commit.removed), "spans": [span._asdict() for span in commit.spans]}])
+    else:
+        merged = f" for {len(commit.removed)} smaller ones" if commit.removed else ""
+        click.echo(f"commit {commit.number}: {count_of(rows, 'row')} in {count_of(len(commit.files), 'file')}{merged}, "
+                   f"{size / 1e6:,.1f} MB")

@@ -1,0 +1,12 @@
+"""What the options of the Kafka connector say to read from."""
+
+from collections.abc import Mapping
+
+from kraft.spark.directories import Directories
+from kraft.spark.options import read_options
+from kraft.spark.positions import Origin
+
+
+def origin_of(source: Mapping[str, str]) -> Origin:
+    """The log directories that the options name. `InvalidArgumentError` for wrong options."""
+    return Directories(read_options(source, streaming=False))

@@ -1,0 +1,222 @@
+"""Parquet files of one range of a log: a file per hour or day of the records' time, written where nobody reads yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kraft.pipeline.decoders import Decoder, DecoderSpec, decode_column, make_decoder
+from kraft.pipeline.table import DataFile, Span
+from kraft_native.errors import InvalidRecordError
+
+HOUR_MS: Final = 3_600_000
+# The last moment that a calendar has; what is later is no time that anybody meant.
+TIME_MS_MAX: Final = 253_402_300_799_999
+# Hive's name for a partition of rows without a value: records without a time.
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+LAYOUTS: Final = {"none": 0, "day": 24 * HOUR_MS, "hour": HOUR_MS}
+CODECS: Final = ("zstd", "snappy", "lz4", "gzip", "none")
+
+# Arrow bytes of a row group: large enough to compress well and to be read at once, small enough to hold a few.
+ROW_GROUP_BYTES: Final = 32 << 20
+# Files that one range has open at most; one more closes the largest, and its hour gets a second file.
+OPEN_FILES_MAX: Final = 48
+
+
+class FileSettings(NamedTuple):
+    """How files look. Plain values."""
+
+    by: str = "hour"
+    codec: str = "zstd"
+    level: int | None = None
+    headers: bool = False
+    value: DecoderSpec = DecoderSpec()
+    key: DecoderSpec = DecoderSpec()
+    on_error: str = "fail"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is read of the records."""
+        return ("offset", "timestamp", "key", "value", *(("headers",) if self.headers else ()))
+
+
+@dataclass(slots=True)
+class _Open:
+    """One file that is being written, with rows that wait for their row group."""
+
+    writer: pq.ParquetWriter
+    staged: Path
+    path: str
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    waiting_bytes: int = 0
+    rows: int = 0
+
+    def flush(self) -> None:
+        if self.waiting:
+            table = pa.Table.from_batches(self.waiting)
+            self.writer.write_table(table, row_group_size=max(len(table), 1))
+            self.waiting, self.waiting_bytes = [], 0
+
+
+class RangeWriter:
+    """Writes the records of one span into files of a table, in a directory of its own staging area. One thread.
+
+    `close` makes the files durable and tells of them; a writer that is abandoned leaves files that no commit names.
+    """
+
+    def __init__(self, table: Path, staging: Path, span: Span, settings: FileSettings, attempt: str) -> None:
+        self.table = table
+        self.staging = staging
+        self.span = span
+        self.settings = settings
+        self.attempt = attempt
+        self._value = make_decoder(settings.value)
+        self._key = make_decoder(settings.key)
+        self._open: dict[int | None, _Open] = {}
+        self._done: list[DataFile] = []
+        self._names = 0
+        self.schema = schema_of(settings, self._key, self._value)
+        self._partition = pa.scalar(span.partition, pa.int32())
+
+    def write(self, records: pa.RecordBatch) -> None:
+        """Adds records that were read with `settings.columns`."""
+        rows = self._decoded(records)
+        for bucket, part in self._buckets(rows):
+            target = self._open.get(bucket) or self._begin(bucket)
+            target.waiting.append(part)
+            target.waiting_bytes += part.nbytes
+            target.rows += len(part)
+            if target.waiting_bytes >= ROW_GROUP_BYTES:
+                target.flush()
+
+    def close(self) -> list[DataFile]:
+        """The files, durable."""
+        for bucket in list(self._open):
+            self._end(bucket)
+        return self._done
+
+    def abandon(self) -> None:
+        """Lets go of the files as they are."""
+        for each in self._open.values():
+            each.writer.close()
+        self._open.clear()
+
+    def _decoded(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        times = records["timestamp"]
+        numbers = times.view(pa.int64())
+        without = pc.or_(pc.less(numbers, 0), pc.greater(numbers, TIME_MS_MAX))
+        if pc.any(without).as_py():
+            times = pc.if_else(without, pa.scalar(None, times.type), times)
+        arrays = [pa.repeat(self._partition, len(records)), records["offset"], times]
+        undecoded = []
+        for name, decoder, spec in (("key", self._key, self.settings.key), ("value", self._value, self.settings.value)):
+            found = decode_column(decoder, records[name], spec.skip_bytes, partial(self._refuse, records, name))
+            arrays.append(found.values)
+            if spec.format != "bytes":
+                undecoded.append(found.undecoded)
+        if self.settings.headers:
+            arrays.append(records["headers"])
+        return pa.RecordBatch.from_arrays([*arrays, *undecoded], schema=self.schema)
+
+    def _refuse(self, records: pa.RecordBatch, name: str, row: int, why: str) -> None:
+        if self.settings.on_error == "fail":
+            raise InvalidRecordError(f"{self.span.topic}-{self.span.partition} offset {records['offset'][row]}: its "
+                                     f"{name} cannot be decoded: {why}")
+
+    def _buckets(self, rows: pa.RecordBatch) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+        """The rows by day or hour; in most batches all are of one."""
+        width = LAYOUTS[self.settings.by]
+        if not width:
+            yield 0, rows
+            return
+        numbers = pc.divide(rows["timestamp"].view(pa.int64()), width)
+        bounds = pc.min_max(numbers).as_py()
+        if not numbers.null_count and bounds["min"] == bounds["max"]:
+            yield bounds["min"], rows
+            return
+        for number in pc.unique(numbers).to_pylist():
+            mask = pc.is_null(numbers) if number is None else pc.equal(numbers, number)
+            yield number, rows.filter(mask)
+
+    def _begin(self, bucket: int | None) -> _Open:
+        if len(self._open) >= OPEN_FILES_MAX:
+            self._end(max(self._open, key=lambda each: self._open[each].rows))
+        name = (f"{self.span.topic}-{self.span.partition}-{self.span.start:020d}-{self.span.end:020d}-"
+                f"{self._names}.parquet")
+        self._names += 1
+        staged = self.staging / f"{self.attempt}-{name}.part"
+        writer = new_writer(staged, self.schema, self.settings, {
+            "kraft.topic": self.span.topic, "kraft.partition": str(self.span.partition),
+            "kraft.start": str(self.span.start), "kraft.end": str(self.span.end)})
+        self._open[bucket] = _Open(writer, staged, f"{directory_of(self.span.topic, bucket, self.settings.by)}/{name}")
+        return self._open[bucket]
+
+    def _end(self, bucket: int | None) -> None:
+        ended = self._open.pop(bucket)
+        ended.flush()
+        ended.writer.close()
+        self._done.append(DataFile(ended.path, str(ended.staged.relative_to(self.table)), ended.rows,
+                                   make_durable(ended.staged)))
+
+
+def schema_of(settings: FileSettings, key: Decoder, value: Decoder) -> pa.Schema:
+    """The columns of every file. `*_undecoded` has the bytes of what could not be decoded, and else null."""
+    fields = [pa.field("partition", pa.int32(), nullable=False), pa.field("offset", pa.int64(), nullable=False),
+              pa.field("timestamp", pa.timestamp("ms", "UTC")), pa.field("key", key.type),
+              pa.field("value", value.type)]
+    if settings.headers:
+        header = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+        fields.append(pa.field("headers", pa.list_(pa.field("item", header, nullable=False)), nullable=False))
+    for name, spec in (("key", settings.key), ("value", settings.value)):
+        if spec.format != "bytes":
+            fields.append(pa.field(f"{name}_undecoded", pa.binary()))
+    return pa.schema(fields)
+
+
+def new_writer(path: Path, schema: pa.Schema, settings: FileSettings,
+               metadata: dict[str, str] | None = None) -> pq.ParquetWriter:
+    """A writer whose encodings fit records: offsets and times as differences, payloads as they are: no time goes into
+    dictionaries that would not help, or statistics of payloads."""
+    plain = settings.value.format == "bytes" and settings.key.format == "bytes"
+    options: dict[str, Any] = {
+        "compression": settings.codec, "compression_level": settings.level, "store_schema": True,
+        "write_statistics": ["partition", "offset", "timestamp"],
+    }
+    if plain and not settings.headers:
+        options |= {"use_dictionary": ["partition"],
+                    "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}}
+    if settings.codec == "none" or settings.level is None:
+        del options["compression_level"]
+    return pq.ParquetWriter(path, schema.with_metadata(metadata), **options)
+
+
+def make_durable(path: Path) -> int:
+    """Flushes a file to disk; gives its size."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def directory_of(topic: str, bucket: int | None, by: str) -> str:
+    """Where files of that day or hour lie in the table: Hive's names."""
+    parts = [f"topic={quote(topic, safe='')}"]
+    if by != "none":
+        if bucket is None:
+            parts += [f"day={NO_VALUE}", *((f"hour={NO_VALUE}",) if by == "hour" else ())]
+        else:
+            moment = datetime.fromtimestamp(bucket * LAYOUTS[by] / 1000, UTC)
+            parts += [f"day={moment:%Y-%m-%d}", *((f"hour={moment:%H}",) if by == "hour" else ())]
+    return "/".join(parts)

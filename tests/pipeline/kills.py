@@ -1,0 +1,134 @@
+"""Exactly once under fire: an export is killed again and again while its topic grows, and in the end the table has
+every record once.
+
+`python -m tests.pipeline` is the long form: kills at random moments, with a seed. The quick form, `test_kills.py`,
+kills at every step that changes a file.
+"""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from kraft import LogConfig, LogDir
+from kraft.pipeline import export, merge, parquet, table
+from kraft.pipeline.origins import origin_of
+from kraft.pipeline.parquet import FileSettings
+from kraft.pipeline.table import Table, covered, live_files
+from kraft.pipeline.workers import Threads
+from kraft_native import fileio
+
+# Processes are forked from one that has everything imported and nothing running.
+PROCESSES: Final = multiprocessing.get_context("forkserver")
+MODULES: Final = ["tests.pipeline.kills", "pyarrow.dataset", "pyarrow.parquet", "pyarrow.compute"]
+PARTITIONS: Final = 2
+SETTINGS: Final = FileSettings()
+
+
+def run_export(logs: Path, target: Path, records_max: int, merge_below: int = 0) -> None:
+    """Batches until there is nothing more to do, then small files are merged."""
+    source = {"path": str(logs)}
+    origin = origin_of(source)
+    with Table(target, {"by": "hour"}) as opened:
+        while (batch := export.plan_batch(origin, target, opened.last(), records_max=records_max)).spans:
+            export.run_batch(opened, source, SETTINGS, Threads(2), batch)
+        if merge_below:
+            merge.merge_small(opened, SETTINGS, merge_below)
+
+
+def run_until_step(logs: Path, target: Path, records_max: int, merge_below: int, step: int) -> None:
+    """As `run_export`; the process is gone just before its `step`-th change of a file."""
+    left = step
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(*arguments: Any, **named: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            return function(*arguments, **named)
+        return changed
+
+    class Files:
+        """`fileio` as the table sees it."""
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(fileio, name)
+            return counted(found) if name in ("write_atomic", "rename", "unlink", "sync_directory") else found
+
+    table.fileio = Files()  # type: ignore[assignment]
+    os.link = counted(os.link)
+    for module in (parquet, merge):
+        module.make_durable = counted(parquet.make_durable)  # type: ignore[attr-defined]
+    run_export(logs, target, records_max, merge_below)
+
+
+def rows_of(target: Path) -> Counter[tuple[int, int, bytes]]:
+    """How often each row is in the table, for a reader that knows nothing of commits."""
+    import pyarrow.dataset as ds
+
+    found = ds.dataset(target, format="parquet", partitioning="hive").to_table(["partition", "offset", "value"])
+    return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def check(target: Path, ends: dict[int, int]) -> list[str]:
+    """What is wrong with the table; the value of a record says its offset."""
+    wanted = Counter((partition, offset, b"%d" % offset) for partition, end in ends.items() for offset in range(end))
+    found = rows_of(target)
+    wrong = [f"{row}: {found[row]} times, not {wanted[row]}" for row in (wanted | found) if found[row] != wanted[row]]
+    if sum(file.rows for file in live_files(target)) != wanted.total():
+        wrong.append("the commits count other rows")
+    spans = {name.partition: (span.start, span.end) for name, span in covered(target).items()}
+    if spans != {partition: (0, end) for partition, end in ends.items()}:
+        wrong.append(f"the commits cover {spans}")
+    return wrong
+
+
+def append(logs: Path, counts: dict[int, int]) -> dict[int, int]:
+    """Appends so many records to each partition; gives where they end."""
+    ends = {}
+    with LogDir(logs, node_id=1, config=LogConfig(segment_bytes=200_000)) as opened:
+        for partition, count in counts.items():
+            log = opened.log("orders", partition)
+            first = log.log_end_offset
+            log.append_records((b"%d" % offset, None, 1_700_000_000_000 + offset * 60_000, ())
+                               for offset in range(first, first + count))
+            ends[partition] = log.log_end_offset
+    return ends
+
+
+def in_process(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> int:
+    """Runs it in a process of its own, which is killed after so many seconds; gives the exit code."""
+    process = PROCESSES.Process(target=function, args=arguments)
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    code = process.exitcode
+    process.close()
+    return -1 if code is None else code
+
+
+def one_run(seed: int, top: Path) -> tuple[int, list[str]]:
+    """A topic that grows, an export that is killed at random moments: (kills, what is wrong in the end)."""
+    chance = random.Random(seed)
+    logs, target, kills = top / "logs", top / "table", 0
+    ends: dict[int, int] = {}
+    whole = 1.0
+    for _ in range(chance.randint(2, 4)):
+        ends = append(logs, {partition: chance.randint(1, 6_000) for partition in range(PARTITIONS)})
+        for _ in range(chance.randint(1, 4)):
+            records, below = chance.choice([500, 3_000, 100_000]), chance.choice([0, 1 << 20])
+            begin = time.monotonic()
+            if in_process(run_export, logs, target, records, below, seconds=chance.uniform(0, whole)) == 0:
+                whole = max(time.monotonic() - begin, 0.1)
+            else:
+                kills += 1
+    code = in_process(run_export, logs, target, 100_000)
+    return kills, [f"the last export ended with {code}"] if code else check(target, ends)
