@@ -309,18 +309,20 @@ def count_batches(source, *, bint check_crc=False) -> tuple[int, int]:
     return count, whole
 
 
-def follow_batches(source, int64_t offset, *, bint check_crc=True) -> tuple[int, int]:
+def follow_batches(source, int64_t offset, *, bint check_crc=True, bint gaps=False) -> tuple[int, int]:
     """How far `source` can be read on from `offset`: (bytes of whole batches from its start, offset after them).
 
-    Batches that lie before `offset` count. Ends at the first that is not whole or not sound, and at one before which
-    offsets are missing; with nothing to read the offset is the one given.
+    Batches that lie before `offset` count. Ends at the first that is not whole or not sound, and, without `gaps`, at
+    one before which offsets are missing; with nothing to read the offset is the one given.
     """
     cdef HeldBuffer held = HeldBuffer(source)
     cdef BatchHeader h
     cdef Fault fault
     cdef Py_ssize_t at = 0
     with nogil:
-        while batch_look(held.data + at, held.size - at, check_crc, &h, &fault) == LOOK_OK and h.base_offset <= offset:
+        while batch_look(held.data + at, held.size - at, check_crc, &h, &fault) == LOOK_OK:
+            if h.base_offset > offset and not gaps:
+                break
             at += batch_bytes(&h)
             offset = max(offset, batch_last_offset(&h) + 1)
     return at, offset

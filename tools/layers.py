@@ -69,7 +69,8 @@ PACKAGES: dict[str, Rule] = {
     "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
     "local": Rule(("", "client", "config", "log_dir", "metadata", "raft", "runtime", "native"),
                   ("os", "signal", "socket", "subprocess", "threading", "time", "uvloop")),
-    "spark": Rule(("client", "log", "log_dir", "protocol", "reading", "native"), ("os", "subprocess", "time")),
+    "spark": Rule(("client", "log", "log_dir", "protocol", "reading", "native"),
+                  ("logging", "os", "subprocess", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
     # `on_spark` alone imports Spark.
     "pipeline": Rule(("files", "log", "log_dir", "spark", "native"), ("concurrent", "os")),

@@ -15,6 +15,7 @@ from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft_native.errors import KraftError, UnsupportedVersionError
 
 RESPONSE_BYTES_MAX: Final = 1 << 30
+RECEIVE_STEP_BYTES: Final = 8 << 20
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 
 Response = TypeVar("Response", bound=Message)
@@ -81,8 +82,22 @@ class Connection:
         a late answer would be taken for the next one's), `MalformedMessageError` for an answer that cannot be read.
         """
         version = self.version(request.API_KEY) if version is None else version
-        body = self._exchange(request, version, self.timeout if timeout is None else timeout)
-        return response.decode(body, version)
+        self.post(request, version, timeout=timeout)
+        return self.answer(request, response, version, timeout=timeout)
+
+    def post(self, request: Message, version: int, *, timeout: float | None = None) -> None:
+        """Sends `request` only; `answer` must be called for it before the next is sent. Raises as `send`."""
+        self._correlation_id += 1
+        try:
+            self.socket.settimeout(self.timeout if timeout is None else timeout)
+            self.socket.sendall(self.frame(request, version, self._correlation_id))
+        except OSError as error:
+            raise self._failed(request, error) from error
+
+    def answer(self, request: Message, response: type[Response], version: int, *,
+               timeout: float | None = None) -> Response:
+        """Waits for the answer to the request that was posted. Raises as `send`."""
+        return response.decode(self._answer(request, version, self.timeout if timeout is None else timeout), version)
 
     def frame(self, request: Message, version: int, correlation_id: int = 0) -> bytes:
         """`request` as it goes over the wire, with its length in front."""
@@ -90,21 +105,15 @@ class Connection:
         content = encode_request_header(api, version, correlation_id, self.client_id) + request.encode(version)
         return len(content).to_bytes(4, "big") + content
 
-    def _exchange(self, request: Message, version: int, timeout: float) -> memoryview:
-        self._correlation_id += 1
+    def _answer(self, request: Message, version: int, timeout: float) -> memoryview:
         deadline = time.monotonic() + timeout
         try:
-            self.socket.settimeout(timeout)
-            self.socket.sendall(self.frame(request, version, self._correlation_id))
             size = int.from_bytes(self._receive(4, deadline), "big", signed=True)
             if not 4 <= size <= RESPONSE_BYTES_MAX:
                 raise ConnectionFailedError(f"{self.address}: announced an answer of {size} bytes")
             frame = self._receive(size, deadline)
         except OSError as error:
-            self.close()
-            if isinstance(error, ConnectionFailedError):
-                raise
-            raise ConnectionFailedError(f"{self.address}: {type(request).__name__}: {error}") from error
+            raise self._failed(request, error) from error
         header, body = decode_response_header(frame, API_BY_KEY[request.API_KEY], version)
         if header.correlation_id != self._correlation_id:
             self.close()
@@ -112,22 +121,33 @@ class Connection:
                                         f"not {self._correlation_id}")
         return body
 
-    def _receive(self, size: int, deadline: float) -> bytes:
-        parts: list[bytes] = []
-        while size:
+    def _failed(self, request: Message, error: OSError) -> ConnectionFailedError:
+        """Closes the connection and says what happened to it."""
+        self.close()
+        if isinstance(error, ConnectionFailedError):
+            return error
+        return ConnectionFailedError(f"{self.address}: {type(request).__name__}: {error}")
+
+    def _receive(self, size: int, deadline: float) -> bytearray:
+        frame = bytearray(min(size, RECEIVE_STEP_BYTES))
+        received = 0
+        while received < size:
+            if received == len(frame):  # grows with what comes, not with what was announced
+                frame.extend(bytes(min(len(frame), size - received)))
             self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            part = self.socket.recv(min(size, 1 << 20))
-            if not part:
+            with memoryview(frame) as view:
+                count = self.socket.recv_into(view[received:])
+            if not count:
                 raise ConnectionFailedError(f"{self.address}: closed the connection")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            received += count
+        return frame
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         """The server's versions: asked in our newest, then in the oldest when the server does not know that one."""
         request = ApiVersionsRequest(client_software_name="kraft", client_software_version=__version__)
         for version in (API_BY_KEY[request.API_KEY].latest_stable, 0):
-            body = self._exchange(request, version, self.timeout)
+            self.post(request, version)
+            body = self._answer(request, version, self.timeout)
             if body[:2] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big") and version:
                 continue
             answer = ApiVersionsResponse.decode(body, version)

@@ -12,10 +12,16 @@ from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
 from kraft.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 from kraft.spark.splits import Range
-from kraft_native.columns import Columns
 from kraft_native.errors import InvalidArgumentError
 
 Offsets = dict[TopicPartition, int]
+
+
+class RecordColumns(Protocol):
+    """Records as columns: what `kraft_native.columns` makes, or any Arrow record batch of the same shape."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class Origin(Protocol):
@@ -39,7 +45,7 @@ class Origin(Protocol):
     def topic_ids(self) -> dict[str, str]:
         """Ids of the topics that are read, where they have some: another id is another topic of the same name."""
 
-    def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
+    def read(self, piece: Range, columns: Sequence[str]) -> Iterator[RecordColumns]:
         """The records of a range, in a task."""
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraft_native.columns import Columns
+from kraft.spark.positions import RecordColumns
 from kraft_native.errors import InvalidRecordError
 
 MICROSECONDS: Final = pa.timestamp("us", "UTC")
@@ -35,7 +35,7 @@ class RowShape:
         self.columns = tuple(SOURCES[name] for name in self.names if name in SOURCES) or ("offset",)
         self._constants: dict[str, pa.Array] = {}
 
-    def batch(self, topic: str, partition: int, columns: Columns) -> pa.RecordBatch:
+    def batch(self, topic: str, partition: int, columns: RecordColumns) -> pa.RecordBatch:
         """The rows of `columns`, which were read with `self.columns`.
 
         `InvalidRecordError` for a timestamp that Spark has no value for.

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from kraft.spark.cluster import ClusterTopics
 from kraft.spark.directories import Directories
 from kraft.spark.options import ReadOptions, read_options
 from kraft.spark.positions import Origin, batch_spans
@@ -26,7 +27,7 @@ NAME = "kraft"
 
 def origin_of(options: ReadOptions) -> Origin:
     """What the options say to read from."""
-    return Directories(options)
+    return Directories(options) if options.paths else ClusterTopics(options)
 
 
 class KraftSource(DataSource):

@@ -153,6 +153,7 @@ def test_follow_batches_ends_where_offsets_are_missing():
     assert follow_batches(data, 13) == (3 * size, 14)
     assert follow_batches(data, 20) == (3 * size, 20)
     assert follow_batches(data, 9) == (0, 9)
+    assert follow_batches(data, 9, gaps=True) == follow_batches(data, 12, gaps=True) == (3 * size, 14)
 
 
 def test_follow_batches_ends_at_damage():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ import pytest
 
 from kraft.spark import SparkUnavailableError, session
 from kraft_native import buffer, fileio
+from tests.integration.process import NodeProcess
+from tests.spark.topics import Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,3 +40,27 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip(str(error))
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """A running node that these tests share."""
+    process = NodeProcess(tmp_path_factory.mktemp("node") / "data")
+    process.start()
+    yield process
+    process.stop()
+    assert process.alarms() == []
+
+
+@pytest.fixture(scope="session")
+def topics(node: NodeProcess) -> Topics:
+    return Topics(node)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic's name of the test's own."""
+    return f"topic-{next(_numbers)}"

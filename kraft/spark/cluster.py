@@ -1,0 +1,140 @@
+"""Topics of a cluster with Kafka's API: metadata, offsets and groups by the client library (librdkafka), records by our
+own Fetch, or by the library where the cluster wants TLS or SASL."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import confluent_kafka
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from kraft.client import ConnectionFailedError, RefusedError
+from kraft.log_dir import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.spark.fetch import Fetcher
+from kraft.spark.library_fetch import LibraryFetcher
+from kraft.spark.options import ReadOptions
+from kraft.spark.splits import Range
+
+if TYPE_CHECKING:
+    from kraft.spark.positions import RecordColumns
+
+# What a record is taken to have where nothing tells its size.
+RECORD_BYTES_GUESS: Final = 250
+ASK_SECONDS: Final = 30.0
+
+EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+_SILENT: Final = logging.getLogger("kraft.spark.librdkafka")
+
+Answer = TypeVar("Answer")
+
+
+def library_settings(client: Mapping[str, str], **ours: Any) -> dict[str, Any]:
+    """Settings of the client library; it logs nothing, errors are told once, by who asked."""
+    _SILENT.addHandler(logging.NullHandler())
+    _SILENT.propagate = False
+    return {"client.id": "kraft-spark", "logger": _SILENT, **ours, **client}
+
+
+def told(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
+    """An error of the library as one of ours: the cluster's own keeps its code."""
+    return RefusedError(what, error.code()) if error.code() > 0 else ConnectionFailedError(f"{what}: {error.str()}")
+
+
+class ClusterTopics:
+    """The topics of a cluster, as a source reads them. One thread at a time; nothing is connected until it is asked."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self._fetcher: Fetcher | LibraryFetcher | None = None
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        try:
+            return AdminClient(library_settings(self.options.client))
+        except KafkaException as error:
+            raise told("options kafka.*", error.args[0]) from error
+
+    def partitions(self) -> list[TopicPartition]:
+        subscription = self.options.subscription
+        topics = self._ask("topics", lambda: self._admin.list_topics(timeout=self._seconds).topics)
+        found = sorted(TopicPartition(name, number) for name, topic in topics.items() if subscription.wants(name)
+                       for number in topic.partitions)
+        missing = [topic for topic in subscription.topics if topic not in topics]
+        if subscription.kind == "assign":
+            missing = [each.directory_name for each in subscription.partitions if each not in found]
+            found = [each for each in found if each in subscription.partitions]
+        if missing:
+            raise RefusedError(f"option {subscription.kind}: {', '.join(missing)}",
+                               ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return found
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(dict.fromkeys(partitions, EARLIEST))
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(dict.fromkeys(partitions, LATEST))
+
+    def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        found = self._offsets({each: OffsetSpec.for_timestamp(time_ms) for each, time_ms in times_ms.items()})
+        return {each: offset if offset >= 0 else None for each, offset in found.items()}
+
+    def topic_ids(self) -> dict[str, str]:
+        names = sorted({each.topic for each in self.partitions()})
+        if not names:
+            return {}
+        asked = self._ask("topic ids", lambda: {name: found.result() for name, found in self._admin.describe_topics(
+            TopicCollection(names), request_timeout=self._seconds).items()})
+        return {name: str(uuid.UUID(int=(found.topic_id.get_most_significant_bits() % 2**64 << 64)
+                                    | found.topic_id.get_least_significant_bits() % 2**64))
+                for name, found in asked.items()}
+
+    def ranges(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> list[Range]:
+        return [Range(each.topic, each.partition, start, end, (end - start) * RECORD_BYTES_GUESS)
+                for each, (start, end) in spans.items() if start < end]
+
+    def read(self, piece: Range, columns: Sequence[str]) -> Iterator[RecordColumns]:
+        if self._fetcher is None:
+            plain = self.options.client.get("security.protocol", "plaintext").lower() == "plaintext"
+            self._fetcher = Fetcher(self.options) if plain else LibraryFetcher(self.options)
+        return self._fetcher.read(piece, columns)
+
+    def close(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.close()
+            self._fetcher = None
+
+    @property
+    def _seconds(self) -> float:
+        return min(ASK_SECONDS, self.options.timeout_ms / 1000)
+
+    def _offsets(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        if not wanted:
+            return {}
+        level = (IsolationLevel.READ_COMMITTED if self.options.isolation == "read_committed"
+                 else IsolationLevel.READ_UNCOMMITTED)
+        asked = {confluent_kafka.TopicPartition(each.topic, each.partition): spec for each, spec in wanted.items()}
+        found = self._ask("offsets", lambda: {
+            TopicPartition(each.topic, each.partition): answer.result().offset for each, answer in
+            self._admin.list_offsets(asked, isolation_level=level, request_timeout=self._seconds).items()})
+        return {each: found[each] for each in wanted}
+
+    def _ask(self, what: str, question: Callable[[], Answer]) -> Answer:
+        """The cluster's answer; asked again as often as the options allow."""
+        retries = self.options.offset_retries
+        while True:
+            try:
+                return question()
+            except KafkaException as error:
+                if retries <= 0:
+                    raise told(f"{self.options.client['bootstrap.servers']}: {what}", error.args[0]) from error
+            retries -= 1
+            time.sleep(self.options.offset_retry_interval_ms / 1000)

@@ -1,0 +1,167 @@
+"""Reads a range of a partition from its leader, in a task: Fetch requests of our own, whose batches become columns
+without an object per record. The next request is on its way while the last answer is turned into columns.
+
+For clusters without TLS and SASL; `library_fetch` is for those.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kraft.client import Cluster, Connection, RefusedError
+from kraft.client.connection import ConnectionFailedError
+from kraft.client.partitions import EARLIEST, list_offsets
+from kraft.client.refusals import check
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kraft.spark.options import ReadOptions
+from kraft.spark.positions import check_loss
+from kraft.spark.splits import Range
+from kraft_native.batch import first_batch, follow_batches
+from kraft_native.columns import ColumnReader, Columns
+
+FETCH_BYTES: Final = 4 << 20
+FETCH_WAIT_MS: Final = 500
+# The newest version that names topics; later ones know them by id only.
+VERSION_MAX: Final = 12
+RETRY_PAUSE_SECONDS: Final = 0.1
+
+# What passes when the partition's leader has moved, or is about to.
+PASSING: Final = frozenset({
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE,
+})
+
+
+class Fetcher:
+    """A task's connections to the leaders of what it reads. One thread."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self.committed = options.isolation == "read_committed"
+        client = options.client
+        self.bytes_max = int(client.get("max.partition.fetch.bytes", FETCH_BYTES))
+        self.wait_ms = int(client.get("fetch.wait.max.ms", FETCH_WAIT_MS))
+        self._cluster = Cluster(client["bootstrap.servers"], client_id=client.get("client.id", "kraft-spark"),
+                                timeout=int(client.get("socket.timeout.ms", 30_000)) / 1000)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
+        """The records of a range as columns of about 4 MB of batches each.
+
+        Raises `DataLossError` for offsets that are gone, unless that is allowed; `RefusedError` or
+        `ConnectionFailedError` when the partition gives nothing for `kafkaConsumer.pollTimeoutMs`.
+        """
+        reader = ColumnReader(columns, check_crc=False)
+        progress = Progress(piece, self.options)
+        while progress.offset < piece.end:
+            try:
+                leader = self._cluster.leader(piece.topic, piece.partition)
+                yield from self._from_leader(leader, progress, reader)
+            except (ConnectionFailedError, RefusedError) as error:
+                if isinstance(error, RefusedError) and error.code not in PASSING:
+                    raise
+                progress.check(error)
+                self._cluster.close()
+                time.sleep(RETRY_PAUSE_SECONDS)
+
+    def _from_leader(self, leader: Connection, progress: Progress, reader: ColumnReader) -> Iterator[Columns]:
+        """Reads until the range ends; raises when the leader is none any more."""
+        version = leader.version(FetchRequest.API_KEY, VERSION_MAX)
+        piece = progress.piece
+        request = self._request(progress)
+        leader.post(request, version)
+        while True:
+            answer = _partition(leader.answer(request, FetchResponse, version), piece)
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                progress.skip_gone(self._log_start(piece))
+            before, sound = progress.offset, progress.take(answer)
+            failure = None
+            if progress.offset < piece.end:
+                request = self._request(progress)
+                try:
+                    leader.post(request, version)
+                except ConnectionFailedError as error:
+                    failure = error  # what came before it is whole
+            if sound:
+                found = reader.read(memoryview(answer.records or b"")[:sound], start_offset=before,
+                                    end_offset=piece.end, aborted=_aborted(answer))
+                if len(found):
+                    yield found
+                if found.next_offset < min(progress.offset, piece.end):
+                    # More than columns of 2 GiB hold, or a damaged record: again from there.
+                    progress.offset = found.next_offset
+                    raise ConnectionFailedError(f"{leader.address}: the answer was used up to {found.next_offset}")
+            if failure is not None:
+                raise failure
+            if progress.offset >= piece.end:
+                return
+
+    def _log_start(self, piece: Range) -> int:
+        found = list_offsets(self._cluster, [self._cluster.topic(piece.topic)],
+                             {(piece.topic, piece.partition): EARLIEST})
+        return found.get((piece.topic, piece.partition), -1)
+
+    def _request(self, progress: Progress) -> FetchRequest:
+        piece = progress.piece
+        partition = FetchPartition(partition=piece.partition, fetch_offset=progress.offset,
+                                   partition_max_bytes=self.bytes_max)
+        return FetchRequest(max_wait_ms=self.wait_ms, min_bytes=1, isolation_level=int(self.committed),
+                            topics=[FetchTopic(topic=piece.topic, partitions=[partition])],
+                            rack_id=self.options.client.get("client.rack", ""))
+
+
+def _partition(answer: FetchResponse, piece: Range) -> PartitionData:
+    check(str(piece), answer.error_code)
+    return answer.responses[0].partitions[0]
+
+
+def _aborted(answer: PartitionData) -> list[tuple[int, int]]:
+    return [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
+
+
+class Progress:
+    """How far a range was read, and for how long nothing came."""
+
+    def __init__(self, piece: Range, options: ReadOptions) -> None:
+        self.piece = piece
+        self.options = options
+        self.offset = piece.start
+        self._moved = time.monotonic()
+
+    def take(self, answer: PartitionData) -> int:
+        """Goes on over the answer's batches; gives the bytes that they take.
+
+        Raises what the leader refused, and when nothing comes for too long.
+        """
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return 0
+        check(str(self.piece), answer.error_code)
+        records = answer.records or b""
+        sound, end = follow_batches(records, self.offset, gaps=True)
+        if end > self.offset:
+            self.offset = end
+            self._moved = time.monotonic()
+            return sound
+        if records:
+            first_batch(records)  # says what is wrong with it
+        self.check(ConnectionFailedError(f"{self.piece}: nothing came for offset {self.offset}; the partition's high "
+                                         f"watermark is {answer.high_watermark}"))
+        return 0
+
+    def skip_gone(self, log_start: int) -> None:
+        """The partition does not have the offset: fails, or goes on where the log starts now."""
+        resumed = min(log_start, self.piece.end) if log_start > self.offset else self.piece.end
+        check_loss([self.piece.part(self.offset, resumed)], self.options.fail_on_data_loss)
+        self.offset = resumed
+
+    def check(self, error: Exception) -> None:
+        """Raises `error` when nothing came for as long as the options allow."""
+        if (time.monotonic() - self._moved) * 1000 > self.options.timeout_ms:
+            raise error
