@@ -103,8 +103,7 @@ def handle_fetch_answer(replica: Replica, node_id: int, request: FetchRequest, a
             role.inquiries += 1
         replica.requests.back_off(node_id, replica.now_ms)
     elif isinstance(answer, FetchResponse) and answer.error is ErrorCode.NONE:
-        role.fetch_ms = replica.now_ms + replica.config.fetch_timeout_ms
-        role.has_fetched = True
+        replica.heard_leader(role)
         role.dismissed = answer.not_follower
         _take(replica, role, answer)
     else:
@@ -116,8 +115,7 @@ def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Respons
     would be wrong only about itself, and then the others refuse it their pre-votes."""
     replica.requests.back_off(node_id, replica.now_ms)
     if answer == Lost(Loss.DISCONNECTED):
-        grace_ms = replica.config.disconnect_grace_ms
-        stands_ms = replica.now_ms + grace_ms + replica.random_ms(grace_ms)
+        stands_ms = replica.disconnected_deadline_ms()
         if stands_ms < role.fetch_ms:
             role.fetch_ms = stands_ms
             replica.note("loses its connection", leader=node_id)
@@ -178,6 +176,7 @@ def handle_end_epoch(replica: Replica, source: int, correlation: int, request: E
     if error is ErrorCode.NONE:
         replica.learn(request.epoch, request.leader_id, request.leader_endpoints, is_announcement=True)
         if isinstance(replica.role, Follower):
+            replica.leader_has_ended = True
             replica.role.fetch_ms = replica.now_ms + _succession_ms(replica, request.preferred)
             replica.role.has_fetched = False
     replica.answer(source, correlation, EndQuorumEpochResponse(error=error))

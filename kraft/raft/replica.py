@@ -77,6 +77,8 @@ class Replica:
         if self.is_only_voter and self.leader_id == config.node_id:
             self.leader_id = NOBODY             # it led, and leads no more
         self.leader_endpoints: Endpoints = ()
+        self.leader_has_ended = False
+        """Whether the leader of this epoch said that it leads no more: it never will again."""
         self.role: RoleState = self._first_role()
         self.note("started", role=self.role.role, epoch=self.epoch, end=end, voters=self.voters)
 
@@ -291,6 +293,7 @@ class Replica:
         self.voted = None
         self.leader_id = NOBODY
         self.leader_endpoints = ()
+        self.leader_has_ended = False
 
     def vote_for(self, candidate: ReplicaKey) -> None:
         assert self.voted is None, f"a second vote in epoch {self.epoch}: {self.voted}, then {candidate}"
@@ -341,8 +344,21 @@ class Replica:
         self._become(cause, self._new_follower())
 
     def _new_follower(self) -> Follower:
+        """One whose leader has ended has nothing to wait for: it stands again as soon as after a closed connection."""
         deadline_ms = self.now_ms + self.config.fetch_timeout_ms
-        return Follower(fetch_ms=deadline_ms, update_voter_ms=deadline_ms if self.is_voter else self.now_ms)
+        fetch_ms = self.disconnected_deadline_ms() if self.leader_has_ended else deadline_ms
+        return Follower(fetch_ms=fetch_ms, update_voter_ms=deadline_ms if self.is_voter else self.now_ms)
+
+    def disconnected_deadline_ms(self) -> int:
+        """When a follower stands whose leader cannot be there any more."""
+        grace_ms = self.config.disconnect_grace_ms
+        return self.now_ms + grace_ms + self.random_ms(grace_ms)
+
+    def heard_leader(self, role: Follower) -> None:
+        """The leader has answered. What it sent before it ended its epoch is no sign that it leads."""
+        if not self.leader_has_ended:
+            role.fetch_ms = self.now_ms + self.config.fetch_timeout_ms
+            role.has_fetched = True
 
     def become_prospective(self, cause: Cause) -> None:
         assert self.may_stand, "observers do not stand for election"

@@ -33,8 +33,7 @@ def handle_snapshot_answer(
     if not isinstance(answer, FetchSnapshotResponse) or not _fits(download, answer):
         _give_up(replica, role, f"error {answer.error.name}")
         return
-    role.fetch_ms = replica.now_ms + replica.config.fetch_timeout_ms
-    role.has_fetched = True
+    replica.heard_leader(role)
     replica.snapshots.append(answer.data)
     download.position += len(answer.data)
     download.size = answer.size

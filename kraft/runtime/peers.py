@@ -196,6 +196,7 @@ class Peer:
         self._pending: Ask | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._failures = 0
+        self._failed = 0.0
         self._loop = asyncio.get_running_loop()
         self._began = 0.0
 
@@ -230,7 +231,8 @@ class Peer:
 
     async def _connect(self, address: Endpoint) -> None:
         if self._failures:
-            await asyncio.sleep(min(PAUSE_SECONDS * 2 ** min(self._failures - 1, 8), PAUSE_SECONDS_MAX))
+            pause = min(PAUSE_SECONDS * 2 ** min(self._failures - 1, 8), PAUSE_SECONDS_MAX)
+            await asyncio.sleep(max(0.0, self._failed + pause - self._loop.time()))
         connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost)
         self._connection = connection
         try:
@@ -286,6 +288,7 @@ class Peer:
         ask, self._pending = self._pending, None
         self._connection = self._versions = self._connecting = None
         self._failures += 1
+        self._failed = self._loop.time()
         if ask is not None:
             self._deliver(self._node_id, ask.correlation, Lost(Loss.DISCONNECTED))
 

@@ -109,6 +109,7 @@ class RaftDriver:
         self.raft.resign(self.raft.replica.epoch, self._clock())
         self._stepped()
         await asyncio.wait([self._left], timeout=timeout_seconds)
+        self._run()                    # who asked last is answered: a vote for the next leader must not be lost
 
     # --- events
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Self
 
+import pytest
+
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -128,6 +130,37 @@ def test_who_is_asked_again_is_asked_on_a_new_connection() -> None:
             assert (await told.next())[:2] == (2, 2)
             assert (peer.connections, told.messages.empty()) == (2, True)
             peers.close()
+
+    asyncio.run(run())
+
+
+def test_the_pause_counts_from_the_last_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that was away for long is reached at once when it is back: elections wait for that."""
+    async def run() -> None:
+        pauses = []
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(round(seconds, 1))
+
+        monkeypatch.setattr("kraft.runtime.peers.PAUSE_SECONDS", 100.0)
+        monkeypatch.setattr("kraft.runtime.peers.PAUSE_SECONDS_MAX", 1000.0)
+        monkeypatch.setattr("kraft.runtime.peers.asyncio.sleep", sleep)
+        told = Told()
+        peers = Peers("test", told)
+        async with FakePeer() as peer:
+            gone = peer.address
+        for correlation in range(2):
+            peers.ask(vote(correlation, gone))
+            assert await told.next() == (2, correlation, Lost(Loss.DISCONNECTED))
+        peers.ask(vote(2, gone))
+        await told.next()
+        assert pauses == [100.0, 200.0]
+        loop, time = asyncio.get_running_loop(), asyncio.get_running_loop().time
+        monkeypatch.setattr(loop, "time", lambda: time() + 399.9)
+        peers.ask(vote(3, gone))
+        await told.next()
+        assert pauses[2:] == [0.1]
+        peers.close()
 
     asyncio.run(run())
 

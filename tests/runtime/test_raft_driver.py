@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import uvloop
 
-from kraft.raft.ready import Leadership, Ready
+from kraft.raft.messages import VoteResponse
+from kraft.raft.ready import Answer, Leadership, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS
 from kraft.runtime.raft_driver import RaftDriver
@@ -24,17 +26,27 @@ class Core:
     has_left = False
 
     def __init__(self) -> None:
+        self.replica = SimpleNamespace(epoch=3)
+        self.last: Answer | None = None
         self.leadership = LEADS
         self.ready = Ready(leadership=LEADS)
 
     def step(self, _source: int, _correlation: int, message: Any, _now_ms: int) -> None:
         self.leadership, self.ready = message
 
+    def resign(self, _epoch: int, _now_ms: int) -> None:
+        self.leadership = FOLLOWS
+        self.ready = Ready(leadership=FOLLOWS)
+
+    def tick(self, _now_ms: int) -> None:
+        pass
+
     def take_high_watermark(self) -> int | None:
         return None
 
     def take_ready(self) -> Ready:
-        ready, self.ready = self.ready, Ready()
+        ready, self.ready = self.ready, Ready(messages=(self.last,) if self.last else ())
+        self.last = None
         return ready
 
 
@@ -81,3 +93,22 @@ def test_all_else_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
         driver.step(0, 0, (LEADS, Ready(high_watermark=12)))
         assert machine.heard == [LEADS]
     driven(tmp_path, test)
+
+
+def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None:
+    """A vote for the next leader, given in the turn in which the last voter has heard that this one leads no more."""
+    async def run() -> None:
+        answers: list[Answer] = []
+        core = Core()
+        with Log(tmp_path) as log:
+            driver = RaftDriver(
+                core, log, Machine(), write_hard_state=lambda _: None, ask=lambda _: None,
+                answer=answers.append, clock=lambda: 0, on_failure=lambda _: None)
+            driver.start()
+            await asyncio.sleep(0)
+            core.last = vote = Answer(7, 8, VoteResponse(granted=True))
+            await driver.resign(timeout_seconds=0)
+            assert answers == [vote]
+            driver.close()
+
+    uvloop.run(run())
