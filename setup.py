@@ -79,6 +79,7 @@ MODULES: dict[str, list[str]] = {
     "request_times": [],
     "reply": [],
     "watermark": [],
+    "replication_quota": [],
     "purgatory": [],
     "partition": [],
     "table": [],

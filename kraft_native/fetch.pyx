@@ -264,6 +264,8 @@ cdef class ParkedFetch(Parked):
                 self.handler.count_error(entry.error)
             if entry.records is not None and entry.goes_out and entry.partition is not None:
                 entry.partition.fetched_bytes += entry.size()
+                if self.params.replica_id >= 0 and entry.partition.leader_quota is not None:
+                    entry.partition.leader_quota.record(entry.size(), monotonic_ms())
         parts = encode_fetch(self.reply, self.handler.table, error, session_id,
                              self.entries if error == ERROR_NONE else [], self.handler.out)
         self.forget()

@@ -10,6 +10,7 @@
 | offset below the log start or past the log end | 1 |
 | offset between what may be seen and the log end | no records |
 | a follower in the consumer's rack has the offset, and this leader is in another (KIP-392) | that one, no records |
+| a throttled follower that is not in sync, and the quota is exceeded | no records |
 | damage at the offset | 56 |
 
 With an error all offsets are -1 and aborted transactions null.
@@ -114,6 +115,8 @@ cdef class FetchEntry:
             return 0
         if offset < core.log_start or offset > core.log_end:
             return self.fail(ERROR_OFFSET_OUT_OF_RANGE)
+        if rules.replica_id >= 0 and self.partition.holds_back(rules.replica_id):
+            return 0
         if rules.committed:
             self.aborted = NOTHING_ABORTED
         bytes_max = min(max(self.spec.bytes_max, 0), rules.bytes_left)

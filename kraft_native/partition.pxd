@@ -7,6 +7,7 @@ from kraft_native.batch_check cimport BatchCheck
 from kraft_native.log cimport Log
 from kraft_native.logcore cimport LogCore
 from kraft_native.purgatory cimport Parked, Purgatory, Watched
+from kraft_native.replication_quota cimport ReplicationQuota
 from kraft_native.validate cimport AppendOrigin
 from kraft_native.watermark cimport ReplicaProgress
 
@@ -36,6 +37,8 @@ cdef class Partition(Watched):
     cdef readonly int64_t refused_produces
     cdef readonly int64_t refused_fetches
     cdef readonly int64_t replicated_bytes     # from a leader, as its follower
+    cdef readonly ReplicationQuota leader_quota    # None: what followers get of it is not throttled
+    cdef readonly ReplicationQuota follower_quota  # None: what it gets from its leader is not throttled
     cdef object on_caught_up               # None, or see `watch_followers`
     cdef LogCore core                      # of `log`
     cdef Appender appender
@@ -59,6 +62,8 @@ cdef class Partition(Watched):
                            int64_t broker_epoch) except -1
     # Which of `node_ids` a consumer should read `offset` from; -1: this node, or it does not lead.
     cdef int32_t preferred_replica(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil
+    # Whether that follower gets nothing for now: it is throttled and not in sync.
+    cdef bint holds_back(self, int32_t node_id) noexcept
     # Appends what the leader sent. What the engine raises, and nothing has changed then.
     cdef int replicate(self, const uint8_t* data, Py_ssize_t size) except -1
     # The leader epoch of the last record; -1 when there is none.

@@ -8,6 +8,7 @@ from kraft_native.config import LogConfig
 from kraft_native.log import Log
 from kraft_native.producer_snapshots import ProducerState
 from kraft_native.purgatory import Parked, Watched
+from kraft_native.replication_quota import ReplicationQuota
 from kraft_native.watermark import ReplicaProgress
 
 INTERNAL_TOPICS: frozenset[str]
@@ -27,6 +28,8 @@ class Partition(Watched):
     min_insync_replicas: int
     epoch_start: int
     progress: ReplicaProgress
+    leader_quota: ReplicationQuota | None
+    follower_quota: ReplicationQuota | None
     produced_bytes: int
     produced_records: int
     fetched_bytes: int
@@ -55,6 +58,7 @@ class Partition(Watched):
     def broker_epoch_of(self, node_id: int) -> int: ...
     def cut_to_epoch(self, epoch: int, end_offset: int) -> int: ...
     def set_min_insync_replicas(self, count: int) -> None: ...
+    def throttle(self, leader: ReplicationQuota | None, follower: ReplicationQuota | None) -> None: ...
     def reconfigure(self, config: LogConfig) -> None: ...
     def log_changed(self) -> None: ...
     def append(

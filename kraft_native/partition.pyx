@@ -154,6 +154,11 @@ cdef class Partition(Watched):
             raise InvalidArgumentError(f"min_insync_replicas: {count} is below 1")
         self.min_insync_replicas = count
 
+    def throttle(self, ReplicationQuota leader, ReplicationQuota follower) -> None:
+        """The quotas that this replica counts for as a leader and as a follower; None: it is not throttled."""
+        self.leader_quota = leader
+        self.follower_quota = follower
+
     def reconfigure(self, LogConfig config not None) -> None:
         """Puts other settings of the log in force."""
         self.log.reconfigure(config)
@@ -280,6 +285,11 @@ cdef class Partition(Watched):
             if node_ids[i] == self.leader_id:
                 return -1
         return self.progress.furthest(node_ids, count, offset)
+
+    cdef bint holds_back(self, int32_t node_id) noexcept:
+        cdef Replica* replica = self.progress.find(node_id)
+        return (self.leader_quota is not None and replica != NULL and not replica.in_sync
+                and self.leader_quota.exceeded(monotonic_ms()))
 
     # --- following --------------------------------------------------------------------------------------------------
 

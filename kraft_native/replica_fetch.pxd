@@ -15,6 +15,7 @@ cdef class FollowedPartition:
     cdef Partition partition
     cdef tuple key                 # (topic id, index)
     cdef int32_t leader_epoch      # in which it is followed
+    cdef bint behind               # of the high watermark, by the last response; what is not known is behind
     cdef int64_t asked_from        # the first request that names it, -1: none; earlier responses are not about it
 
 
@@ -29,6 +30,8 @@ cdef class ReplicaFetcher:
     cdef object on_error
     cdef object on_lost
     cdef dict followed             # key -> FollowedPartition
+    cdef dict held                 # those of them that are throttled, and neither in the session nor in `changed`
+    cdef ThrottleWait wait         # for the quota of those; None when none waits
     cdef dict changed              # those of them whose place the leader must be told; in order
     cdef dict forgotten            # keys that are in the leader's session and no longer followed
     cdef FetchWriter writer
@@ -44,11 +47,18 @@ cdef class ReplicaFetcher:
     cdef int put_changed(self) except -1
     cdef int put_forgotten(self) except -1
     cdef int restart_session(self) except -1
+    # The leader is to be told of its place next, unless it is throttled for now.
+    cdef int place(self, FollowedPartition followed) except -1
+    # False when there is no room to wait: then it is fetched.
+    cdef bint hold(self, FollowedPartition followed) except -1
+    # Looks again at those that are throttled.
+    cdef int release(self) except -1
     cdef int take_frames(self) except -1
     cdef int take(self, const uint8_t* frame, Py_ssize_t size) except -1
     cdef int take_topics(self, Span* body) except -1
     cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1
-    cdef int append(self, FollowedPartition followed, FollowerPart* part) except -1
+    # Whether there was something to append.
+    cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1
     cdef int stop_following(self, FollowedPartition followed, object code, object cause) except -1
     cdef int break_off(self, str why) except -1
 
@@ -60,3 +70,8 @@ cdef class FlushWaiter(Parked):
     cdef int64_t end_offset
 
     cdef int done(self) except -1
+
+
+cdef class ThrottleWait(Parked):
+    """Throttled partitions wait for their quota."""
+    cdef ReplicaFetcher fetcher

@@ -41,3 +41,6 @@ class ReplicaFetcher:
 
 @final
 class FlushWaiter(Parked): ...
+
+@final
+class ThrottleWait(Parked): ...

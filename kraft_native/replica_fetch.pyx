@@ -14,6 +14,8 @@ A request for partitions that were added while the leader holds the last one bac
 A leader that answers in order, as every broker does, answers the held one first. Its records may come a second time
 then; what the log has is passed over.
 
+Throttled partitions that are behind leave the session while their quota is exceeded (KIP-73).
+
 An error of one partition ends its following: `on_error(partition, code, cause)` is called, and whoever gets it decides
 when to `follow` again. A broken connection ends everything: `on_lost(fetcher)`; a fetcher is connected once.
 """
@@ -78,6 +80,7 @@ cdef class ReplicaFetcher:
         self.on_error = on_error
         self.on_lost = on_lost
         self.followed = {}
+        self.held = {}
         self.changed = {}
         self.forgotten = {}
         self.writer = FetchWriter()
@@ -96,10 +99,10 @@ cdef class ReplicaFetcher:
         followed.key = (partition.topic_id, partition.index)
         followed.leader_epoch = partition.leader_epoch
         followed.asked_from = -1
+        followed.behind = True
         self.unfollow(partition)
         self.followed[followed.key] = followed
-        self.forgotten.pop(followed.key, None)
-        self.changed[followed.key] = followed
+        self.place(followed)
         if not self.reading and self.flushes_awaited == 0:
             self.ask()
 
@@ -109,6 +112,7 @@ cdef class ReplicaFetcher:
         if followed is None:
             return False
         self.changed.pop(followed.key, None)
+        self.held.pop(followed.key, None)
         if followed.asked_from >= 0:
             self.forgotten[followed.key] = None
         return True
@@ -121,6 +125,9 @@ cdef class ReplicaFetcher:
     def close(self) -> None:
         """Closes the connection; nothing is told."""
         self.on_lost = None
+        if self.wait is not None:
+            self.wait.purgatory.leave(self.wait)
+            self.wait = None
         if self.transport is not None:
             self.transport.abort()
 
@@ -177,14 +184,11 @@ cdef class ReplicaFetcher:
     cdef int ask(self) except -1:
         """Sends the next request, if there is anything to fetch and a reason to."""
         cdef bint idle = self.responses_total == self.requests_total
-        if self.transport is None or (not self.followed and not self.forgotten):
-            return 0
-        if not idle and (self.session_id == 0 or not self.changed):
+        if self.transport is None or (not idle and (self.session_id == 0 or not self.changed)):
             return 0
         if self.session_id == 0:
             self.restart_session()
-        if not self.followed and self.session_id == 0:
-            self.forgotten.clear()
+        if len(self.followed) == len(self.held) and not self.forgotten:
             return 0
         self.requests_total += 1
         self.writer.begin(wire_id(self.requests_total), self.client_id, &self.identity, self.session_id,
@@ -201,10 +205,49 @@ cdef class ReplicaFetcher:
         """The next request names everything."""
         cdef FollowedPartition followed
         self.session_epoch = 0
-        self.forgotten.clear()
         for followed in self.followed.values():
             followed.asked_from = -1
-            self.changed[followed.key] = followed
+            if followed.key not in self.held:
+                self.place(followed)
+        self.forgotten.clear()
+        return 0
+
+    cdef int place(self, FollowedPartition followed) except -1:
+        cdef Partition partition = followed.partition
+        if partition.follower_quota is not None and followed.behind and partition.purgatory is not None:
+            if partition.follower_quota.exceeded(monotonic_ms()) and self.hold(followed):
+                return 0
+        self.changed[followed.key] = followed
+        if self.forgotten:
+            self.forgotten.pop(followed.key, None)
+        return 0
+
+    cdef bint hold(self, FollowedPartition followed) except -1:
+        cdef Partition partition = followed.partition
+        cdef int64_t now_ms = monotonic_ms()
+        cdef ThrottleWait wait
+        if self.wait is None:
+            wait = ThrottleWait.__new__(ThrottleWait)
+            wait.fetcher = self
+            if not partition.purgatory.park(wait, [], now_ms + max(1, partition.follower_quota.wait_ms(now_ms))):
+                return False
+            self.wait = wait
+        self.changed.pop(followed.key, None)
+        if followed.asked_from >= 0:
+            followed.asked_from = -1
+            self.forgotten[followed.key] = None
+        self.held[followed.key] = followed
+        return True
+
+    cdef int release(self) except -1:
+        cdef FollowedPartition followed
+        cdef dict held = self.held
+        self.held = {}
+        self.wait = None
+        for followed in held.values():
+            self.place(followed)
+        if not self.reading and self.flushes_awaited == 0:
+            self.ask()
         return 0
 
     cdef int put_changed(self) except -1:
@@ -311,6 +354,7 @@ cdef class ReplicaFetcher:
 
     cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1:
         cdef Partition partition = followed.partition
+        cdef bint appended
         if partition.removed or partition.is_leader or partition.leader_epoch != followed.leader_epoch:
             self.unfollow(partition)
             return 0
@@ -321,14 +365,16 @@ cdef class ReplicaFetcher:
                 partition.cut_to_epoch(part.diverging_epoch, part.diverging_end)
                 self.changed[followed.key] = followed
                 return 0
-            if part.records_bytes > 0:
-                self.append(followed, part)
+            appended = part.records_bytes > 0 and self.append(followed, part)
+            followed.behind = part.high_watermark > partition.core.log_end
+            if appended:
+                self.place(followed)
             partition.follow_marks(part.high_watermark, part.log_start_offset)
         except KraftError as error:
             return self.stop_following(followed, error.code, error)
         return 0
 
-    cdef int append(self, FollowedPartition followed, FollowerPart* part) except -1:
+    cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1:
         """The whole batches past the log end; the last one may have been cut."""
         cdef Partition partition = followed.partition
         cdef const uint8_t* first = part.records
@@ -346,13 +392,14 @@ cdef class ReplicaFetcher:
             end += batch
             left -= batch
         if end == first:
-            return 0
+            return False
         if partition.core.log_start == log_end > load_i64(first):
             # The leader's log starts inside a batch, which comes whole; the log start follows with the marks.
             partition.log.truncate_fully_and_start_at(load_i64(first))
         partition.replicate(first, end - first)
         self.bytes_total += end - first
-        self.changed[followed.key] = followed
+        if partition.follower_quota is not None:
+            partition.follower_quota.record(end - first, monotonic_ms())
         if partition.core.config.durability_kind == DURABILITY_GROUP_COMMIT:
             waiter = FlushWaiter.__new__(FlushWaiter)
             waiter.fetcher = self
@@ -361,7 +408,7 @@ cdef class ReplicaFetcher:
             if partition.core.durable_end() < waiter.end_offset and partition.purgatory is not None:
                 if partition.purgatory.park(waiter, [partition], monotonic_ms() + FLUSH_WAIT_MS):
                     self.flushes_awaited += 1
-        return 0
+        return True
 
 
 @cython.final
@@ -383,3 +430,15 @@ cdef class FlushWaiter(Parked):
         if self.fetcher.flushes_awaited == 0 and self.fetcher.responses_total == self.fetcher.requests_total:
             self.fetcher.ask()
         return 0
+
+
+@cython.final
+cdef class ThrottleWait(Parked):
+    """Throttled partitions wait for their quota."""
+
+    cdef int wake(self, int64_t bytes_count) except -1:
+        return 0
+
+    cdef int expire(self) except -1:
+        self.purgatory.leave(self)
+        return self.fetcher.release()

@@ -185,6 +185,7 @@ class Node:
             advertised, self.logs.directory_ids, self.logs.previous_epoch)
         self._applied(self.control.image)
         self._learn_endpoints(self.broker.image)
+        self.replicas.reconfigure_throttles()
         self.replicas.remove_strays(self.broker.image)
         steps = plan_all(self.broker.image, config.node_id)
         slow = [self.logs.takes_long(step.topic, step.number) for step in steps]
@@ -300,6 +301,7 @@ class Node:
     def _reconfigure_broker(self) -> None:
         """A broker setting changed: whatever may fall back to it looks again."""
         self.broker.groups.config = self._group_config()
+        self.replicas.reconfigure_throttles()
         self.replicas.reconfigure(sorted(self.broker.image.topic_ids))
 
     # --- the end

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,6 +12,7 @@ from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.log_settings import log_config
 from kraft.broker.replica_plan import Action, Step
+from kraft.broker.throttles import throttled_partitions
 from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.runtime.group_driver import GroupDriver
 from kraft.runtime.log_manager import LogManager
@@ -19,6 +20,7 @@ from kraft.runtime.replication import Replication
 from kraft_native.config import LogConfig
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
+from kraft_native.replication_quota import ReplicationQuota
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +34,8 @@ class TopicSettings(NamedTuple):
 
     log: LogConfig
     min_insync_replicas: int
+    leader_throttled: Container[int]
+    follower_throttled: Container[int]
 
 
 class Replicas:
@@ -44,6 +48,10 @@ class Replicas:
         self.replication = replication
         # By what is set for a topic itself: resolving some thirty settings takes longer than making a log.
         self._settings_of: dict[tuple[frozenset[tuple[str, str]], bool], TopicSettings] = {}
+        window = {"samples": broker.config.integer("replication.quota.window.num"),
+                  "sample_ms": 1000 * broker.config.integer("replication.quota.window.size.seconds")}
+        self.leader_quota = ReplicationQuota(**window)
+        self.follower_quota = ReplicationQuota(**window)
         self.failed: dict[tuple[str, int], KraftError] = {}
         """Replicas whose log cannot be opened, and why. They are not served; the others are."""
 
@@ -78,10 +86,19 @@ class Replicas:
                 if (partition := self.broker.table.get(name, index)) is not None:
                     self._reconfigure(partition, self._settings(name, registration))
 
-    @staticmethod
-    def _reconfigure(partition: Partition, settings: TopicSettings) -> None:
+    def reconfigure_throttles(self) -> None:
+        """How fast throttled replicas are copied may have changed."""
+        self.leader_quota.set_rate(self.broker.integer("leader.replication.throttled.rate"))
+        self.follower_quota.set_rate(self.broker.integer("follower.replication.throttled.rate"))
+
+    def _throttle(self, partition: Partition, settings: TopicSettings) -> None:
+        partition.throttle(self.leader_quota if partition.index in settings.leader_throttled else None,
+                           self.follower_quota if partition.index in settings.follower_throttled else None)
+
+    def _reconfigure(self, partition: Partition, settings: TopicSettings) -> None:
         """A log whose disk fails now is fenced by its own failure."""
         partition.set_min_insync_replicas(settings.min_insync_replicas)
+        self._throttle(partition, settings)
         try:
             partition.reconfigure(settings.log)
         except KraftError:
@@ -97,6 +114,7 @@ class Replicas:
             opened.remove_with(partial(self._segments_removed, step.topic))
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
                                   min_insync_replicas=settings.min_insync_replicas)
+            self._throttle(partition, settings)
             self.broker.table.add(partition)
             self.failed.pop((step.topic, step.number), None)
         if registration.leader_epoch < partition.leader_epoch:
@@ -148,5 +166,11 @@ class Replicas:
         if len(self._settings_of) >= SETTINGS_KEPT_MAX:
             self._settings_of.clear()
         config = log_config(dict(overrides), self.broker.layers(), replicated=replicated)
-        found = self._settings_of[key] = TopicSettings(config, minimum)
+        found = self._settings_of[key] = TopicSettings(config, minimum, self._throttled(topic, "leader"),
+                                                       self._throttled(topic, "follower"))
         return found
+
+    def _throttled(self, topic: str, role: str) -> Container[int]:
+        value = self.broker.topic_setting(topic, f"{role}.replication.throttled.replicas")
+        assert isinstance(value, list)
+        return throttled_partitions(value, self.broker.node_id)

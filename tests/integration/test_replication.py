@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import ConfigResource, NewTopic
 
-from tests.integration.admin import admin, wait_until
-from tests.integration.clients import librdkafka_consumer, librdkafka_produce, librdkafka_read, take
+from kraft.client import Cluster
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from tests.integration.admin import DELETE, admin, alter, wait_until
+from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, librdkafka_read, take
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import SECONDS, MakeQuorum, Quorum
 from tests.integration.test_records import numbered, plain
@@ -122,3 +129,33 @@ def test_a_consumer_reads_from_the_replica_in_its_rack(new_quorum: MakeQuorum) -
     wait_until(lambda: consumer.poll(0.05) is None and fetches.get(near, 0) > 1, "the replica in the rack is asked")
     assert fetches[leader_id] == 1, "the leader told once where to go"
     consumer.close()
+
+
+def reassign(node: NodeProcess, replicas: list[int]) -> None:
+    part = ReassignablePartition(partition_index=0, replicas=replicas)
+    with Cluster(node.address) as cluster:
+        answer = cluster.send(AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name=TOPIC, partitions=[part])]), AlterPartitionReassignmentsResponse)
+    assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_a_throttled_replica_comes_slowly_and_those_in_sync_do_not(quorum: Quorum, role: str) -> None:
+    nodes = quorum.nodes
+    make(nodes[1], replicas=2)
+    values = [Record(None, bytes([number]) * 100_000) for number in range(40)]
+    librdkafka_produce(nodes[1], TOPIC, values, acks="all")
+    _, replicas, _ = partition_of(nodes[1])
+    new = ({1, 2, 3} - set(replicas)).pop()
+    alter(nodes[1], TOPIC, f"{role}.replication.throttled.replicas", "*")
+    for node_id in nodes:
+        alter(nodes[1], str(node_id), f"{role}.replication.throttled.rate", "1", kind=ConfigResource.Type.BROKER)
+    reassign(nodes[1], [*replicas, new])
+    wait_until(lambda: len(segments(nodes[new].directory)) > 0, "the new replica has its first records")
+    for number in range(3):
+        librdkafka_produce(nodes[1], TOPIC, plain(10, number), acks="all")
+    assert len(segments(nodes[new].directory)) < 2_000_000
+    assert new not in partition_of(nodes[1])[2]
+    for node_id in nodes:
+        alter(nodes[1], str(node_id), f"{role}.replication.throttled.rate", None, DELETE, ConfigResource.Type.BROKER)
+    wait_until(lambda: new in partition_of(nodes[1])[2], "without the throttle it is in sync", SECONDS)
