@@ -3,6 +3,7 @@
 from kraft.cli.command import kraft
 from kraft.cli.pipeline_audit import audit_command
 from kraft.cli.pipeline_export import export_command
+from kraft.cli.pipeline_metadata import metadata_command
 
 
 @kraft.group("pipeline")
@@ -12,3 +13,4 @@ def pipeline() -> None:
 
 pipeline.add_command(audit_command)
 pipeline.add_command(export_command)
+pipeline.add_command(metadata_command)

@@ -45,8 +45,8 @@ def export_command(table: Path, every: float | None, threads: int | None, master
                    **options: Any) -> None:
     """Add the records of topics to TABLE, a directory of Parquet files, each record exactly once.
 
-    Goes on where the last run ended, however that ended. Reads committed records from the files of their logs. Columns:
-    topic, partition, offset, timestamp, key, value.
+    Goes on where the last run ended, however that ended. Reads committed records, from a cluster (--bootstrap) or from
+    the files of its logs (--from). Columns: topic, partition, offset, timestamp, key, value.
     """
     from kraft.pipeline.table import Table, check_table
 

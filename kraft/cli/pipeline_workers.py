@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kraft.cli.options import BOOTSTRAP_VARIABLE
 from kraft.pipeline.workers import Threads, Workers
 
 Command = Callable[..., None]
@@ -37,12 +38,14 @@ def chosen_workers(threads: int | None, master: str | None) -> Iterator[Workers]
 
 
 def source_options(command: Command) -> Command:
-    """`--from` and `--topic`."""
+    """`--from` or `--bootstrap`, and `--topic`."""
     for option in (
         click.option("--uncommitted", is_flag=True, help="Also records of transactions that are open or were aborted."),
         click.option("--topic", "topics", multiple=True, metavar="NAME",
-                     help="May be given again [default: all but internal ones]."),
-        click.option("--from", "directories", multiple=True, required=True, metavar="DIRECTORY",
+                     help="May be given again [default with --from: all but internal ones]."),
+        click.option("--bootstrap", envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",
+                     help=f"Read from this cluster; also {BOOTSTRAP_VARIABLE}, which counts without --from."),
+        click.option("--from", "directories", multiple=True, metavar="DIRECTORY",
                      type=click.Path(exists=True, file_okay=False),
                      help="Read the files of this data directory, in use or not; may be given again."),
     ):
@@ -52,8 +55,13 @@ def source_options(command: Command) -> Command:
 
 def source_of(options: dict[str, Any]) -> dict[str, str]:
     """The options of the Kafka connector that say the same."""
+    if not options["directories"] and not options["bootstrap"]:
+        raise click.UsageError("one of --from and --bootstrap says where to read")
     source = {"kafka.isolation.level": "read_uncommitted" if options["uncommitted"] else "read_committed"}
-    source["path"] = ",".join(options["directories"])
+    if options["directories"]:
+        source["path"] = ",".join(options["directories"])
+    else:
+        source["kafka.bootstrap.servers"] = options["bootstrap"]
     if options["topics"]:
         source["subscribe"] = ",".join(options["topics"])
     return source

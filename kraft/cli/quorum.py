@@ -53,7 +53,7 @@ def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 @cluster_options
 def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
     """Show every replica of the metadata log, voters first."""
-    from kraft.runtime.quorum_state import id_text
+    from kraft.protocol.ids import id_text
 
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = QuorumClient(cluster).describe()
@@ -139,7 +139,7 @@ def _now_ms() -> int:
 
 
 def _directory(text: str) -> UUID:
-    from kraft.runtime.quorum_state import id_of
+    from kraft.protocol.ids import id_of
 
     try:
         return id_of(text)

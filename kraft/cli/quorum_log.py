@@ -13,10 +13,10 @@ from kraft.cli.log_dump import Range, batches
 from kraft.cli.options import JSON, Fields
 from kraft.cli.partition import open_partition
 from kraft.metadata.quorum import control_message
+from kraft.protocol.ids import id_text
 from kraft.protocol.message import Struct
 from kraft.protocol.record_frames import decode_record
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.quorum_state import id_text
 from kraft_native import fileio
 from kraft_native.batch import Batch, walk
 from kraft_native.control import control_records

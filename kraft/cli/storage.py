@@ -103,9 +103,9 @@ def first_voters(config: NodeConfig, chosen: str | None, initial_controllers: st
 
 def parse_voters(text: str, listener: str) -> tuple["Voter", ...]:
     """`id@host:port:directory-id`, with commas between; `InvalidConfigError` for anything else."""
+    from kraft.protocol.ids import id_of
     from kraft.raft.types import Endpoint, ReplicaKey
     from kraft.raft.voters import Voter
-    from kraft.runtime.quorum_state import id_of
 
     found = []
     for part in text.split(","):
@@ -130,7 +130,7 @@ def _levels(texts: tuple[str, ...]) -> dict[str, int]:
 
 
 def _fields(path: Path) -> Fields:
-    from kraft.runtime.quorum_state import id_text
+    from kraft.protocol.ids import id_text
     from kraft.runtime.storage import describe
 
     info = describe(path)

@@ -1,10 +1,8 @@
 """`kraft topics`: the topics of any Kafka cluster."""
 
-import base64
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 import click
 
@@ -17,6 +15,7 @@ from kraft.client.configs import SOURCE_TOPIC, describe_configs
 from kraft.client.partitions import EARLIEST, LATEST, every, list_offsets
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.ids import id_text
 from kraft.protocol.message import ZERO_UUID
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
@@ -130,7 +129,7 @@ def create_command(topics: tuple[str, ...], partitions: int | None, replication_
     skipped = (ErrorCode.TOPIC_ALREADY_EXISTS,) if if_not_exists else ()
     finish(as_json, "would be created" if validate_only else "created",
            [(answer.name, answer.error_code, answer.error_message,
-             {"topic_id": None if answer.topic_id == ZERO_UUID else _uuid_text(answer.topic_id),
+             {"topic_id": None if answer.topic_id == ZERO_UUID else id_text(answer.topic_id),
               "partitions": answer.num_partitions, "replication_factor": answer.replication_factor})
             for answer in answers], skipped, "exists")
 
@@ -211,8 +210,4 @@ def _replication_factor(topic: "MetadataResponseTopic") -> int:
 
 
 def _id_text(topic: "MetadataResponseTopic") -> str | None:
-    return None if topic.topic_id == ZERO_UUID else _uuid_text(topic.topic_id)
-
-
-def _uuid_text(topic_id: UUID) -> str:
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+    return None if topic.topic_id == ZERO_UUID else id_text(topic.topic_id)

@@ -23,7 +23,7 @@ from kraft.local.launcher import Launcher
 from kraft.local.node import READY_SECONDS, LocalNode
 from kraft.local.spec import VoterSpec
 from kraft.log_dir import new_cluster_id
-from kraft.runtime.quorum_state import id_text
+from kraft.protocol.ids import id_text
 from kraft.runtime.storage import random_id
 from kraft_native.errors import InvalidArgumentError
 

@@ -14,11 +14,11 @@ from kraft.config.node import NodeConfig
 from kraft.local.agent import Agent
 from kraft.local.spec import NodeSpec
 from kraft.metadata.versions import LATEST
+from kraft.protocol.ids import id_of
 from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.voters import Voter
 from kraft.runtime import controller_node, log_output, node  # noqa: F401 - so that a fork need not
 from kraft.runtime.process import AnyNode, run_node
-from kraft.runtime.quorum_state import id_of
 from kraft.runtime.storage import FormatRequest, format_storage
 from kraft_native.errors import KraftError
 

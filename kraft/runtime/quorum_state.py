@@ -6,31 +6,18 @@ the configured voters. An unknown version is refused: a vote that is not underst
 
 import json
 import os
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from kraft.protocol.ids import id_of, id_text
 from kraft_native import fileio
 from kraft_native.errors import CorruptFileError
 
 NAME: Final = "quorum-state"
 NOBODY: Final = -1
 NO_DIRECTORY: Final = UUID(int=0)
-
-
-def id_text(value: UUID) -> str:
-    """An id as Kafka writes it: URL-safe base64 without padding."""
-    return urlsafe_b64encode(value.bytes).decode("ascii").rstrip("=")
-
-
-def id_of(text: str) -> UUID:
-    """The id that such a text stands for; `ValueError` for anything else."""
-    data = urlsafe_b64decode(text + "==")
-    if len(data) != 16:
-        raise ValueError(f"{text!r} is not the text of an id")
-    return UUID(bytes=data)
 
 
 @dataclass(frozen=True, slots=True)

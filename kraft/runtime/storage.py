@@ -18,13 +18,13 @@ from kraft.metadata.image import RESERVED_IDS, Endpoint
 from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import Record, decode_snapshot, encode_snapshot
 from kraft.metadata.versions import BY_LEVEL, FEATURES, KRAFT_VERSION, LATEST, METADATA_VERSION, default_features
+from kraft.protocol.ids import id_text
 from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
 from kraft.raft.records import voters_record
 from kraft.raft.types import Endpoint as RaftEndpoint
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft_native import checkpoints, fileio
 from kraft_native.errors import InvalidArgumentError

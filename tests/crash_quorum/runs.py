@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from kraft.client.quorum import Description
-from kraft.runtime.quorum_state import id_text
+from kraft.protocol.ids import id_text
 from kraft_native import checkpoints
 from kraft_native.errors import KraftError
 from tests.crash_quorum.load import Load

@@ -13,13 +13,13 @@ from kraft.client.connection import Connection
 from kraft.client.quorum import Description, QuorumClient
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.ids import id_text
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
-from kraft.runtime.quorum_state import id_text
 from kraft.runtime.storage import random_id
 from tests.integration.process import NodeProcess
 

@@ -12,11 +12,11 @@ import pytest
 
 from kraft.metadata.image import Endpoint, MetadataImage
 from kraft.metadata.snapshot import image_records
+from kraft.protocol.ids import id_text
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import SnapshotId
 from tests.peer.kafka import KafkaNode, java, require_kafka
 from tests.runtime.metadata_nodes import Node, formatted

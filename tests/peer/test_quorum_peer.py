@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.ids import id_text
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
-from kraft.runtime.quorum_state import id_text
 from kraft.runtime.snapshot_files import list_snapshots
 from tests.integration.admin import wait_until
 from tests.integration.history import registered

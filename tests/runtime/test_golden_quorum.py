@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from kraft.protocol.ids import id_of
 from kraft.raft.config import RaftConfig
 from kraft.raft.raft import Raft
 from kraft.raft.ready import HardState
@@ -21,7 +22,7 @@ from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import NO_VOTERS, Voter, VoterSet
 from kraft.runtime.metadata_directory import MetadataLogSettings
-from kraft.runtime.quorum_state import QuorumStateFile, id_of, read_quorum_state
+from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft_native import checkpoints

@@ -5,7 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from kraft.runtime.quorum_state import NAME, QuorumStateFile, id_of, id_text, read_quorum_state, write_quorum_state
+from kraft.protocol.ids import id_of, id_text
+from kraft.runtime.quorum_state import NAME, QuorumStateFile, read_quorum_state, write_quorum_state
 from kraft_native.errors import CorruptFileError
 from tests.golden import golden, needs_golden
 

@@ -1,0 +1,72 @@
+"""`kraft pipeline metadata`: the metadata log as tables."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraft.cli.options import JSON, count_of, print_json, print_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@click.command("metadata")
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--table", "name", metavar="NAME", help="Print this table [default: all, with their counts of rows].")
+@click.option("--at", "moment", metavar="OFFSET|TIME", help="As of this offset, or this time (ISO 8601, UTC).")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False),
+              help="Write every table there as a Parquet file.")
+@JSON
+def metadata_command(directory: Path, name: str | None, moment: str | None, out: Path | None, as_json: bool) -> None:
+    """Show the cluster as tables, and what happened to it: leaders, ISRs, brokers, configs.
+
+    DIRECTORY is a metadata log (__cluster_metadata-0), of kraft or of Apache Kafka, or the data directory that it lies
+    in. Only reads; the node may run.
+    """
+    from kraft.pipeline.metadata import TABLES, read_metadata
+
+    if name is not None and name not in TABLES:
+        raise click.BadParameter(f"{name!r} is not one of {', '.join(TABLES)}", param_hint="--table")
+    found = read_metadata(directory, **_until(moment))
+    if out is not None:
+        import pyarrow.parquet as pq
+
+        out.mkdir(parents=True, exist_ok=True)
+        for each, table in found.items():
+            pq.write_table(table, out / f"{each}.parquet")
+    if name is None:
+        rows = [(each, len(table), table.column_names) for each, table in found.items()]
+        if as_json:
+            print_json({"table": each, "rows": count, "columns": columns} for each, count, columns in rows)
+        else:
+            print_table(("table", "rows", "columns"), rows)
+            if out is not None:
+                click.echo(f"{count_of(len(rows), 'file')} in {out}")
+        return
+    _print(found[name], as_json)
+
+
+def _print(table: "pa.Table", as_json: bool) -> None:
+    if as_json:
+        print_json(table.to_pylist())
+    else:
+        print_table(table.column_names, [[_text(value) for value in row.values()] for row in table.to_pylist()])
+
+
+def _text(value: object) -> object:
+    return value.isoformat(timespec="milliseconds").replace("+00:00", "Z") if isinstance(value, datetime) else value
+
+
+def _until(moment: str | None) -> dict[str, Any]:
+    if moment is None:
+        return {}
+    if moment.isdecimal():
+        return {"until_offset": int(moment)}
+    try:
+        found = datetime.fromisoformat(moment)
+    except ValueError as error:
+        raise click.BadParameter(f"{moment!r} is neither an offset nor a time: {error}", param_hint="--at") from error
+    found = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return {"until_ms": int(found.timestamp() * 1000)}
