@@ -81,7 +81,7 @@ def plan_batch(origin: Origin, table: Path, last: Commit | None, *, records_max:
     ends = {} if last is None else last.ends
     names = origin.partitions()
     earliest, latest = origin.earliest(names), origin.latest(names)
-    ids = origin.topic_ids()
+    ids = origin.topic_ids(names)
     for topic, known in ({} if last is None else last.topic_ids).items():
         if ids.get(topic, known) != known:
             raise TableError(f"{table}: topic {topic} was deleted and created again since: its id was {known} and is "

@@ -87,8 +87,8 @@ class ClusterTopics:
         found = self._offsets({each: OffsetSpec.for_timestamp(time_ms) for each, time_ms in times_ms.items()})
         return {each: offset if offset >= 0 else None for each, offset in found.items()}
 
-    def topic_ids(self) -> dict[str, str]:
-        names = sorted({each.topic for each in self.partitions()})
+    def topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, str]:
+        names = sorted({each.topic for each in partitions})
         if not names:
             return {}
         asked = self._ask("topic ids", lambda: {name: found.result() for name, found in self._admin.describe_topics(
@@ -106,6 +106,9 @@ class ClusterTopics:
             plain = self.options.client.get("security.protocol", "plaintext").lower() == "plaintext"
             self._fetcher = Fetcher(self.options) if plain else LibraryFetcher(self.options)
         return self._fetcher.read(piece, columns)
+
+    def refresh(self) -> None:
+        """Nothing is kept: each question goes to the cluster."""
 
     def close(self) -> None:
         if self._fetcher is not None:

@@ -64,10 +64,10 @@ class Directories:
             found[each] = answer[0] if answer is not None and answer[0] < replica.end else None
         return found
 
-    def topic_ids(self) -> dict[str, str]:
+    def topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, str]:
         ids = {}
-        for each, replica in self._replicas.items():
-            if (found := checkpoints.read_partition_metadata(replica.directory)) is not None:
+        for each in partitions:
+            if (found := checkpoints.read_partition_metadata(self._replicas[each].directory)) is not None:
                 ids[each.topic] = str(found)
         return ids
 
@@ -96,6 +96,9 @@ class Directories:
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
         return read_range(piece, columns, self.isolation)
+
+    def refresh(self) -> None:
+        self.__dict__.pop("_replicas", None)
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -109,6 +109,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
                                    f"must be given{', not both' if paths else ''}")
     if bootstrap:
         client["bootstrap.servers"] = bootstrap
+    if paths and options.get("publishOffsets"):
+        raise InvalidArgumentError("option publishOffsets: offsets of a group are kept by a cluster, not in a path")
     group_id = client.pop("group.id", None)
     strategy = _one_of(options, "startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
     return ReadOptions(

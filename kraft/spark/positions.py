@@ -42,11 +42,14 @@ class Origin(Protocol):
     def ranges(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> list[Range]:
         """What is to be read between two offsets, in pieces whose size in bytes is about known."""
 
-    def topic_ids(self) -> dict[str, str]:
-        """Ids of the topics that are read, where they have some: another id is another topic of the same name."""
+    def topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, str]:
+        """Ids of their topics, where they have some: another id is another topic of the same name."""
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[RecordColumns]:
         """The records of a range, in a task."""
+
+    def refresh(self) -> None:
+        """Forgets what was found out about the topics: they are looked at anew."""
 
     def close(self) -> None:
         """Lets go of connections and files. May be called again."""

@@ -5,7 +5,7 @@ No Python object is made for a record. What is the same in all rows of a partiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from kraft_native.errors import InvalidRecordError
 MICROSECONDS: Final = pa.timestamp("us", "UTC")
 
 MANY_ROWS: Final = 10_000
+PIECE_BYTES: Final = 4 << 20
 
 # Columns of ours that a column of Spark's is made of.
 SOURCES: Final = {"key": "key", "value": "value", "offset": "offset", "timestamp": "timestamp",
@@ -61,6 +62,17 @@ class RowShape:
             kept = pa.repeat(pa.scalar(value, kind), max(rows, MANY_ROWS))
             self._constants[name] = kept
         return kept[:rows]
+
+
+def pieces_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch, or slices of it where compressed data became much: Java holds each piece as a whole."""
+    pieces = batch.nbytes // PIECE_BYTES
+    if pieces < 2:
+        yield batch
+        return
+    rows = -(-len(batch) // pieces)
+    for start in range(0, len(batch), rows):
+        yield batch.slice(start, rows)
 
 
 def _microseconds(found: pa.RecordBatch, topic: str, partition: int) -> pa.Array:

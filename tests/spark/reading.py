@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from kraft.spark.options import read_options
-from kraft.spark.source import BatchReader, KraftSource, TaskRanges
+from kraft.spark.source import BatchReader, KraftSource
+from kraft.spark.tasks import TaskRanges
 
 
 def reader(options: Mapping[str, str], *columns: str) -> BatchReader:

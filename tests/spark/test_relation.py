@@ -10,7 +10,7 @@ import pytest
 
 from kraft.client import RefusedError
 from kraft.spark.errors import DataLossError
-from kraft.spark.source import TaskRanges
+from kraft.spark.tasks import TaskRanges
 from kraft_native.errors import InvalidArgumentError
 from tests.spark.reading import reader, rows
 from tests.spark.topics import Topics

@@ -19,7 +19,10 @@ class Topics:
     def __init__(self, node: NodeProcess) -> None:
         self.node = node
         self.admin = AdminClient({"bootstrap.servers": node.address, "log_level": 2})
-        self.producer = Producer({"bootstrap.servers": node.address, "log_level": 2, "linger.ms": 1})
+        self.producer = self._new_producer()
+
+    def _new_producer(self) -> Producer:
+        return Producer({"bootstrap.servers": self.node.address, "log_level": 2, "linger.ms": 1})
 
     @property
     def address(self) -> str:
@@ -33,6 +36,7 @@ class Topics:
     def grow(self, topic: str, partitions: int) -> None:
         for done in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
             done.result(SECONDS)
+        self.producer = self._new_producer()  # the one before goes on with the partitions that it knows
 
     def delete(self, *topics: str) -> None:
         for done in self.admin.delete_topics(list(topics)).values():

@@ -1,0 +1,153 @@
+"""How a stream goes on: offsets in a checkpoint, what is new since, what was lost, how much one batch takes.
+
+Pure functions of marks; a lost range is told by its offsets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kraft.log_dir import TopicPartition
+from kraft.spark.errors import DataLossError
+from kraft.spark.positions import check_loss
+from kraft.spark.splits import Range
+from kraft_native.errors import InvalidArgumentError
+
+VERSION: Final = 1
+
+Spans = dict[TopicPartition, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Up to where each partition is read, exclusive, and which topics they are of: a name may be given again."""
+
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a checkpoint: always in the same order, as Spark compares texts."""
+        offsets: dict[str, dict[str, int]] = {}
+        for each in sorted(self.offsets):
+            offsets.setdefault(each.topic, {})[str(each.partition)] = self.offsets[each]
+        ids = {topic: self.topic_ids[topic] for topic in sorted(offsets) if topic in self.topic_ids}
+        return {"version": VERSION, "offsets": offsets, "topicIds": ids}
+
+    @classmethod
+    def from_json(cls, text: Mapping[str, Any]) -> Mark:
+        """`InvalidArgumentError` for what a later version wrote, or another source."""
+        version = text.get("version")
+        if not isinstance(version, int) or version > VERSION or not isinstance(text.get("offsets"), dict):
+            raise InvalidArgumentError(f"checkpoint: the offsets {dict(text)!r} are not ones that this version of the "
+                                       f"source wrote (it writes version {VERSION}); use a new checkpointLocation or "
+                                       "a newer kraft")
+        offsets = {TopicPartition(topic, int(partition)): int(offset)
+                   for topic, partitions in text["offsets"].items() for partition, offset in partitions.items()}
+        return cls(offsets, dict(text.get("topicIds", {})))
+
+    def ahead_of(self, other: Mark) -> int:
+        """How many offsets it is further; of a partition that is new all."""
+        return sum(max(end - other.offsets.get(each, 0), 0) for each, end in self.offsets.items())
+
+
+def changes(start: Mark, now: Mark, target: Mark | None, fail_on_data_loss: bool) -> Mark:
+    """Up to where a batch that begins at `start` may read: to the log's end, or to `target`, where a query that reads
+    what there is shall end.
+
+    Raises `DataLossError` for what is gone; where that is allowed topics that were made anew are read from their front
+    and partitions that are gone are forgotten.
+    """
+    if fail_on_data_loss:
+        _check_same_topics(start, now)
+        _check_there(start, now.offsets)
+        if target is not None:
+            _check_there(target, now.offsets)
+    end = {}
+    for each, latest in now.offsets.items():
+        if target is None:
+            reachable = latest
+        elif each in target.offsets:
+            reachable = min(target.offsets[each], latest)
+        else:
+            reachable = start.offsets.get(each, -1)  # it came after the query began
+        if each in start.offsets and _same_topic(start, now, each):
+            reachable = max(reachable, start.offsets[each])
+        if reachable >= 0:
+            end[each] = reachable
+    return Mark(end, {topic: name for topic, name in now.topic_ids.items()
+                      if any(each.topic == topic for each in end)})
+
+
+def limited(start: Mark, end: Mark, offsets_max: int) -> Mark:
+    """`end` with at most about `offsets_max` new offsets, in proportion to what each partition has: one each at least,
+    so that none waits for ever."""
+    new = {each: last - _start_of(start, end, each) for each, last in end.offsets.items()}
+    total = sum(count for count in new.values() if count > 0)
+    if total <= offsets_max:
+        return end
+    offsets = {}
+    for each, last in end.offsets.items():
+        share = offsets_max * new[each] / total
+        count = math.ceil(share) if share < 1 else math.floor(share)
+        offsets[each] = min(_start_of(start, end, each) + count, last) if new[each] > 0 else last
+    return Mark(offsets, end.topic_ids)
+
+
+def spans_between(start: Mark, end: Mark, earliest: Mapping[TopicPartition, int],
+                  latest: Mapping[TopicPartition, int], topic_ids: Mapping[str, str],
+                  fail_on_data_loss: bool) -> Spans:
+    """What a batch reads: (start, end) by partition, as far as it is still there. New partitions from their front.
+
+    `earliest` and `latest` are what the log has now. Raises `DataLossError` for what is gone, if that is to fail.
+    """
+    if fail_on_data_loss:
+        _check_same_topics(end, Mark(latest, topic_ids))
+    spans = {}
+    lost = []
+    for each, last in sorted(end.offsets.items()):
+        first = _start_of(start, end, each)
+        log_start, log_end = earliest.get(each, last), latest.get(each, first)
+        if first < min(log_start, last):
+            lost.append(Range(each.topic, each.partition, first, min(log_start, last)))
+        if max(first, log_end) < last and each in latest:
+            lost.append(Range(each.topic, each.partition, max(first, log_end), last))
+        first, last = max(first, log_start), min(last, log_end)
+        if first < last:
+            spans[each] = (first, last)
+    check_loss(lost, fail_on_data_loss)
+    return spans
+
+
+def _start_of(start: Mark, end: Mark, partition: TopicPartition) -> int:
+    """Where a batch begins in a partition: at its front when it, or its topic, is new."""
+    return start.offsets.get(partition, 0) if _same_topic(start, end, partition) else 0
+
+
+def _same_topic(one: Mark, other: Mark, partition: TopicPartition) -> bool:
+    ids = one.topic_ids.get(partition.topic), other.topic_ids.get(partition.topic)
+    return None in ids or ids[0] == ids[1]
+
+
+def _check_same_topics(before: Mark, now: Mark) -> None:
+    for topic, name in before.topic_ids.items():
+        other = now.topic_ids.get(topic, name)
+        if other != name:
+            raise DataLossError(f"topic {topic} was deleted and made again (its id was {name} and is {other}): what "
+                                "the query had not read of the old one is lost. To go on with the new one, set the "
+                                "option failOnDataLoss to false")
+
+
+def _check_there(before: Mark, latest: Mapping[TopicPartition, int]) -> None:
+    """What was read or planned is still there: no partition is gone, and none ends before it."""
+    gone = sorted(each.directory_name for each in before.offsets if each not in latest)
+    if gone:
+        raise DataLossError(f"{', '.join(gone)}: these partitions are gone, with what the query had not read of them. "
+                            "To go on without them, set the option failOnDataLoss to false")
+    for each, offset in before.offsets.items():
+        if latest[each] < offset:
+            raise DataLossError(f"{each.directory_name}: the log's end was changed from {offset} to {latest[each]}: "
+                                "its topic was made again or its log was cut. To go on, set the option failOnDataLoss "
+                                "to false")

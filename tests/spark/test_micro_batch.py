@@ -1,0 +1,339 @@
+"""Streams over a cluster: the behaviours of Spark's own Kafka connector (KafkaMicroBatchSourceSuite), by its names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+
+from kraft import LogDir
+from kraft.spark.errors import DataLossError
+from kraft_native.errors import InvalidArgumentError
+from tests.spark.streams import Stream
+from tests.spark.test_relation import by_times, per_partition, query
+from tests.spark.topics import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_MS = 1_700_000_000_000
+MakeStream = Callable[..., Stream]
+
+
+@pytest.fixture
+def stream() -> Iterator[MakeStream]:
+    made: list[Stream] = []
+
+    def make(*arguments: Any, **named: Any) -> Stream:
+        made.append(Stream(*arguments, **named))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def again(stream: MakeStream, before: Stream, done: int | None = None, **named: Any) -> Stream:
+    """The query after a restart from its checkpoint."""
+    options = {"kafka.bootstrap.servers": before.reader.options.client["bootstrap.servers"],
+               "subscribe": ",".join(before.reader.options.subscription.topics)}
+    return stream(options, list(before.offsets), before.done if done is None else done, **named)
+
+
+# --- with Spark
+
+def test_trigger_available_now(spark: SparkSession, topics: Topics, topic: str, tmp_path: Path) -> None:
+    topics.create(topic, 5)
+    for partition in range(5):
+        topics.send(topic, range(3 * partition, 3 * partition + 3), partition)
+
+    def run() -> list[int]:
+        """How many rows each batch had, from where the last run ended."""
+        counts: list[int] = []
+        frame = spark.readStream.format("kraft").options(**query(topics, topic, startingOffsets="earliest",
+                                                                 maxOffsetsPerTrigger="5")).load()
+        running = (frame.writeStream.foreachBatch(lambda rows, _: counts.append(rows.count()))
+                   .option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start())
+        running.awaitTermination()
+        return counts
+
+    assert run() == [5, 5, 5]
+    assert run() == []
+    topics.grow(topic, 6)
+    topics.send(topic, [100, 101], 5)
+    assert run() == [2]
+
+
+def test_a_query_that_runs_on(spark: SparkSession, topics: Topics, topic: str, tmp_path: Path) -> None:
+    topics.create(topic, 2)
+    options = query(topics, topic, startingOffsets="earliest", publishOffsets=f"group-{topic}")
+    frame = spark.readStream.format("kraft").options(**options).load().selectExpr(
+        "CAST(CAST(value AS STRING) AS INT) AS value")
+    running = (frame.writeStream.format("memory").queryName(topic.replace("-", "_"))
+               .option("checkpointLocation", str(tmp_path)).start())
+    try:
+        topics.send(topic, range(10), 0)
+        running.processAllAvailable()
+        topics.send(topic, range(10, 20), 1)
+        running.processAllAvailable()
+        found = spark.table(topic.replace("-", "_")).collect()
+        assert sorted(row.value for row in found) == list(range(20))
+        progress = json.loads(running.lastProgress.json)["sources"][0]  # type: ignore[union-attr]
+        assert json.loads(json.dumps(progress["latestOffset"]))["offsets"] == {topic: {"0": 10, "1": 10}}
+    finally:
+        running.stop()
+
+
+# --- offsets and limits
+
+def test_max_offsets_per_trigger(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic, 3)
+    topics.send(topic, range(100, 201), 0)
+    topics.send(topic, range(10, 21), 1)
+    topics.send(topic, [1], 2)
+    running = stream(query(topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger="10"))
+    assert running.batch() == [1, 10, *range(100, 108)]
+    assert running.batch() == [11, *range(108, 117)]
+    # Trigger.Once asks for all that there is.
+    assert len(running.batch(ReadAllAvailable()) or ()) == 113 - 20
+    assert running.batch() is None
+
+
+def test_min_offsets_per_trigger(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.send(topic, range(10))
+    options = query(topics, topic, startingOffsets="earliest", minOffsetsPerTrigger="15")
+    running = stream(options)
+    assert running.reader.getDefaultReadLimit() == ReadMinRows(15)
+    assert running.batch() is None
+    topics.send(topic, range(10, 16))
+    assert running.batch() == list(range(16))
+    # Whoever waited long enough gets less.
+    topics.send(topic, [16])
+    impatient = stream(options | {"maxTriggerDelay": "0ms"})
+    assert impatient.batch() == list(range(17))
+    # A query that ends with what there is does not wait for more.
+    assert stream(options | {"minOffsetsPerTrigger": "1000"}, available_now=True).batch() == list(range(17))
+
+
+def test_composite_read_limit(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.send(topic, range(30))
+    running = stream(query(topics, topic, startingOffsets="earliest", minOffsetsPerTrigger="8",
+                           maxOffsetsPerTrigger="20"))
+    assert running.reader.getDefaultReadLimit() == ReadMaxRows(20)
+    assert running.batch() == list(range(20))
+    assert running.batch() == list(range(20, 30))
+    topics.send(topic, range(30, 35))
+    assert running.batch() is None
+
+
+def test_rate_limit_long_max_overflow(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic, 2)
+    topics.send(topic, range(10), 0)
+    running = stream(query(topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger=str(2**63 - 1)))
+    assert running.batch() == list(range(10))
+
+
+def test_current_offsets_are_set_without_new_data(stream: MakeStream, topics: Topics, topic: str) -> None:
+    """SPARK-22956: two sources, one of which has nothing."""
+    topics.create(topic, 2)
+    running = stream(query(topics, topic, startingOffsets="earliest"))
+    assert json.loads(running.offsets[0])["offsets"] == {topic: {"0": 0, "1": 0}}
+    assert running.batch() is None
+    assert running.reader.partitions(json.loads(running.offsets[0]), json.loads(running.offsets[0])) == []
+
+
+SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
+STARTS = ("latest", "earliest", "specific offsets", "specific timestamps", "global timestamp")
+
+
+@pytest.mark.parametrize("fail_on_data_loss", ["true", "false"])
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("subscription", SUBSCRIPTIONS)
+def test_every_subscription_and_start(stream: MakeStream, topics: Topics, topic: str, subscription: str, start: str,
+                                      fail_on_data_loss: str) -> None:
+    """Where it begins, recovery, data that came while it was stopped, partitions that were added."""
+    topics.create(topic, 2, retention_ms="-1")
+    for partition, values in enumerate(([0, 1, 2], [10, 11, 12])):
+        for number, value in enumerate(values):
+            topics.send(topic, [value], partition, timestamp_ms=START_MS + 1_000 * number)
+    options = {"kafka.bootstrap.servers": topics.address, "failOnDataLoss": fail_on_data_loss,
+               subscription: {"assign": json.dumps({topic: [0, 1]}), "subscribe": topic,
+                              "subscribePattern": f"{topic}|nothing.*"}[subscription]}
+    options |= {"latest": {}, "earliest": {"startingOffsets": "earliest"},
+                "specific offsets": {"startingOffsets": per_partition(topic, 2, -1)},
+                "specific timestamps": {"startingOffsetsByTimestamp": per_partition(topic, START_MS + 1_000, START_MS)},
+                "global timestamp": {"startingTimestamp": str(START_MS + 1_500)}}[start]
+    expected = {"latest": [], "earliest": [0, 1, 2, 10, 11, 12], "specific offsets": [2],
+                "specific timestamps": [1, 2, 10, 11, 12], "global timestamp": [2, 12]}[start]
+    running = stream(options)
+    assert (running.batch() or []) == expected
+    topics.send(topic, [3], 0)
+    running = stream(options, list(running.offsets), running.done)
+    assert running.batch() == [3]
+    topics.grow(topic, 3)
+    topics.send(topic, [20, 21], 2)
+    topics.send(topic, [13], 1)
+    assert running.batch() == ([13] if subscription == "assign" else [13, 20, 21])
+
+
+def test_non_matching_timestamps(stream: MakeStream, topics: Topics, topic: str) -> None:
+    by_times(topics, topic)
+    late = query(topics, topic, startingTimestamp=str(START_MS + 10**9))
+    with pytest.raises(InvalidArgumentError, match="has no record of that time or later"):
+        stream(late)
+    running = stream(late | {"startingOffsetsByTimestampStrategy": "latest"})
+    topics.send(topic, [99], 0)
+    assert running.batch() == [99]
+
+
+@pytest.mark.parametrize(("option", "value"), [
+    ("endingOffsets", "latest"), ("endingTimestamp", "1"), ("endingOffsetsByTimestamp", "{}"),
+    ("startingOffsets", "newest"), ("maxOffsetsPerTrigger", "-1"), ("minOffsetsPerTrigger", "many"),
+])
+def test_bad_source_options(option: str, value: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"option {option}"):
+        Stream({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t", option: value})
+
+
+# --- restarts
+
+def test_a_batch_that_was_planned_is_repeated_as_it_was(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.send(topic, range(5))
+    running = stream(query(topics, topic, startingOffsets="earliest"))
+    assert running.plan()
+    first = running.run()
+    topics.send(topic, range(5, 9))
+    restarted = Stream.__new__(Stream)
+    restarted.reader, restarted.offsets, restarted.done = running.reader, running.offsets, 0
+    assert restarted.run() == first
+
+
+def test_available_now_with_partitions_added_and_a_retry(stream: MakeStream, topics: Topics, topic: str) -> None:
+    """SPARK-53560."""
+    topics.create(topic)
+    topics.send(topic, range(5))
+    running = stream(query(topics, topic, startingOffsets="earliest"))
+    assert running.batch() == list(range(5))
+    topics.grow(topic, 2)
+    topics.send(topic, [10, 11], 1)
+    assert running.plan()  # and the query dies before the batch is done
+    retried = again(stream, running, available_now=True)
+    assert retried.done == 2
+    assert retried.batch() is None
+
+
+# --- topics that change
+
+def test_new_topic_that_matches_the_pattern_is_picked_up_at_earliest(stream: MakeStream, topics: Topics,
+                                                                    topic: str) -> None:
+    topics.create(f"{topic}-a")
+    running = stream({"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*"})
+    topics.send(f"{topic}-a", [1])
+    assert running.batch() == [1]
+    topics.create(f"{topic}-b")
+    topics.send(f"{topic}-b", [2, 3])
+    assert running.batch() == [2, 3]
+
+
+def test_subscribing_by_pattern_with_topic_deletions(stream: MakeStream, topics: Topics, topic: str) -> None:
+    for name in "ab":
+        topics.create(f"{topic}-{name}")
+        topics.send(f"{topic}-{name}", [ord(name)])
+    running = stream({"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*",
+                      "startingOffsets": "earliest", "failOnDataLoss": "false"})
+    assert running.batch() == [ord("a"), ord("b")]
+    topics.delete(f"{topic}-a")
+    topics.send(f"{topic}-b", [7])
+    assert running.batch() == [7]
+    strict = stream({"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*"},
+                    list(running.offsets[:2]), 1)
+    with pytest.raises(DataLossError, match=f"{topic}-a-0: these partitions are gone"):
+        strict.plan()
+
+
+def test_topic_recreation_between_batches_fails(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.send(topic, [0, 1])
+    running = stream(query(topics, topic, startingOffsets="earliest"))
+    assert running.batch() == [0, 1]
+    topics.delete(topic)
+    topics.create(topic)
+    topics.send(topic, [2, 3, 4])
+    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and made again"):
+        running.plan()
+    lenient = stream(query(topics, topic, failOnDataLoss="false"), list(running.offsets), running.done)
+    assert lenient.batch() == [2, 3, 4]
+
+
+def test_deleted_records_are_named(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.send(topic, range(10))
+    running = stream(query(topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger="3"))
+    assert running.batch() == [0, 1, 2]
+    topics.delete_records(topic, 0, 7)
+    assert running.plan()
+    with pytest.raises(DataLossError, match=re.escape(f"{topic}-0 [3, 6)")):
+        running.run()
+    lenient = stream(query(topics, topic, failOnDataLoss="false"), list(running.offsets[:2]), 1)
+    assert lenient.batch() == [7, 8, 9]
+
+
+# --- groups, keys, directories
+
+def committed(topics: Topics, group: str, topic: str, partitions: int) -> list[int]:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": topics.address, "group.id": group, "log_level": 2})
+    try:
+        found = consumer.committed([confluent_kafka.TopicPartition(topic, each) for each in range(partitions)], 10.0)
+        return [each.offset for each in found]
+    finally:
+        consumer.close()
+
+
+def test_offsets_are_published_in_step_with_the_checkpoint(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic, 2)
+    topics.send(topic, range(6), 0)
+    running = stream(query(topics, topic, startingOffsets="earliest", publishOffsets=f"group-{topic}",
+                           maxOffsetsPerTrigger="4"))
+    assert running.batch() == [0, 1, 2, 3]
+    assert committed(topics, f"group-{topic}", topic, 2) == [0, 0], "the first batch was not noted as done yet"
+    assert running.batch() == [4, 5]
+    assert committed(topics, f"group-{topic}", topic, 2) == [4, 0]
+    assert running.batch() is None
+    assert committed(topics, f"group-{topic}", topic, 2) == [6, 0]
+
+
+def test_include_headers_default_keeps_old_checkpoints(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.send(topic, [1], headers=[("a", b"b")])
+    running = stream(query(topics, topic, startingOffsets="earliest"))
+    assert running.plan()
+    row = running.run()[0]
+    assert "headers" not in row
+    topics.send(topic, [2], headers=[("a", b"c")])
+    later = stream(query(topics, topic, includeHeaders="true"), list(running.offsets), running.done)
+    assert later.plan()
+    assert later.run()[0]["headers"] == [{"key": "a", "value": b"c"}]
+
+
+def test_a_stream_of_log_directories(stream: MakeStream, tmp_path: Path) -> None:
+    with LogDir(tmp_path / "data") as directory:
+        log = directory.log("orders", 0)
+        log.append_record(b"1")
+        running = stream({"path": str(tmp_path / "data"), "startingOffsets": "earliest"})
+        assert running.batch() == [1]
+        assert running.batch() is None
+        log.append_record(b"2")
+        directory.log("orders", 1, topic_id=directory.topic_id("orders", 0)).append_record(b"3")
+        assert running.batch() == [2, 3]
+        del log
+    with pytest.raises(InvalidArgumentError, match="publishOffsets"):
+        Stream({"path": str(tmp_path / "data"), "publishOffsets": "group"})
