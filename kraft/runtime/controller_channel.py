@@ -54,6 +54,11 @@ class Line:
         self.connection = PeerConnection(client_id, self._ready.set_result, self._answered, self._broke)
         self.broken = False
 
+    @property
+    def versions(self) -> PeerVersions:
+        """What the other side told when it was opened."""
+        return self._ready.result()
+
     async def open(self, address: Endpoint) -> None:
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             await asyncio.get_running_loop().create_connection(lambda: self.connection, address.host, address.port)

@@ -16,6 +16,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
@@ -45,7 +46,8 @@ DECIDED: Final = tuple(sorted(
     if API_BY_KEY[key].controller_versions is not None))
 """What the controller decides."""
 
-SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, *DECIDED, *CODEC_BY_KEY)
+SERVED: Final = (DESCRIBE_CLUSTER, ENVELOPE, DescribeRecorderRequest.API_KEY, ControllerHeartbeatRequest.API_KEY,
+                 *DECIDED, *CODEC_BY_KEY)
 
 Respond = Callable[[Message], None]
 
@@ -128,6 +130,8 @@ class ControllerRouter:
             respond(self._describe_cluster(request, version))
         elif isinstance(request, DescribeRecorderRequest):
             respond(self._describe_recorder(request))
+        elif isinstance(request, ControllerHeartbeatRequest):
+            respond(self.quorum.keeper.heard(request))
         else:
             self.quorum.metadata.submit(request, version, self.quorum.clock(), respond)
 

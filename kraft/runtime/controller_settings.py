@@ -31,5 +31,7 @@ def metadata_log_settings(config: NodeConfig) -> MetadataLogSettings:
         segment_ms=config.integer("metadata.log.segment.ms"),
         snapshot_bytes=config.integer("metadata.log.max.record.bytes.between.snapshots"),
         snapshot_interval_ms=config.integer("metadata.log.max.snapshot.interval.ms"),
+        strained_snapshot_bytes=config.integer("kraft.snapshot.strained.bytes"),
+        strained_snapshot_interval_ms=config.integer("kraft.snapshot.strained.interval.ms"),
         retention_bytes=config.integer("metadata.max.retention.bytes"),
         retention_ms=config.integer("metadata.max.retention.ms"))

@@ -16,12 +16,15 @@ BATCH_BYTES_MAX: Final = 8 << 20
 class MetadataLogSettings:
     """Kafka's names: `metadata.log.segment.bytes`, `metadata.log.segment.ms`,
     `metadata.log.max.record.bytes.between.snapshots`, `metadata.log.max.snapshot.interval.ms` (0: never by time),
-    `metadata.max.retention.bytes`, `metadata.max.retention.ms` (-1: no limit)."""
+    `metadata.max.retention.bytes`, `metadata.max.retention.ms` (-1: no limit). `strained_...`: ours,
+    `kraft.snapshot.strained.bytes` and `.interval.ms`."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 604_800_000
     snapshot_bytes: int = 20 << 20
     snapshot_interval_ms: int = 3_600_000
+    strained_snapshot_bytes: int = 80 << 20
+    strained_snapshot_interval_ms: int = 14_400_000
     retention_bytes: int = 100 << 20
     retention_ms: int = 604_800_000
     durability: str = "group-commit"

@@ -6,7 +6,6 @@
     await quorum.close()                  # hands over when it leads
 """
 
-import asyncio
 import logging
 import random
 import uuid
@@ -28,7 +27,7 @@ from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState
 from kraft.raft.replica import Ports
-from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NOBODY, Endpoint, ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
 from kraft.raft.wire import Codec
 from kraft.recorder.entry import STATE, Entry
@@ -38,6 +37,7 @@ from kraft.runtime.broker_connections import Probes
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.peers import Peers
 from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft.runtime.quorum_snapshots import SnapshotKeeper
 from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write_quorum_state
 from kraft.runtime.raft_driver import RaftDriver, SteadyClock
 from kraft.runtime.raft_log import RaftLog
@@ -55,7 +55,6 @@ log = logging.getLogger(__name__)
 RESIGN_SECONDS: Final = 2.0
 FETCH_WAIT_MS_MAX: Final = 500
 START_GRACE_MS: Final = 100
-SNAPSHOT_CHECK_SECONDS: Final = 5.0
 CLIENT_ID: Final = "raft-client-{}"
 
 
@@ -88,7 +87,7 @@ class Quorum:
         self._on_failure = on_failure
         self._answers: dict[int, Callable[[Response], None]] = {}
         self._tokens = 0
-        self._snapshots_task: asyncio.Task[None] | None = None
+        self._takes_part = False
         self.log = Log(self.directory, log_settings.log_config(), flusher=flusher,
                        log_dir_locked=log_dir_locked)
         self._recorder_file = RecorderFile(self.directory)
@@ -112,6 +111,9 @@ class Quorum:
             self.raft, self.log, self.metadata, write_hard_state=self._write_hard_state, ask=self.peers.ask,
             answer=self._answer, clock=self.clock, on_failure=on_failure)
         self.metadata.driver = self.driver
+        self.keeper = SnapshotKeeper(log_settings, self.directory, self.raft_log, self.snapshots, self.metadata,
+                                     self.driver, self.clock, on_failure)
+        """Of the snapshots."""
         self.probes = Probes(self.metadata)
 
     def _open_log(self) -> None:
@@ -145,13 +147,14 @@ class Quorum:
     def start(self) -> None:
         """Takes part in the quorum from here on."""
         self.driver.start()
-        self._snapshots_task = asyncio.get_running_loop().create_task(self._write_snapshots())
+        self.keeper.start()
+        self._takes_part = True
 
     async def close(self) -> None:
         """Hands the leadership over when it is held, and lets go of everything. May be called again."""
-        if self._snapshots_task is not None:
-            self._snapshots_task.cancel()
-            self._snapshots_task = None
+        self.keeper.close()
+        if self._takes_part:
+            self._takes_part = False
             await self.driver.resign(RESIGN_SECONDS)
         self.driver.close()
         self.probes.close()
@@ -207,44 +210,6 @@ class Quorum:
     def recorded_state(self) -> Entry:
         """Everything about this replica now, as an entry of the flight recorder."""
         return self.recorder.made(self.clock(), STATE, state_values(self.raft))
-
-    # --- snapshots
-
-    async def _write_snapshots(self) -> None:
-        while True:
-            await asyncio.sleep(SNAPSHOT_CHECK_SECONDS)
-            try:
-                self.write_snapshot_when_due()
-            except Exception as error:  # noqa: BLE001 - without snapshots the log would grow for ever, unseen
-                self._on_failure(error)
-                return
-
-    def write_snapshot_when_due(self) -> None:
-        """Writes a snapshot when the log behind the last one is long or old enough, and removes what need not be
-        kept."""
-        now_ms, interval_ms = self.clock(), self._settings.snapshot_interval_ms
-        is_long = self.metadata.unsnapshot_bytes >= self._settings.snapshot_bytes
-        is_old = interval_ms > 0 and now_ms - self.metadata.snapshot_ms >= interval_ms
-        if self.metadata.in_transaction or not (is_long or is_old):
-            return
-        snapshot = self.metadata.write_snapshot(now_ms)
-        if snapshot is not None:
-            log.info("metadata snapshot %s written", snapshot.file_name)
-            self._clean()
-
-    def _clean(self) -> None:
-        """While the snapshots and the log are too large together or too old, the log starts a snapshot later. The
-        newest snapshot and the log behind it stay."""
-        settings = self._settings
-        while len(self.snapshots.ids) > 1:
-            oldest, after = self.snapshots.ids[:2]
-            files = [(self.directory / each.file_name).stat() for each in self.snapshots.ids]
-            size = sum(each.st_size for each in files) + self.log.size_bytes
-            age_ms = self.clock() - files[0].st_mtime_ns // 1_000_000
-            if not (0 <= settings.retention_bytes < size or 0 <= settings.retention_ms < age_ms):
-                return
-            self.raft.trim_log(OffsetAndEpoch(*after))
-            log.info("metadata snapshot %s removed, the log starts at %d", oldest.file_name, after.end_offset)
 
 
 def raft_config(config: NodeConfig, member: Member) -> RaftConfig:

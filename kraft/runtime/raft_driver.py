@@ -111,6 +111,11 @@ class RaftDriver:
         await asyncio.wait([self._left], timeout=timeout_seconds)
         self._run()                    # who asked last is answered: a vote for the next leader must not be lost
 
+    def hand_over(self) -> None:
+        """Gives up the leadership, if it is held, and goes on as a follower of whoever leads next."""
+        self.raft.resign(self.raft.replica.epoch, self._clock())
+        self._stepped()
+
     # --- events
 
     def step(self, source: int, correlation: int, message: Message) -> None:

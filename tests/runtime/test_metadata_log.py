@@ -12,7 +12,9 @@ import pytest
 
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import Endpoint
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.begin_transaction_record import BeginTransactionRecord
+from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
@@ -34,7 +36,7 @@ from kraft_native.errors import LogReadOnlyError, StorageError
 from kraft_native.flusher import Flusher
 from kraft_native.log import Log
 from tests.golden import golden, load_json, needs_golden
-from tests.runtime.metadata_nodes import ENDPOINT, NOW_MS, Node, formatted
+from tests.runtime.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS, Node, formatted
 
 
 def create(node: Node, *names: str, **configs: str) -> None:
@@ -291,7 +293,7 @@ def test_snapshots_are_due_by_bytes_and_by_time(tmp_path: Path) -> None:
     with Node(tmp_path, snapshot_bytes=4_000, snapshot_interval_ms=1_000) as node:
         def is_due(now_ms: int) -> bool:
             node.now_ms, before = now_ms, node.quorum.snapshots.ids
-            node.quorum.write_snapshot_when_due()
+            node.quorum.keeper.write_when_due()
             return node.quorum.snapshots.ids != before
 
         node.join()
@@ -308,6 +310,22 @@ def test_snapshots_are_due_by_bytes_and_by_time(tmp_path: Path) -> None:
         assert is_due(NOW_MS + 10_000)
 
 
+def test_only_the_active_controller_answers_heartbeats(tmp_path: Path) -> None:
+    formatted(tmp_path)
+    with Node(tmp_path, snapshot_bytes=1) as node:
+        beat = ControllerHeartbeatRequest(controller_id=2, last_snapshot_offset=-1, cluster_id=CLUSTER)
+        answer = node.quorum.keeper.heard(beat)
+        assert (answer.error_code, answer.start_snapshot, answer.leader_id, answer.leader_epoch) == (0, True, 1, 1)
+        beat.last_snapshot_offset = node.log.log_end_offset
+        assert not node.quorum.keeper.heard(beat).start_snapshot
+        beat.cluster_id = "other"
+        assert node.quorum.keeper.heard(beat).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    formatted(tmp_path / "other")
+    with Node(tmp_path / "other", leads=False) as node:
+        answer = node.quorum.keeper.heard(ControllerHeartbeatRequest(controller_id=2))
+        assert (answer.error_code, answer.start_snapshot) == (ErrorCode.NOT_CONTROLLER, False)
+
+
 def test_old_snapshots_and_the_log_before_them_go(tmp_path: Path) -> None:
     """The log begins where the oldest snapshot ends, and a restart needs nothing else."""
     formatted(tmp_path)
@@ -316,7 +334,7 @@ def test_old_snapshots_and_the_log_before_them_go(tmp_path: Path) -> None:
         for number in range(12):
             create(node, *(f"t{number}-{index}" for index in range(10)))
             node.ask(DeleteTopicsRequest(topic_names=[f"t{number}-{index}" for index in range(10)]), 5)
-            node.quorum.write_snapshot_when_due()
+            node.quorum.keeper.write_when_due()
         create(node, "last")
         left = list_snapshots(tmp_path / DIRECTORY_NAME)
         assert 1 <= len(left) < 12
@@ -334,11 +352,11 @@ def test_old_snapshots_go_by_age(tmp_path: Path) -> None:
         node.join()
         os.utime(directory / SnapshotId(0, 0).file_name, (0, (NOW_MS - 1_000) / 1_000))
         create(node, "a")
-        node.quorum.write_snapshot_when_due()
+        node.quorum.keeper.write_when_due()
         assert len(list_snapshots(directory)) == 2
         node.now_ms += 1
         create(node, "b")
-        node.quorum.write_snapshot_when_due()
+        node.quorum.keeper.write_when_due()
         assert SnapshotId(0, 0) not in list_snapshots(directory)
 
 

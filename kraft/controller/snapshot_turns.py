@@ -1,0 +1,86 @@
+"""Whose turn it is to write a snapshot of the metadata log (KIP-631, "Snapshot Implementation"). Sans-IO.
+
+Controllers tell the active one, in heartbeats, where their last snapshots end. It lets those write a new one that have
+much or old log behind theirs: one at a time, itself last, and less often while the quorum could not do without one more
+of them. All of that is soft state of the active controller: the next one hears it again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+TURN_MS: Final = 60_000
+"""Whoever has not written a snapshot by then no longer keeps the others from it."""
+SILENT_MS: Final = 30_000
+"""Who was not heard of for so long is not waited for."""
+
+
+class Backlog(NamedTuple):
+    """The log behind a snapshot: its bytes, and how old its first record is."""
+
+    size_bytes: int
+    age_ms: int
+
+
+class Limits(NamedTuple):
+    """When a backlog is large or old enough for a snapshot; `interval_ms` 0: age does not count."""
+
+    size_bytes: int
+    interval_ms: int
+
+    def are_reached(self, backlog: Backlog) -> bool:
+        return backlog.size_bytes >= self.size_bytes or 0 < self.interval_ms <= backlog.age_ms
+
+
+class _Heard(NamedTuple):
+    end_offset: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    controller_id: int
+    end_offset: int
+    began_ms: int
+
+
+class SnapshotTurns:
+    """Of one active controller. `backlog(end offset, now)`: the log behind a snapshot that ends there. `strained`, in
+    each call: whether to lose one more controller would probably end commits."""
+
+    def __init__(self, usual: Limits, strained: Limits, backlog: Callable[[int, int], Backlog]) -> None:
+        self._usual = usual
+        self._strained = strained
+        self._backlog = backlog
+        self._heard: dict[int, _Heard] = {}
+        self._turn: _Turn | None = None
+
+    def heartbeat(self, controller_id: int, end_offset: int, now_ms: int, *, strained: bool) -> bool:
+        """A standby tells where its last snapshot ends; says whether it is to write one now. It is told again until it
+        has."""
+        self._heard[controller_id] = _Heard(end_offset, now_ms)
+        turn = self._running(now_ms)
+        if turn is not None:
+            return turn.controller_id == controller_id
+        if not self._is_due(end_offset, now_ms, strained=strained):
+            return False
+        self._turn = _Turn(controller_id, end_offset, now_ms)
+        return True
+
+    def is_own(self, end_offset: int, now_ms: int, *, strained: bool) -> bool:
+        """Whether the active controller itself is to write one: when no standby is left that should."""
+        if self._running(now_ms) is not None or not self._is_due(end_offset, now_ms, strained=strained):
+            return False
+        return not any(self._is_due(heard.end_offset, now_ms, strained=strained)
+                       for heard in self._heard.values() if now_ms - heard.at_ms <= SILENT_MS)
+
+    def _is_due(self, end_offset: int, now_ms: int, *, strained: bool) -> bool:
+        limits = self._strained if strained else self._usual
+        return limits.are_reached(self._backlog(end_offset, now_ms))
+
+    def _running(self, now_ms: int) -> _Turn | None:
+        turn = self._turn
+        if turn is not None and (now_ms - turn.began_ms >= TURN_MS
+                                 or self._heard[turn.controller_id].end_offset > turn.end_offset):
+            self._turn = turn = None
+        return turn

@@ -1,0 +1,228 @@
+"""When a replica writes snapshots of the metadata log, and which it keeps.
+
+A controller that is one of several writes when the active controller lets it, which it asks for in heartbeats; the
+active one hands over before it writes itself (KIP-631, "Snapshot Implementation"; `kraft.controller.snapshot_turns`
+decides). Nobody else has such heartbeats: an observer, a controller on its own, and one whose leader is Kafka's go by
+their own log, and so does, at twice the size and age, a controller whose turn does not come.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kraft.controller.snapshot_turns import Backlog, Limits, SnapshotTurns
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
+from kraft.protocol.messages.controller_heartbeat_response import ControllerHeartbeatResponse
+from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch
+from kraft.runtime.controller_channel import Line
+from kraft.runtime.metadata_directory import MetadataLogSettings
+from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft.runtime.raft_driver import RaftDriver
+from kraft.runtime.raft_log import RaftLog
+from kraft.runtime.raft_snapshots import RaftSnapshots
+from kraft_native.batch import walk
+from kraft_native.errors import KraftError
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 5.0
+LOOK_SECONDS_MIN: Final = 0.1
+LOOKS_OF_AN_INTERVAL: Final = 4
+ANSWER_SECONDS: Final = 5.0
+HEARTBEAT: Final = ControllerHeartbeatRequest.API_KEY
+VERSION: Final = 0
+CLIENT_ID: Final = "kraft-snapshots-{}"
+
+
+class SnapshotKeeper:
+    """Of one replica, on its loop. `on_failure` hears of a snapshot that could not be written: without snapshots the
+    log would grow for ever, unseen."""
+
+    def __init__(self, settings: MetadataLogSettings, directory: Path, raft_log: RaftLog, snapshots: RaftSnapshots,
+                 metadata: QuorumMetadata, driver: RaftDriver, clock: Callable[[], int],
+                 on_failure: Callable[[BaseException], object]) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._log = raft_log
+        self._snapshots = snapshots
+        self._metadata = metadata
+        self._driver = driver
+        self._clock = clock
+        self._on_failure = on_failure
+        self._usual = Limits(settings.snapshot_bytes, settings.snapshot_interval_ms)
+        self._turns = self._new_turns()
+        self._led_epoch = NOBODY
+        self._handed_over_at = NOBODY
+        self._line: Line | None = None
+        self._address: Endpoint | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._look_on())
+
+    def close(self) -> None:
+        """May be called again."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self._hang_up()
+
+    # --- what the active controller says
+
+    def heard(self, request: ControllerHeartbeatRequest) -> ControllerHeartbeatResponse:
+        """The answer to another controller's heartbeat."""
+        replica = self._driver.raft.replica
+        response = ControllerHeartbeatResponse(leader_id=replica.leader_id, leader_epoch=replica.epoch)
+        if None not in (request.cluster_id, replica.cluster_id) and request.cluster_id != replica.cluster_id:
+            response.error_code = ErrorCode.INCONSISTENT_CLUSTER_ID
+        elif not self._metadata.controller.active:
+            response.error_code = ErrorCode.NOT_CONTROLLER
+        else:
+            response.start_snapshot = self._current_turns().heartbeat(
+                request.controller_id, max(0, request.last_snapshot_offset), self._clock(),
+                strained=self._is_strained())
+        return response
+
+    def _new_turns(self) -> SnapshotTurns:
+        settings = self._settings
+        strained = Limits(settings.strained_snapshot_bytes, settings.strained_snapshot_interval_ms)
+        return SnapshotTurns(self._usual, strained, self._backlog)
+
+    def _current_turns(self) -> SnapshotTurns:
+        """Those of this epoch: what an earlier leadership heard is old."""
+        epoch = self._driver.raft.replica.epoch
+        if epoch != self._led_epoch:
+            self._led_epoch = epoch
+            self._turns = self._new_turns()
+        return self._turns
+
+    def _backlog(self, end_offset: int, now_ms: int) -> Backlog:
+        """By the share of the log's offsets, and the time of the first record that is still there."""
+        start, end = self._log.start_offset, self._log.end.offset
+        first = max(start, end_offset)
+        if first >= end:
+            return Backlog(0, 0)
+        size = self._log.log.size_bytes * (end - first) // (end - start)
+        batch = next(iter(walk(self._log.read(first, 1) or b"")), None)
+        return Backlog(size, 0 if batch is None else now_ms - batch.max_timestamp_ms)
+
+    def _caught_up(self) -> tuple[int, int]:
+        """How many voters there are, and how many of them have caught up."""
+        raft = self._driver.raft
+        voters, oldest_ms = raft.describe().voters, raft.replica.now_ms - raft.replica.config.election_timeout_ms
+        return len(voters), sum(each.caught_up_ms >= oldest_ms for each in voters)
+
+    def _is_strained(self) -> bool:
+        """Whether voters have fallen behind, and to lose one of the others would end commits."""
+        voters, ready = self._caught_up()
+        return ready < voters and ready - 1 < voters // 2 + 1
+
+    # --- looking
+
+    async def _look_on(self) -> None:
+        interval_seconds = self._settings.snapshot_interval_ms / 1000 or LOOK_SECONDS
+        pause = max(LOOK_SECONDS_MIN, min(LOOK_SECONDS, interval_seconds / LOOKS_OF_AN_INTERVAL))
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                await self._look()
+            except Exception as error:  # noqa: BLE001 - see the class
+                self._on_failure(error)
+                return
+
+    async def _look(self) -> None:
+        if self._metadata.controller.active and len(self._driver.raft.replica.voters.voters) > 1:
+            self._lead()
+            return
+        heard = await self._beat() if self._driver.raft.replica.config.can_vote else None
+        if heard is None:
+            self.write_when_due()
+        elif heard.start_snapshot:
+            self.write()
+        else:
+            self.write_when_due(factor=2)
+
+    def _lead(self) -> None:
+        """The active controller's own turn: it hands over, once, when somebody could take over and nothing is on its
+        way to being committed; the next leader lets it write. Else it writes as it is."""
+        raft, end_offset = self._driver.raft, self._metadata.snapshot_end
+        if self._metadata.in_transaction or not self._current_turns().is_own(
+                end_offset, self._clock(), strained=self._is_strained()):
+            return
+        voters, ready = self._caught_up()
+        if ready - 1 < voters // 2 + 1 or self._handed_over_at == end_offset:
+            self.write()
+        elif raft.replica.high_watermark == raft.replica.log.end.offset:
+            log.info("metadata snapshot: this node hands over the leadership before it writes its own")
+            self._handed_over_at = end_offset
+            self._driver.hand_over()
+        else:
+            self.write_when_due(factor=2)
+
+    async def _beat(self) -> ControllerHeartbeatResponse | None:
+        """Tells the leader where the last snapshot ends; its answer, None when there is none to go by."""
+        replica = self._driver.raft.replica
+        address = None if replica.leader_id in (NOBODY, replica.config.node_id) else replica.address_of(
+            replica.leader_id)
+        if address is None:
+            return None
+        try:
+            line = await self._connected(address, replica.config.node_id)
+            if line is None:
+                return None
+            latest = self._snapshots.latest() or OffsetAndEpoch(0, 0)
+            body = await line.ask(ControllerHeartbeatRequest(
+                controller_id=replica.config.node_id, last_snapshot_offset=latest.offset,
+                last_snapshot_epoch=latest.epoch, cluster_id=replica.cluster_id), VERSION, ANSWER_SECONDS)
+            response = ControllerHeartbeatResponse.decode(body, VERSION)
+        except (OSError, TimeoutError, KraftError) as error:
+            log.debug("heartbeat to the active controller at %s:%d: %r", address.host, address.port, error)
+            self._hang_up()
+            return None
+        return response if response.error_code == ErrorCode.NONE else None
+
+    async def _connected(self, address: Endpoint, node_id: int) -> Line | None:
+        """None when the leader has no such heartbeats, as Kafka's controllers have none."""
+        if self._line is None or self._line.broken or address != self._address:
+            self._hang_up()
+            self._line, self._address = Line(CLIENT_ID.format(node_id)), address
+            await self._line.open(address)
+        return self._line if HEARTBEAT in self._line.versions.apis else None
+
+    def _hang_up(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    # --- writing
+
+    def write_when_due(self, factor: int = 1) -> None:
+        """Writes a snapshot when the log behind the last one is long or old enough, and removes what need not be
+        kept."""
+        behind = Backlog(self._metadata.unsnapshot_bytes, self._clock() - self._metadata.snapshot_ms)
+        if Limits(self._usual.size_bytes * factor, self._usual.interval_ms * factor).are_reached(behind):
+            self.write()
+
+    def write(self) -> None:
+        """Writes one if something is new."""
+        snapshot = None if self._metadata.in_transaction else self._metadata.write_snapshot(self._clock())
+        if snapshot is not None:
+            log.info("metadata snapshot %s written", snapshot.file_name)
+            self._clean()
+
+    def _clean(self) -> None:
+        """While the snapshots and the log are too large together or too old, the log starts a snapshot later. The
+        newest snapshot and the log behind it stay."""
+        settings = self._settings
+        while len(self._snapshots.ids) > 1:
+            oldest, after = self._snapshots.ids[:2]
+            files = [(self._directory / each.file_name).stat() for each in self._snapshots.ids]
+            size = sum(each.st_size for each in files) + self._log.log.size_bytes
+            age_ms = self._clock() - files[0].st_mtime_ns // 1_000_000
+            if not (0 <= settings.retention_bytes < size or 0 <= settings.retention_ms < age_ms):
+                return
+            self._driver.raft.trim_log(OffsetAndEpoch(*after))
+            log.info("metadata snapshot %s removed, the log starts at %d", oldest.file_name, after.end_offset)

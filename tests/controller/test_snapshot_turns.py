@@ -1,0 +1,69 @@
+"""Controllers write snapshots one after the other, the active one last (KIP-631, "Snapshot Implementation")."""
+
+from kraft.controller.snapshot_turns import SILENT_MS, TURN_MS, Backlog, Limits, SnapshotTurns
+
+USUAL = Limits(100, 1_000)
+STRAINED = Limits(400, 4_000)
+
+
+class Log:
+    """Offsets are bytes, and the log's end is an offset; each is a millisecond old for each 10."""
+
+    end = 0
+
+    def behind(self, end_offset: int, _now_ms: int) -> Backlog:
+        return Backlog(self.end - end_offset, 10 * (self.end - end_offset))
+
+
+def turns(end: int) -> SnapshotTurns:
+    log = Log()
+    log.end = end
+    return SnapshotTurns(USUAL, STRAINED, log.behind)
+
+
+def test_limits() -> None:
+    assert USUAL.are_reached(Backlog(100, 0))
+    assert USUAL.are_reached(Backlog(0, 1_000))
+    assert not USUAL.are_reached(Backlog(99, 999))
+    assert not Limits(100, 0).are_reached(Backlog(99, 1 << 40))
+
+
+def test_one_at_a_time() -> None:
+    both = turns(end=500)
+    assert both.heartbeat(2, 0, now_ms=0, strained=False)
+    assert not both.heartbeat(3, 0, now_ms=1, strained=False), "another writes"
+    assert both.heartbeat(2, 0, now_ms=2, strained=False), "told again until it has written"
+    assert not both.heartbeat(2, 450, now_ms=3, strained=False)
+    assert both.heartbeat(3, 0, now_ms=4, strained=False)
+
+
+def test_who_does_not_get_ready_makes_way() -> None:
+    both = turns(end=500)
+    assert both.heartbeat(2, 0, now_ms=0, strained=False)
+    assert not both.heartbeat(3, 0, now_ms=TURN_MS - 1, strained=False)
+    assert both.heartbeat(3, 0, now_ms=TURN_MS, strained=False)
+    assert not both.heartbeat(2, 0, now_ms=TURN_MS + 1, strained=False)
+
+
+def test_nothing_to_do() -> None:
+    both = turns(end=500)
+    assert not both.heartbeat(2, 450, now_ms=0, strained=False)
+    assert not both.is_own(450, now_ms=1, strained=False)
+
+
+def test_the_active_controller_comes_last() -> None:
+    both = turns(end=500)
+    assert both.is_own(0, now_ms=0, strained=False), "nobody else was heard of"
+    assert both.heartbeat(2, 0, now_ms=1, strained=False)
+    assert not both.is_own(0, now_ms=2, strained=False), "2 writes"
+    assert not both.heartbeat(3, 100, now_ms=3, strained=False)
+    assert not both.heartbeat(2, 460, now_ms=4, strained=False)
+    assert not both.is_own(0, now_ms=5, strained=False), "3 should"
+    assert both.is_own(0, now_ms=3 + SILENT_MS + 1, strained=False), "3 is gone"
+
+
+def test_less_often_while_others_have_fallen_behind() -> None:
+    both = turns(end=300)
+    assert not both.heartbeat(2, 0, now_ms=0, strained=True)
+    assert not both.is_own(0, now_ms=1, strained=True)
+    assert both.heartbeat(2, 0, now_ms=2, strained=False)
