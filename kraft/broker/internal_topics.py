@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from kraft.config.quorum import is_sole_controller
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ def is_internal(name: str) -> bool:
 def offsets_topic(broker: "Broker") -> CreatableTopic:
     """`__consumer_offsets` as this broker's settings want it.
 
-    When the replication factor is not set, Kafka's default of 3 counts at most as far as there are brokers: a single
-    node that nobody configured can have groups.
+    When the replication factor is not set, Kafka's default of 3 counts at most as far as there are brokers where one
+    node is the only controller: a single node that nobody configured can have groups. Elsewhere it counts as it is, as
+    in Kafka: a topic that is made while the others still start would have too few replicas for good.
     """
     configs = {"cleanup.policy": "compact", "compression.type": "producer",
                "segment.bytes": str(broker.integer("offsets.topic.segment.bytes"))}
@@ -36,7 +38,6 @@ def offsets_topic(broker: "Broker") -> CreatableTopic:
 
 def _replication_factor(broker: "Broker", setting: str) -> int:
     wanted = broker.integer(setting)
-    if setting in broker.config.texts:
+    if setting in broker.config.texts or not is_sole_controller(broker.config):
         return wanted
-    alive = sum(1 for each in broker.image.brokers.values() if not each.fenced)
-    return min(wanted, max(1, alive))
+    return min(wanted, max(1, len(broker.image.brokers)))

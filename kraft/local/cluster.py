@@ -29,6 +29,8 @@ from kraft_native.errors import InvalidArgumentError
 
 CONTROLLER_IDS: Final = 3001
 """The first id of a controller that is no broker."""
+REPLICAS: Final = 3
+"""Of `__consumer_offsets`, where there are so many brokers."""
 PAUSE_SECONDS: Final = 0.01
 
 FILE_NAME: Final = "local-cluster.json"
@@ -66,6 +68,7 @@ class LocalCluster:
         self._launcher = launcher or self._own_launcher
         directory.mkdir(parents=True, exist_ok=True)
         self.nodes: dict[int, LocalNode] = {}
+        given = {"offsets.topic.replication.factor": str(max(1, min(REPLICAS, brokers))), **(settings or {})}
         broker_roles = ("broker",) if controllers else ("broker", "controller")
         wanted = [(number, broker_roles) for number in range(1, brokers + 1)]
         wanted += [(CONTROLLER_IDS + number, ("controller",)) for number in range(controllers)]
@@ -73,7 +76,7 @@ class LocalCluster:
             assert self._launcher is not None
             self.nodes[node_id] = LocalNode(
                 self._launcher, directory / str(node_id), node_id, host_of(index), roles=roles,
-                cluster_id=self.cluster_id, settings=settings or {}, log_level=log_level,
+                cluster_id=self.cluster_id, settings=given, log_level=log_level,
                 ports=before["ports"][str(node_id)] if before else None)
         self.brokers = {node.node_id: node for node in self.nodes.values() if node.is_broker}
         self.controllers = {node.node_id: node for node in self.nodes.values() if node.is_controller}

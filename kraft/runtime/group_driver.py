@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.loading import load_batches
-from kraft.broker.coordinator.shard import Record
+from kraft.broker.coordinator.shard import Record, Shard
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
@@ -19,6 +20,7 @@ from kraft_native.table import PartitionTable
 log = logging.getLogger(__name__)
 
 LOAD_BYTES: Final = 1 << 20
+WAIT_AGAIN_SECONDS: Final = 0.1
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -33,6 +35,7 @@ class OffsetsAppends:
         self.clock = clock
         self.codec = CODECS[codec]
         self.coordinator: GroupCoordinator | None = None
+        self._again: dict[Partition, asyncio.TimerHandle] = {}
 
     def append(self, partition: int, records: Sequence[Record]) -> int:
         """See `AppendPort`."""
@@ -43,22 +46,46 @@ class OffsetsAppends:
         for record in records:
             builder.append(record.value, record.key, record.timestamp_ms)
         info = target.append(builder.build(), origin="coordinator", now_ms=self.clock())
-        target.call_when_committed(info.last_offset + 1, lambda code: self._committed(target, code))
+        self.watch(target, info.last_offset + 1)
         return info.first_offset
 
+    def watch(self, partition: Partition, end_offset: int) -> None:
+        """Tells the coordinator when all below `end_offset` is committed, however long that takes and through newer
+        epochs of this leader. What its clients need not wait for is its own to decide."""
+        partition.call_when_committed(end_offset, partial(self._committed, partition))
+
+    def close(self) -> None:
+        """Nothing more is told."""
+        for timer in self._again.values():
+            timer.cancel()
+        self.coordinator = None
+
     def _committed(self, partition: Partition, code: int) -> None:
-        """What is not committed in time is the coordinator's own to notice."""
-        if code == 0 and self.coordinator is not None:
+        if self.coordinator is None:
+            return
+        if code == 0:
             self.coordinator.committed(partition.index, partition.high_watermark, self.clock())
+        elif self._goes_on(partition) and partition not in self._again:
+            loop = asyncio.get_running_loop()
+            self._again[partition] = loop.call_later(WAIT_AGAIN_SECONDS, self._watch_again, partition)
+
+    def _watch_again(self, partition: Partition) -> None:
+        del self._again[partition]
+        if self._goes_on(partition):
+            self.watch(partition, partition.log.log_end_offset)
+
+    @staticmethod
+    def _goes_on(partition: Partition) -> bool:
+        return partition.is_leader and not partition.removed and partition.log.failure is None
 
 
 class GroupDriver:
     """Loads the partitions that this node leads, and keeps the coordinator's deadlines. Loop thread only."""
 
-    def __init__(self, coordinator: GroupCoordinator, table: PartitionTable, clock: Callable[[], int],
+    def __init__(self, coordinator: GroupCoordinator, appends: OffsetsAppends, clock: Callable[[], int],
                  on_failure: Callable[[BaseException], object]) -> None:
         self.coordinator = coordinator
-        self.table = table
+        self.appends = appends
         self.clock = clock
         self._on_failure = on_failure
         self._loading: set[asyncio.Task[None]] = set()
@@ -67,8 +94,9 @@ class GroupDriver:
 
     def lead(self, partition: Partition) -> None:
         """This node became the leader of a partition of `__consumer_offsets`: loads it in small turns."""
-        if self.coordinator.shards.start_load(partition.index, partition.leader_epoch):
-            task = asyncio.get_running_loop().create_task(self._load(partition))
+        shards = self.coordinator.shards
+        if shards.start_load(partition.index, partition.leader_epoch):
+            task = asyncio.get_running_loop().create_task(self._load(partition, shards.loading(partition.index)))
             self._loading.add(task)
             task.add_done_callback(self._loading.discard)
 
@@ -76,25 +104,29 @@ class GroupDriver:
         """This node leads that partition no more."""
         self.coordinator.shards.resign(index, leader_epoch)
 
-    async def _load(self, partition: Partition) -> None:
-        shards, epoch = self.coordinator.shards, partition.leader_epoch
-        offset = partition.log.log_start_offset
+    async def _load(self, partition: Partition, shard: Shard | None) -> None:
+        """Ends early when this leadership ended: the shard is another one then, or none."""
+        shards, index = self.coordinator.shards, partition.index
         try:
-            while offset < partition.log.log_end_offset and not partition.removed:
+            offset = partition.log.log_start_offset
+            while shards.loading(index) is shard and offset < partition.log.log_end_offset:
                 read = partition.log.read(offset, LOAD_BYTES, "log_end")
-                after = load_batches(shards, partition.index, read)
+                after = load_batches(shards, index, read)
                 if after is None:
                     break
                 offset = after
                 await asyncio.sleep(0)
-                if partition.leader_epoch != epoch:
-                    return
-            if not partition.removed:
-                shards.finish_load(partition.index, offset, partition.high_watermark, self.clock())
+            if shards.loading(index) is shard:
+                shards.finish_load(index, offset, partition.high_watermark, self.clock())
+                if partition.high_watermark < offset:
+                    self.appends.watch(partition, offset)       # of the leader before; its followers tell
                 self.schedule()
         except KraftError:
-            log.exception("%s-%d cannot be loaded: its groups have no coordinator here", OFFSETS_TOPIC, partition.index)
-            shards.fail_load(partition.index)
+            log.exception("%s-%d cannot be loaded: its groups have no coordinator here", OFFSETS_TOPIC, index)
+            if shards.loading(index) is shard:
+                shards.fail_load(index)
+        except Exception as error:  # noqa: BLE001 - groups that never come to be served would be worse
+            self._on_failure(error)
 
     def schedule(self) -> None:
         """Arms the clock for the coordinator's deadline. Call it after whatever may have moved that."""
@@ -121,6 +153,7 @@ class GroupDriver:
 
     def close(self) -> None:
         """Stops loading and the clock."""
+        self.appends.close()
         for task in self._loading:
             task.cancel()
         if self._timer is not None:

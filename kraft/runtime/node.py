@@ -165,7 +165,7 @@ class Node:
             config=config, cluster_id=self.cluster_id, table=self.table, groups=groups, controller=self.control,
             log_dirs=self.logs, image=self.control.image,
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
-        self.groups = GroupDriver(groups, self.table, now_ms, self.fail)
+        self.groups = GroupDriver(groups, appends, now_ms, self.fail)
         self._opened.callback(self.groups.close)
         self.replication = Replication(self.broker, now_ms, self.fail)
         self._opened.callback(self.replication.close)

@@ -124,7 +124,7 @@ def run_load(node: NodeProcess, topics: dict[str, bool], kills: int, seed: int) 
             for topic in topics}
 
 
-def judge(node: NodeProcess, topic: str, producers: list[Producer], watcher: Watcher) -> Verdict:
+def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watcher) -> Verdict:
     """Reads everything back and compares it with what was acknowledged and what was seen."""
     problems = [failure for each in producers for failure in each.failures[:3]]
     problems += [f"{each.name}: {each.unfinished} records were never answered" for each in producers if each.unfinished]
@@ -152,7 +152,7 @@ def judge(node: NodeProcess, topic: str, producers: list[Producer], watcher: Wat
     return Verdict(**totals, problems=problems)
 
 
-def read_all(node: NodeProcess, topic: str, partition: int) -> dict[int, int]:
+def read_all(node: Reachable, topic: str, partition: int) -> dict[int, int]:
     """offset -> sequence, in the order of the offsets."""
     consumer = librdkafka_consumer(node, "judge", check_crcs=True, enable_partition_eof=True)
     consumer.assign([TopicPartition(topic, partition, 0)])

@@ -116,6 +116,11 @@ class Quorum:
         for node in nodes:
             node.await_ready()
 
+    @property
+    def address(self) -> str:
+        """What clients of its brokers bootstrap with."""
+        return ",".join(node.address for node in self.nodes.values())
+
     def describe(self) -> Description:
         """As the leader sees it; waits for one."""
         return self.client().describe()

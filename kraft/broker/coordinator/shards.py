@@ -90,6 +90,11 @@ class Shards(Generic[S]):
         self._entries[partition] = _Entry(shard, state)
         return True
 
+    def loading(self, partition: int) -> Shard | None:
+        """The shard of `partition` while it loads: another one each time that this node becomes the leader anew."""
+        entry = self._entries.get(partition)
+        return entry.shard if entry is not None and entry.phase is Phase.LOADING else None
+
     def load(self, partition: int, records: Iterable[StoredRecord]) -> None:
         """Replays records of the log, in its order, data and markers alternating with `load_marker`."""
         self._loading(partition).shard.loaded(records)
