@@ -25,8 +25,8 @@ EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 
 # The parts, in the order in which the help lists them; each has a module of its name.
-PARTS: Final = ("server", "storage", "topics", "configs", "groups", "produce", "consume", "cluster", "quorum", "why",
-                "log", "pipeline", "bench", "simulate", "completion")
+PARTS: Final = ("server", "storage", "topics", "configs", "groups", "produce", "consume", "cluster", "brokers",
+                "leaders", "quorum", "why", "log", "pipeline", "bench", "simulate", "completion")
 
 
 class Parts(click.Group):

@@ -9,6 +9,7 @@ import click
 from kraft.cli.command import kraft
 from kraft.cli.names import complete_topic
 from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
+from kraft.cli.reassign import reassign_group
 from kraft.cli.server_config import parse_assignments
 from kraft.client import Cluster, RefusedError
 from kraft.client.configs import SOURCE_TOPIC, describe_configs
@@ -37,8 +38,10 @@ VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True, help="Only 
 
 @kraft.group("topics")
 def topics_group() -> None:
-    """List, describe, create, delete and extend topics."""
+    """List, describe, create, delete and extend topics; move their replicas."""
 
+
+topics_group.add_command(reassign_group)
 
 @topics_group.command("list")
 @click.option("--all", "internal", is_flag=True, help="Also the topics that the cluster makes for itself.")

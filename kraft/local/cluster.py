@@ -20,7 +20,7 @@ from kraft.client.connection import ConnectionFailedError
 from kraft.local.addresses import host_of
 from kraft.local.errors import FaultDidNotBiteError, LocalNodeError
 from kraft.local.launcher import Launcher
-from kraft.local.node import READY_SECONDS, LocalNode
+from kraft.local.node import READY_SECONDS, STOP_SECONDS, LocalNode
 from kraft.local.spec import VoterSpec
 from kraft.log_dir import new_cluster_id
 from kraft.protocol.ids import id_text
@@ -32,6 +32,7 @@ CONTROLLER_IDS: Final = 3001
 REPLICAS: Final = 3
 """Of `__consumer_offsets`, where there are so many brokers."""
 PAUSE_SECONDS: Final = 0.01
+LEAVE_SECONDS: Final = 0.2
 
 FILE_NAME: Final = "local-cluster.json"
 
@@ -138,13 +139,32 @@ class LocalCluster:
             "controllers": len(self.nodes) - len(self.brokers),
             "ports": {node_id: node.ports for node_id, node in self.nodes.items()}}), "utf-8")
 
-    def stop(self) -> None:
-        """Stops all in good order, controllers last; `LocalNodeError` when one does not."""
+    def stop(self, *, for_good: bool = False) -> None:
+        """Stops all in good order, controllers last; `LocalNodeError` when one does not. `for_good`: the data are not
+        needed any more, so brokers that wait for a controller after most of those have gone are killed."""
         for group in (self.brokers, self.controllers):
             for node in group.values():
                 node.ask_to_stop()
+            if for_good and not self._has_own_controllers:
+                self._let_go(list(group.values()))
             for node in group.values():
                 node.await_end()
+
+    @property
+    def _has_own_controllers(self) -> bool:
+        return len(self.nodes) > len(self.brokers)
+
+    @staticmethod
+    def _let_go(nodes: list[LocalNode]) -> None:
+        """Waits until so many have ended that the others have no controller that could let them go, and kills these."""
+        waiting = [node for node in nodes if node.running]
+        deadline = time.monotonic() + STOP_SECONDS
+        while 2 * len(waiting) > len(nodes) and time.monotonic() < deadline:
+            waiting = [node for node in waiting if not node.has_ended(PAUSE_SECONDS)]
+        if len(waiting) < len(nodes):
+            for node in waiting:
+                if not node.has_ended(LEAVE_SECONDS):
+                    node.kill()
 
     def check(self) -> None:
         """`LocalNodeError` when a node has ended by itself."""

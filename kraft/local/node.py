@@ -123,7 +123,7 @@ class LocalNode:
     @property
     def running(self) -> bool:
         """Whether the process lives; a paused one does."""
-        if self._pid >= 0 and self._ended(0):
+        if self._pid >= 0 and self.has_ended(0):
             self.ended = self._forget()
         return self._pid >= 0
 
@@ -178,7 +178,7 @@ class LocalNode:
         """Waits for one that was asked to stop."""
         if self._pid < 0:
             return
-        if not self._ended(STOP_SECONDS):
+        if not self.has_ended(STOP_SECONDS):
             self._launcher.signal(self._pid, signal.SIGABRT)    # faulthandler tells where it hangs
             self._forget()
             raise LocalNodeError(f"{self} did not stop in {STOP_SECONDS:.0f} s:\n{self.log()}")
@@ -191,14 +191,14 @@ class LocalNode:
         if self._pid < 0:
             return
         self._launcher.signal(self._pid, signal.SIGKILL)
-        if not self._ended(STOP_SECONDS):
+        if not self.has_ended(STOP_SECONDS):
             raise FaultDidNotBiteError(f"{self} survived SIGKILL")
         self._forget()
         self.kills += 1
 
     def expect_end(self) -> None:
         """Waits for a node to end by itself, as one does whose disk is full; that counts as no failure then."""
-        if self._pid >= 0 and not self._ended(STOP_SECONDS):
+        if self._pid >= 0 and not self.has_ended(STOP_SECONDS):
             raise LocalNodeError(f"{self} goes on:\n{self.log()}")
         if self._pid >= 0:
             self._forget()
@@ -299,8 +299,8 @@ class LocalNode:
         text = Path(f"/proc/{self.pid}/stat").read_text("ascii", "replace")
         return text.rpartition(")")[2].split()[0]
 
-    def _ended(self, seconds: float) -> bool:
-        """Waits for the end of the process, for so long."""
+    def has_ended(self, seconds: float = 0.0) -> bool:
+        """Whether the process has ended, after so long at most; nobody has asked for its exit status yet."""
         deadline = time.monotonic() + seconds
         while self._readable(self._told, max(0.0, deadline - time.monotonic())):
             if not os.read(self._told, 1 << 16):

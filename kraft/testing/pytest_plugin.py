@@ -71,7 +71,7 @@ def new_kraft_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
     try:
         for cluster in made:
             cluster.check()
-            cluster.stop()
+            cluster.stop(for_good=True)
     finally:
         for cluster in made:
             cluster.close()

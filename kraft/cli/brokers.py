@@ -1,0 +1,143 @@
+"""`kraft brokers`: the brokers of a cluster, and taking one out of it."""
+
+import time
+from typing import Final
+
+import click
+
+from kraft.cli.cluster import size_text
+from kraft.cli.command import kraft
+from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
+from kraft.cli.reassign import THROTTLE, assignments, concerned, start, wait
+from kraft.client import Cluster, RefusedError, state
+from kraft.client.connection import ConnectionFailedError
+from kraft.client.partitions import Partition
+from kraft.client.placement import Placement, changes
+from kraft.client.reassignments import unthrottle
+from kraft.client.refusals import check
+from kraft.config.errors import InvalidConfigError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+
+ROUNDS_MAX: Final = 5
+"""Topics that are made while a broker is drained may be placed on it: it is looked at again so often."""
+LOOK_SECONDS: Final = 0.2
+BROKER: Final = click.argument("broker", type=click.IntRange(0))
+
+
+@kraft.group("brokers")
+def brokers_group() -> None:
+    """List brokers, move everything off one, take one out of the cluster."""
+
+
+@brokers_group.command("list")
+@cluster_options
+def list_command(bootstrap: str, timeout: float, as_json: bool) -> None:
+    """List the brokers with what they have: replicas, those that they lead, bytes. Fenced ones too."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        rows = broker_rows(cluster)
+    if as_json:
+        print_json(rows)
+        return
+    print_table(("broker", "address", "rack", "state", "replicas", "leads", "size"),
+                [(row["broker"], row["address"], row["rack"], row["state"], row["replicas"], row["leads"],
+                  size_text(row["log_bytes"])) for row in rows])
+
+
+@brokers_group.command("drain")
+@BROKER
+@THROTTLE
+@cluster_options
+def drain_command(broker: int, throttle_bytes: int | None, bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Move every replica off a broker, to those with the least, and wait until that is done.
+
+    The broker stays in the cluster: new topics may be placed on it.
+    """
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        moved = drain(cluster, broker, throttle_bytes)
+    _tell(as_json, broker, f"drained, {count_of(len(moved), 'partition')} moved", "drained")
+
+
+@brokers_group.command("decommission")
+@BROKER
+@THROTTLE
+@click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=600.0, show_default=True,
+              help="Seconds to wait until the broker has been stopped.")
+@cluster_options
+def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: float, bootstrap: str, timeout: float,
+                         as_json: bool) -> None:
+    """Drain a broker, wait until it has been stopped, and take it out of the cluster for good.
+
+    Stopping its process is yours to do: one that runs on would register itself again.
+    """
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        drain(cluster, broker, throttle_bytes)
+        deadline = time.monotonic() + wait_seconds
+        if is_up(cluster, broker):
+            click.echo(f"broker {broker} has no replicas any more; stop it now", err=True)
+        while is_up(cluster, broker):
+            if time.monotonic() > deadline:
+                raise RefusedError(f"broker {broker}", ErrorCode.REQUEST_TIMED_OUT,
+                                   f"it still runs after {wait_seconds:.0f} s; it is drained and was not unregistered")
+            time.sleep(LOOK_SECONDS)
+        answer = cluster.send(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
+        check(f"broker {broker}", answer.error_code, answer.error_message)
+    _tell(as_json, broker, "taken out of the cluster", "decommissioned")
+
+
+def broker_rows(cluster: Cluster) -> list[Fields]:
+    """All brokers that are registered."""
+    found = state.brokers(cluster)
+    partitions = [each for topic in cluster.metadata().topics for each in topic.partitions]
+    directories = state.log_directories(cluster, [each.node_id for each in found if each.problem is None])
+    return [{
+        "broker": each.node_id, "address": each.address, "rack": each.rack,
+        "state": "fenced" if each.fenced else "up" if each.problem is None else each.problem,
+        "replicas": sum(each.node_id in one.replica_nodes for one in partitions),
+        "leads": sum(each.node_id == one.leader_id for one in partitions),
+        "log_bytes": sum(one.log_bytes for one in directories if one.node_id == each.node_id)
+        if each.problem is None else -1,
+    } for each in found]
+
+
+def drain(cluster: Cluster, broker: int, throttle_bytes: int | None) -> list[Partition]:
+    """Moves all replicas off a broker, up or fenced; gives the partitions. `InvalidConfigError` for a broker that there
+    is not, `RefusedError` when it gets new ones all the time."""
+    if broker not in [each.node_id for each in state.brokers(cluster)]:
+        raise InvalidConfigError(f"broker {broker}: the cluster has none of that id")
+    moved: dict[Partition, None] = {}
+    for _ in range(ROUNDS_MAX):
+        topics = cluster.metadata().topics
+        now = assignments(topics, [(topic.name or "", each.partition_index) for topic in topics
+                                   for each in topic.partitions if broker in each.replica_nodes])
+        if not now:
+            return list(moved)
+        racks = {node.node_id: node.rack for node in cluster.nodes() if node.node_id != broker}
+        placement = Placement(racks)
+        for each in (one for topic in topics for one in topic.partitions if broker not in one.replica_nodes):
+            placement.replicas.update(each.replica_nodes)
+        then = changes(now, placement.plan(now))
+        start(cluster, then, throttle_bytes)
+        wait(cluster, then)
+        if throttle_bytes is not None:
+            unthrottle(cluster, *concerned(cluster, then))
+        moved |= dict.fromkeys(then)
+    raise RefusedError(f"broker {broker}", ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                       f"it got new replicas {ROUNDS_MAX} times while it was drained")
+
+
+def is_up(cluster: Cluster, broker: int) -> bool:
+    """Whether the cluster counts on it. Asked of another node when it was this one that was asked so far."""
+    try:
+        return broker in [node.node_id for node in cluster.nodes()]
+    except ConnectionFailedError:
+        cluster.close()
+        return broker in [node.node_id for node in cluster.nodes()]
+
+
+def _tell(as_json: bool, broker: int, text: str, result: str) -> None:
+    if as_json:
+        print_json([{"broker": broker, "result": result}])
+    else:
+        click.echo(f"broker {broker}: {text}")

@@ -1,0 +1,283 @@
+"""`kraft topics reassign`: replicas from where they are to where they should be."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kraft.cli.cluster import size_text
+from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
+from kraft.cli.partition_names import chosen, complete_partition, partition_text
+from kraft.cli.progress import progress_bar
+from kraft.client import Cluster, RefusedError
+from kraft.client.partitions import Partition
+from kraft.client.placement import Placement, changes
+from kraft.client.reassignments import (
+    Ongoing,
+    Progress,
+    log_sizes,
+    ongoing,
+    progress,
+    reassign,
+    throttle,
+    unthrottle,
+)
+from kraft.config.errors import InvalidConfigError
+from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+
+PLAN_VERSION: Final = 1
+LOOK_SECONDS: Final = 0.5
+Targets = dict[Partition, list[int]]
+
+PLAN: Final = click.argument("plan", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
+NO_WAIT: Final = click.option("--no-wait", is_flag=True, help="End when it is under way, not when it is done.")
+THROTTLE: Final = click.option("--throttle", "throttle_bytes", type=click.IntRange(1), metavar="BYTES",
+                               help="Bytes per second that the moves may take on each broker, in and out.")
+
+
+@click.group("reassign")
+def reassign_group() -> None:
+    """Move replicas between brokers: plan it, start it, watch it, cancel it."""
+
+
+@reassign_group.command("plan")
+@click.argument("names", metavar="[TOPIC[/PARTITION]]...", nargs=-1, shell_complete=complete_partition)
+@click.option("--brokers", metavar="ID,...", help="Who may have replicas [default: all that are up].")
+@click.option("--replication-factor", type=click.IntRange(1), help="[default: as many replicas as now]")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan there, for `start`.")
+@cluster_options
+def plan_command(names: tuple[str, ...], brokers: str | None, replication_factor: int | None, out: Path | None,
+                 bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Propose where replicas should be: spread evenly, racks kept apart, as few moved as can be.
+
+    Without names all topics but the internal ones. Changes nothing. With --json it prints the plan, in the format of
+    Kafka's own tool.
+    """
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        topics = cluster.metadata().topics
+        racks = {node.node_id: node.rack for node in cluster.nodes()}
+        if brokers is not None:
+            allowed = _ids(brokers)
+            if unknown := [each for each in allowed if each not in racks]:
+                raise InvalidConfigError(f"--brokers: {', '.join(map(str, unknown))}: not up; up are "
+                                         f"{', '.join(map(str, sorted(racks)))}")
+            racks = {each: racks[each] for each in allowed}
+        now = assignments(topics, chosen(names, topics) if names else None)
+        then = changes(now, Placement(racks).plan(now, replication_factor))
+        rows = plan_rows(cluster, topics, now, then)
+    if out is not None:
+        out.write_text(json.dumps(plan_json(then), indent=1) + "\n", "utf-8")
+    if as_json:
+        print_json([plan_json(then)])
+        return
+    print_table(("partition", "now", "then", "to copy"),
+                [(row["partition"], row["now"], row["then"], size_text(row["bytes"])) for row in rows])
+    copied = sum(row["bytes"] for row in rows)
+    click.echo(f"{count_of(len(rows), 'partition')} to change, {size_text(copied)} to copy")
+
+
+@reassign_group.command("start")
+@PLAN
+@THROTTLE
+@NO_WAIT
+@cluster_options
+def start_command(plan: Path, throttle_bytes: int | None, no_wait: bool, bootstrap: str, timeout: float,
+                  as_json: bool) -> None:
+    """Carry out a plan, `-` reads it from standard input, and wait until it is done.
+
+    A throttle is taken away at the end; with --no-wait `kraft topics reassign status PLAN` does that.
+    """
+    then = read_plan(plan)
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        start(cluster, then, throttle_bytes)
+        if not no_wait:
+            wait(cluster, then)
+            unthrottle(cluster, *concerned(cluster, then))
+    _tell(as_json, "started" if no_wait else "done", then)
+
+
+@reassign_group.command("status")
+@click.argument("plan", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
+@click.option("--watch", is_flag=True, help="Wait until it is done, with a progress bar.")
+@cluster_options
+def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
+    """Show what is under way and how far it is; with a plan, how much of that is done.
+
+    When a plan is done its throttle is taken away.
+    """
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        then = read_plan(plan) if plan else {each.partition: each.targets for each in ongoing(cluster).values()}
+        if watch:
+            wait(cluster, then)
+        rows = status_rows(cluster, then)
+        is_done = all(row["state"] == "done" for row in rows)
+        if plan and is_done:
+            unthrottle(cluster, *concerned(cluster, then))
+        seconds = None if is_done else remaining_seconds(cluster)
+    if as_json:
+        print_json(rows)
+        return
+    print_table(("partition", "state", "replicas", "adding", "removing", "copied", "of"),
+                [(row["partition"], row["state"], row["replicas"], row["adding"], row["removing"],
+                  size_text(row["done_bytes"]), size_text(row["total_bytes"])) for row in rows])
+    if seconds is not None:
+        click.echo(f"about {seconds:.0f} s left at the rate of this moment")
+
+
+@reassign_group.command("cancel")
+@click.argument("names", metavar="[TOPIC[/PARTITION]]...", nargs=-1, shell_complete=complete_partition)
+@click.option("--plan", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Those of a plan.")
+@click.option("--all", "everything", is_flag=True, help="All that are under way.")
+@cluster_options
+def cancel_command(names: tuple[str, ...], plan: Path | None, everything: bool, bootstrap: str, timeout: float,
+                   as_json: bool) -> None:
+    """Stop reassignments: the replicas go back to where they were. Throttles are taken away."""
+    if sum((bool(names), plan is not None, everything)) != 1:
+        raise click.UsageError("give partitions, --plan or --all")
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        under_way = ongoing(cluster)
+        if names:
+            wanted = chosen(names, cluster.metadata().topics)
+        else:
+            wanted = list(read_plan(plan) if plan else under_way)
+        stopped = {each: under_way[each].targets for each in wanted if each in under_way}
+        touched = concerned(cluster, wanted)
+        if stopped:
+            _refuse(reassign(cluster, dict.fromkeys(stopped)))
+        unthrottle(cluster, *touched)
+    _tell(as_json, "cancelled", stopped)
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+
+def read_plan(path: Path) -> Targets:
+    """A plan of ours or of Kafka's tool. `InvalidConfigError` for what is none."""
+    try:
+        with click.open_file(str(path), encoding="utf-8") as file:
+            found = json.load(file)
+        return {(str(each["topic"]), int(each["partition"])): [int(broker) for broker in each["replicas"]]
+                for each in found["partitions"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidConfigError(f"{path}: no plan of a reassignment: {error!r}") from None
+
+
+def plan_json(then: Mapping[Partition, Sequence[int]]) -> dict[str, Any]:
+    """As Kafka's tool writes it."""
+    return {"version": PLAN_VERSION, "partitions": [
+        {"topic": topic, "partition": index, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
+        for (topic, index), replicas in then.items()]}
+
+
+def assignments(topics: Iterable[MetadataResponseTopic], wanted: Sequence[Partition] | None) -> Targets:
+    """Where the replicas are: of `wanted`, or of all topics but the internal ones."""
+    found = {(topic.name or "", each.partition_index): list(each.replica_nodes)
+             for topic in sorted(topics, key=lambda topic: topic.name or "")
+             for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+             if wanted is not None or not topic.is_internal}
+    return found if wanted is None else {each: found[each] for each in wanted}
+
+
+def plan_rows(cluster: Cluster, topics: Iterable[MetadataResponseTopic], now: Targets, then: Targets) -> list[Fields]:
+    """A row for each partition that changes, with the bytes that have to be copied for it."""
+    leaders = {(topic.name or "", each.partition_index): each.leader_id for topic in topics
+               for each in topic.partitions}
+    by_leader: dict[int, list[Partition]] = {}
+    for partition in then:
+        by_leader.setdefault(leaders[partition], []).append(partition)
+    sizes = {partition: size for leader, partitions in by_leader.items() if leader >= 0
+             for partition, size in log_sizes(cluster, leader, partitions).items()}
+    return [{"partition": partition_text(partition), "now": now[partition], "then": replicas,
+             "bytes": sizes.get(partition, 0) * len([each for each in replicas if each not in now[partition]])}
+            for partition, replicas in then.items()]
+
+
+# --- carrying out -----------------------------------------------------------------------------------------------------
+
+
+def start(cluster: Cluster, then: Targets, throttle_bytes: int | None) -> None:
+    """Throttles, where that is wanted, and only then begins; `RefusedError` for the first that was refused."""
+    if throttle_bytes is not None:
+        topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics
+        throttle(cluster, assignments(topics, list(then)), then, throttle_bytes)
+    _refuse(reassign(cluster, then))
+
+
+def _refuse(refused: Mapping[Partition, RefusedError]) -> None:
+    for error in refused.values():
+        raise error
+
+
+def wait(cluster: Cluster, then: Iterable[Partition]) -> None:
+    """Until none of these partitions is on its way; a progress bar on a terminal when there is much to copy."""
+    wanted = dict.fromkeys(then)
+
+    def moving() -> list[Ongoing]:
+        return [each for partition, each in ongoing(cluster).items() if partition in wanted]
+
+    found = moving()
+    total = progress(cluster, found).total_bytes
+    with progress_bar("copying", total) as advance:
+        told = 0
+        while found:
+            at = progress(cluster, found)
+            done = total - (at.total_bytes - at.done_bytes)     # those that have gone from the list are done
+            advance(max(0, done - told))
+            told = max(told, done)
+            time.sleep(LOOK_SECONDS)
+            found = moving()
+
+
+def status_rows(cluster: Cluster, then: Targets) -> list[Fields]:
+    """A row for each partition: `done`, `moving`, or `elsewhere` when it is not where it should be nor on its way."""
+    under_way = ongoing(cluster)
+    topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics if then else []
+    known = {(topic.name or "", each.partition_index): list(each.replica_nodes) for topic in topics
+             for each in topic.partitions}
+    rows = []
+    for partition, targets in then.items():
+        each = under_way.get(partition)
+        at = Progress(0, 0) if each is None else progress(cluster, [each])
+        state = "moving" if each else "done" if known.get(partition) == list(targets) else "elsewhere"
+        rows.append({"partition": partition_text(partition), "state": state,
+                     "replicas": known.get(partition, []), "targets": list(targets),
+                     "adding": list(each.adding) if each else [], "removing": list(each.removing) if each else [],
+                     "done_bytes": at.done_bytes, "total_bytes": at.total_bytes})
+    return rows
+
+
+def remaining_seconds(cluster: Cluster) -> float | None:
+    """By what is copied in a moment; None when that is nothing."""
+    first = progress(cluster, ongoing(cluster).values())
+    began = time.monotonic()
+    time.sleep(LOOK_SECONDS)
+    second = progress(cluster, ongoing(cluster).values())
+    rate = (second.done_bytes - first.done_bytes) / (time.monotonic() - began)
+    return (second.total_bytes - second.done_bytes) / rate if rate > 0 else None
+
+
+def concerned(cluster: Cluster, then: Iterable[Partition]) -> tuple[list[str], list[int]]:
+    """The topics, and all brokers that are up: their throttles are of nobody else's use when no other reassignment is
+    under way; while one is, the brokers' rates stay."""
+    partitions = list(then)
+    others = [each for each in ongoing(cluster) if each not in partitions]
+    topics = sorted(dict.fromkeys(topic for topic, _ in partitions))
+    return topics, [] if others else [node.node_id for node in cluster.nodes()]
+
+
+def _ids(text: str) -> list[int]:
+    parts = [each.strip() for each in text.split(",")]
+    if not all(each.isdecimal() for each in parts):
+        raise InvalidConfigError(f"--brokers: {text!r} is not ID,ID,...")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+def _tell(as_json: bool, result: str, then: Mapping[Partition, Sequence[int]]) -> None:
+    if as_json:
+        print_json([{"partition": partition_text(each), "result": result, "replicas": list(replicas)}
+                    for each, replicas in then.items()])
+    else:
+        click.echo(f"{count_of(len(then), 'partition')}: {result}")

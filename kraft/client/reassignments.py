@@ -1,0 +1,143 @@
+"""Reassignments of replicas: asked for, cancelled, watched, and throttled as Kafka's tool does it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kraft.client.cluster import Cluster
+from kraft.client.configs import Change, Operation, alter_configs, describe_configs
+from kraft.client.partitions import Partition
+from kraft.client.refusals import RefusedError, check
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+
+LEADERS: Final = "leader.replication.throttled"
+FOLLOWERS: Final = "follower.replication.throttled"
+
+
+class Ongoing(NamedTuple):
+    """A partition on its way. `replicas`: all that it has meanwhile, those to come and those to go included."""
+
+    partition: Partition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def targets(self) -> list[int]:
+        return [each for each in self.replicas if each not in self.removing]
+
+
+class Progress(NamedTuple):
+    """Bytes that the replicas to come have, and how many they will have, as their leaders have them now."""
+
+    done_bytes: int
+    total_bytes: int
+
+
+def ongoing(cluster: Cluster) -> dict[Partition, Ongoing]:
+    """What is under way, by partition."""
+    answer = cluster.send(ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse)
+    check("reassignments", answer.error_code, answer.error_message)
+    found = [Ongoing((topic.name, each.partition_index), tuple(each.replicas), tuple(each.adding_replicas),
+                     tuple(each.removing_replicas)) for topic in answer.topics for each in topic.partitions]
+    return {each.partition: each for each in sorted(found)}
+
+
+def reassign(cluster: Cluster, targets: Mapping[Partition, Sequence[int] | None]) -> dict[Partition, RefusedError]:
+    """Sends partitions to these replicas, or with None back to where they were; gives those that were refused."""
+    by_topic: dict[str, list[ReassignablePartition]] = {}
+    for (topic, index), replicas in targets.items():
+        by_topic.setdefault(topic, []).append(ReassignablePartition(partition_index=index, replicas=replicas))
+    answer = cluster.send(AlterPartitionReassignmentsRequest(
+        timeout_ms=int(cluster.timeout * 1000), topics=[
+            ReassignableTopic(name=name, partitions=partitions) for name, partitions in by_topic.items()],
+    ), AlterPartitionReassignmentsResponse)
+    check("reassignment", answer.error_code, answer.error_message)
+    return {(topic.name, each.partition_index): RefusedError(
+                f"partition {topic.name}/{each.partition_index}", each.error_code, each.error_message)
+            for topic in answer.responses for each in topic.partitions if each.error_code != ErrorCode.NONE}
+
+
+def progress(cluster: Cluster, moving: Iterable[Ongoing]) -> Progress:
+    """How far they are. A replica that its broker does not tell of yet has nothing."""
+    moving = list(moving)
+    topics = cluster.metadata(sorted(dict.fromkeys(each.partition[0] for each in moving))).topics if moving else []
+    leaders = {(topic.name or "", each.partition_index): each.leader_id for topic in topics
+               for each in topic.partitions}
+    wanted: dict[int, list[Partition]] = {}
+    for each in moving:
+        for broker in dict.fromkeys((*each.adding, leaders.get(each.partition, -1))):
+            if broker >= 0:
+                wanted.setdefault(broker, []).append(each.partition)
+    sizes = {broker: log_sizes(cluster, broker, partitions) for broker, partitions in wanted.items()}
+    done = total = 0
+    for each in moving:
+        whole = sizes.get(leaders.get(each.partition, -1), {}).get(each.partition, 0)
+        total += whole * len(each.adding)
+        done += sum(min(whole, sizes[broker].get(each.partition, 0)) for broker in each.adding)
+    return Progress(done, total)
+
+
+def log_sizes(cluster: Cluster, broker: int, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    """Bytes of these partitions' logs on one broker."""
+    by_topic: dict[str, list[int]] = {}
+    for name, index in partitions:
+        by_topic.setdefault(name, []).append(index)
+    answer = cluster.node(broker).send(DescribeLogDirsRequest(topics=[
+        DescribableLogDirTopic(topic=name, partitions=indexes) for name, indexes in by_topic.items()],
+    ), DescribeLogDirsResponse)
+    check(f"log directories of node {broker}", answer.error_code)
+    return {(topic.name, each.partition_index): each.partition_size for directory in answer.results
+            for topic in directory.topics for each in topic.partitions if not each.is_future_key}
+
+
+# --- throttles --------------------------------------------------------------------------------------------------------
+
+
+def throttle(cluster: Cluster, now: Mapping[Partition, Sequence[int]], then: Mapping[Partition, Sequence[int]],
+             bytes_per_second: int) -> None:
+    """Bounds what the moves from `now` to `then` may take: the replicas that there are as sources, those to come as
+    followers, and the rate of every broker that has one of them."""
+    sources: dict[str, list[str]] = {}
+    targets: dict[str, list[str]] = {}
+    brokers: dict[int, None] = {}
+    for (topic, index), replicas in then.items():
+        before = now.get((topic, index), ())
+        coming = [each for each in replicas if each not in before]
+        if coming:
+            sources.setdefault(topic, []).extend(f"{index}:{each}" for each in before)
+            targets.setdefault(topic, []).extend(f"{index}:{each}" for each in coming)
+            brokers |= dict.fromkeys((*before, *coming))
+    for topic, replicas_there in sources.items():
+        alter_configs(cluster, "topic", topic, [
+            Change(f"{LEADERS}.replicas", Operation.SET, ",".join(replicas_there)),
+            Change(f"{FOLLOWERS}.replicas", Operation.SET, ",".join(targets[topic]))])
+    for broker in brokers:
+        alter_configs(cluster, "broker", str(broker), [
+            Change(f"{kind}.rate", Operation.SET, str(bytes_per_second)) for kind in (LEADERS, FOLLOWERS)])
+
+
+def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) -> bool:
+    """Takes the bounds away again, those that are there; says whether there were any."""
+    found = False
+    for kind, names, what in (("topic", list(topics), "replicas"), ("broker", list(map(str, brokers)), "rate")):
+        for name, settings in describe_configs(cluster, kind, names).items() if names else ():
+            given = [each.name for each in settings if each.name in (f"{LEADERS}.{what}", f"{FOLLOWERS}.{what}")
+                     and each.config_source in OWN_SOURCES]
+            if given:
+                found = True
+                alter_configs(cluster, kind, name, [Change(each, Operation.DELETE, None) for each in given])
+    return found
+
+
+OWN_SOURCES: Final = (1, 2)
+"""Set for this very topic or broker, while it runs."""
