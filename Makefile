@@ -9,6 +9,7 @@ FUZZ_SECONDS ?= 180
 FUZZ_SEED    ?= 1
 SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
+BROKER_SEEDS    ?= 0..4999
 CRASH_SEED      ?= 1
 KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
@@ -21,7 +22,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash crash-quorum cycles simulate explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-commit demo demo-engine check lock clean
+.PHONY: help build test peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -64,6 +65,12 @@ simulate: build ## ten thousand simulated runs of a quorum with faults, then eve
 	@mkdir -p build
 	@$(BIN)/kraft simulate --seeds $(SIMULATE_SEEDS) --jobs $(JOBS) --json build/simulate.json
 	@$(BIN)/kraft simulate --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --json build/mutants.json
+
+# make simulate-brokers BROKER_SEEDS=0..199
+simulate-brokers: build ## five thousand simulated runs with controllers, brokers and clients, then every known bug of those
+	@mkdir -p build
+	@$(BIN)/kraft simulate --brokers --seeds $(BROKER_SEEDS) --jobs $(JOBS) --json build/simulate-brokers.json
+	@$(BIN)/kraft simulate --brokers --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --json build/mutants-brokers.json
 
 # Then three of the known bugs, each with the shortest trace that shows it.
 explore: build ## every interleaving of a small quorum, within bounds; a quarter of an hour and a gigabyte

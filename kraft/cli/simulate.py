@@ -1,4 +1,5 @@
-"""`kraft simulate`: the consensus core under virtual time, network and disks, with faults, watched by invariants."""
+"""`kraft simulate`: the quorum, and brokers with it, under virtual time, network and disks, with faults, watched by
+invariants."""
 
 import json
 import sys
@@ -18,10 +19,11 @@ from kraft.recorder.ring import Recorder
 from kraft.recorder.timeline import merged
 from kraft.testing.explore.models import MODELS
 from kraft.testing.mutants.find import Hunt, hunt
-from kraft.testing.mutants.registry import MUTANTS
+from kraft.testing.mutants.patches import Mutant
+from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS
 from kraft.testing.sim.campaign import Finding, Report, campaign, finding_of, shrink
 from kraft.testing.sim.options import Options, parse
-from kraft.testing.sim.run import Outcome, options_of, simulate
+from kraft.testing.sim.run import Outcome, broker_options_of, options_of, simulate, simulate_brokers
 
 PROGRESS_EVERY: Final = 50
 
@@ -51,6 +53,7 @@ class FaultOptions(click.ParamType[Options]):
 
 
 @kraft.command("simulate")
+@click.option("--brokers", is_flag=True, help="Runs in which controllers, brokers and clients take part.")
 @click.option("--seed", type=click.IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
 @click.option("--timeline", type=click.Path(path_type=Path, dir_okay=False),
@@ -71,17 +74,15 @@ class FaultOptions(click.ParamType[Options]):
 @click.option("--replay", "trace_file", type=click.File(), help="With --exhaustive: follow a trace that was printed.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
               help="Write the report as JSON; - is standard output.")
-def simulate_command(seed: int | None, trace: bool, timeline: Path | None, options: Options | None, shrinks: bool,
-                     seeds: range | None, minutes: float | None, jobs: int, mutants: bool,
+def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Path | None, options: Options | None,
+                     shrinks: bool, seeds: range | None, minutes: float | None, jobs: int, mutants: bool,
                      mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
                      states: int | None, depth: int | None, trace_file: TextIO | None,
                      json_file: Path | None) -> None:
     """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
     --mutants: a bug was not found)."""
-    unknown = [name for name in mutant_names if name not in MUTANTS]
-    if unknown:
-        raise click.UsageError(f"no such mutant: {', '.join(unknown)}; there are {', '.join(MUTANTS)}")
-    chosen = [MUTANTS[name] for name in mutant_names or MUTANTS]
+    chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else MUTANTS)
+    run = simulate_brokers if brokers else simulate
     if exhaustive:
         models = [MODELS[name] if depth is None else replace(MODELS[name], depth_max=depth)
                   for name in model_names or MODELS]
@@ -94,19 +95,28 @@ def simulate_command(seed: int | None, trace: bool, timeline: Path | None, optio
             if any(result.trace for result in results) is not bool(bugs):
                 raise click.exceptions.Exit(1)
     elif mutants:
-        _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt), json_file)
+        _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, run=run), json_file)
     elif seed is not None:
-        outcome = _simulate_one(seed, options or options_of(seed), trace, timeline)
+        drawn = broker_options_of(seed) if brokers else options_of(seed)
+        outcome = _simulate_one(seed, options or drawn, trace, timeline)
         _print_outcome(outcome)
         _finish([finding_of(outcome)] if outcome.violation else [], shrinks)
     else:
         if seeds is None and minutes is None:
             raise click.UsageError("one of --seed, --seeds, --minutes, --mutants or --exhaustive is needed")
         report = campaign(count() if seeds is None else seeds, jobs, None if minutes is None else minutes * 60,
-                          _print_progress)
+                          _print_progress, run=run)
         _print_report(report)
         _write(json_file, report.as_json())
         _finish(report.findings, shrinks)
+
+
+def _chosen(names: tuple[str, ...], known: dict[str, Mutant]) -> list[Mutant]:
+    """The mutants of these names; all without any."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise click.UsageError(f"no such mutant: {', '.join(unknown)}; there are {', '.join(known)}")
+    return [known[name] for name in names or known]
 
 
 def _simulate_one(seed: int, options: Options, trace: bool, timeline: Path | None) -> Outcome:
@@ -175,6 +185,8 @@ def _print_report(report: Report) -> None:
     click.echo(f"{counts['elections']} elections, {counts['core truncates']} truncations, {counts['snapshot made']} "
                f"snapshots made and {counts['snapshot installed']} installed, {counts['core voters']} voter records, "
                f"{counts['values acknowledged']} of {counts['proposals']} values acknowledged")
+    if report.brokers:
+        click.echo(", ".join(f"{number} {name}" for name, number in report.brokers.items()))
     missing = report.missing_transitions
     click.echo(f"{rows} changes of role of {rows + len(missing)} in the table"
                + "".join(f"\n  not seen: {' | '.join(each)}" for each in missing))

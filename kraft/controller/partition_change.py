@@ -10,8 +10,8 @@
 4. An unclean leader is alone in the ISR, and the partition is recovering until its leader says otherwise.
 5. Each named leader raises the leader epoch at replay, even if it is the same one. It is named when the ISR shrinks
    (where the metadata version says so) and when a replica is taken away, so that those that left are fenced.
-6. A reassignment is over when everybody who was added is in the ISR and somebody stays in it: whoever was to go is gone
-   then (KIP-455).
+6. A reassignment is over when everybody who is to stay is in the ISR: whoever was to go is gone then (KIP-455,
+   KAFKA-15665). Whoever is gone is not eligible any more.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,7 +93,7 @@ class Change:
         wanted = self.assignment
         stay = tuple(replica for replica in wanted.replicas if replica not in wanted.removing)
         isr = tuple(replica for replica in self.isr if replica not in wanted.removing)
-        if (wanted.adding or wanted.removing) and isr and all(replica in isr for replica in wanted.adding):
+        if (wanted.adding or wanted.removing) and isr and all(replica in isr for replica in stay):
             self.isr = isr
             self.assignment = Assignment(stay)
 
@@ -113,7 +113,8 @@ class Change:
             self.elr = ()
             return
         candidates = sorted(dict.fromkeys((*self.elr, *self.partition.isr)))
-        self.elr = tuple(replica for replica in candidates if replica not in self.isr and replica not in lost)
+        self.elr = tuple(replica for replica in candidates if replica in self.assignment.replicas
+                         and replica not in self.isr and replica not in lost)
 
     def can_lead(self, replica: int) -> bool:
         """Rule 2."""

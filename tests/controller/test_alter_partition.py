@@ -127,3 +127,26 @@ def test_a_cancelled_reassignment_takes_away_what_was_added(world: World) -> Non
 @pytest.mark.parametrize("replicas", [[], [1, 1], [1, 9]])
 def test_an_assignment_that_cannot_be_is_refused(world: World, replicas: list[int]) -> None:
     assert reassign(world, replicas) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_reassignment_that_is_asked_for_again_goes_on(world: World) -> None:
+    """What is being added is a replica already: it must be in sync all the same before anybody goes."""
+    reassign(world, [4, 2, 3])
+    assert reassign(world, [4, 2, 3]) == 0
+    now = partition(world)
+    assert (sorted(now.replicas), now.removing_replicas) == ([1, 2, 3, 4], (1,))
+    alter(world, 1, 2, 3, 4)
+    assert sorted(partition(world).replicas) == [2, 3, 4]
+
+
+def test_who_is_gone_is_not_eligible() -> None:
+    """A broker that left the in-sync replicas below the minimum may lead; when it is no replica any more it may not."""
+    world = World(min_insync_replicas="3")
+    world.join(1, 2, 3, 4)
+    world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
+        name="t", num_partitions=-1, replication_factor=-1,
+        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])])]), 7)
+    alter(world, 1, 2)
+    assert partition(world).elr == (3,)
+    reassign(world, [1, 2])
+    assert (partition(world).replicas, partition(world).elr) == ((1, 2), ())

@@ -6,7 +6,7 @@ from statistics import median
 
 from kraft.testing.mutants.patches import Mutant, planted
 from kraft.testing.sim.campaign import campaign
-from kraft.testing.sim.run import simulate
+from kraft.testing.sim.run import Run, simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +39,29 @@ class Hunt:
 
 
 def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, told: Callable[[Hunt], None] = lambda _found: None,
-         finds: int = 3) -> list[Hunt]:
-    """Tries each mutant on the seeds in turn, until it was found `finds` times or there are no more."""
+         finds: int = 3, run: Run = simulate) -> list[Hunt]:
+    """Tries each mutant on the seeds in turn, until it was found `finds` times or there are no more. `run` makes the
+    run of a seed."""
     hunts = []
     for mutant in mutants:
-        found = _hunt_one(mutant, seeds, jobs, finds)
+        found = _hunt_one(mutant, seeds, jobs, finds, run)
         told(found)
         hunts.append(found)
     return hunts
 
 
-def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int) -> Hunt:
+def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, run: Run) -> Hunt:
     needed: list[int] = []
     names: list[str] = []
     first = None
     remaining, runs, since = seeds, 0, 0
     while remaining and len(needed) < finds:
         with planted(mutant):
-            report = campaign(remaining, jobs, until_found=True)
+            report = campaign(remaining, jobs, until_found=True, run=run)
         runs, since = runs + report.runs, since + report.runs
         remaining = remaining[report.runs:]
         # What is broken without the mutant, too, does not show the mutant.
-        if report.findings and simulate(report.findings[0].seed).violation is None:
+        if report.findings and run(report.findings[0].seed).violation is None:
             first = report.findings[0].seed if first is None else first
             needed.append(since)
             names.append(report.findings[0].name)

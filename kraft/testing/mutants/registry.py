@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from kraft.testing.mutants.controllers import CONTROLLERS
 from kraft.testing.mutants.durability import DURABILITY
 from kraft.testing.mutants.machine import MACHINE
 from kraft.testing.mutants.patches import Mutant
+from kraft.testing.mutants.replicas import REPLICAS
 from kraft.testing.mutants.replication import REPLICATION
 from kraft.testing.mutants.voters import VOTERS
 from kraft.testing.mutants.voting import VOTING
@@ -13,6 +15,11 @@ MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant
     for collection in (VOTING, REPLICATION, DURABILITY, VOTERS, MACHINE) for mutant in collection.mutants
 }
+
+BROKER_MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant for collection in (REPLICAS, CONTROLLERS) for mutant in collection.mutants
+}
+"""Those that runs with brokers must find."""
 
 NOT_HERE: Final[dict[int, str]] = {
     23: "an overloaded controller fences live brokers: leases are the controller's, the core has none",

@@ -41,7 +41,15 @@ class Value(NamedTuple):
         return f"v{self.client}.{self.number}"
 
 
-Content = Value | tuple[ControlRecord, ...]
+class Payloads:
+    """Records of a state machine, in one batch: `count` of them, `size` bytes in all."""
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count = count
+        self.size = size
+
+
+Content = Value | Payloads | tuple[ControlRecord, ...]
 
 
 class Batch(NamedTuple):
@@ -56,7 +64,7 @@ class Batch(NamedTuple):
 
     @property
     def controls(self) -> tuple[AppendedControl, ...]:
-        if isinstance(self.content, Value):
+        if isinstance(self.content, (Value, Payloads)):
             return ()
         return tuple(AppendedControl(offset, record) for offset, record in enumerate(self.content, self.base_offset))
 
@@ -77,8 +85,8 @@ class Contents:
     def encode(self, base_offset: int, epoch: int, content: Content, chain: int) -> Batch:
         """A new batch that follows the one with this `chain`."""
         self._contents.append(content)
-        count = 1 if isinstance(content, Value) else len(content)
-        size = content.size if isinstance(content, Value) else 100
+        count = 1 if isinstance(content, Value) else content.count if isinstance(content, Payloads) else len(content)
+        size = content.size if isinstance(content, (Value, Payloads)) else 100
         body = BODY.pack(base_offset, count, epoch, len(self._contents) - 1) + FILLING[:size - HEADER.size]
         checksum = crc32(body)
         data = HEADER.pack(MAGIC, BODY_AT + len(body), checksum, base_offset, count, epoch,

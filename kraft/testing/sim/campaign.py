@@ -10,7 +10,7 @@ from time import monotonic
 
 from kraft.raft.transitions import TRANSITIONS
 from kraft.testing.sim.options import Options
-from kraft.testing.sim.run import Outcome, simulate
+from kraft.testing.sim.run import Outcome, Run, simulate
 
 FAULTS = (
     "message dropped", "message duplicated", "message late", "message cut", "records damaged", "link cut one way",
@@ -19,8 +19,17 @@ FAULTS = (
     "clock jumped", "flush slow", "flush fails", "write fails", "quorum-state write fails",
     "quorum-state of a later release", "bit flipped", "disk wiped", "voter to add", "voter to remove",
     "reassignment", "reassignment stopped", "leader resigns", "pre-vote unsupported",
+    "controlled shutdown", "batches lost", "topic deleted", "reassignment cancelled", "preferred election asked",
+    "unclean election asked", "records deleted",
 )
 """The names under which runs count what was done to them."""
+
+BROKERS = (
+    "leader elections", "unclean elections", "changes of in-sync replicas", "in-sync replicas proposed",
+    "reassignments ended", "replica truncated", "batches produced", "batches acknowledged", "high watermarks checked",
+    "requests decided", "death put off",
+)
+"""The names under which runs with brokers count what those did."""
 
 
 @dataclass(slots=True)
@@ -69,6 +78,11 @@ class Report:
         return {name: self.counts[name] for name in FAULTS}
 
     @property
+    def brokers(self) -> dict[str, int]:
+        """Empty when there were none."""
+        return {name: self.counts[name] for name in BROKERS} if self.counts["requests decided"] else {}
+
+    @property
     def missing_transitions(self) -> list[tuple[str, str, str]]:
         """Rows of the core's table that no run went through."""
         return [each for each in table() if not self.transitions[each]]
@@ -87,6 +101,7 @@ class Report:
             "snapshots_made": self.counts["snapshot made"], "snapshots_installed": self.counts["snapshot installed"],
             "voter_changes": self.counts["core voters"], "values_proposed": self.counts["proposals"],
             "values_acknowledged": self.counts["values acknowledged"],
+            "brokers": self.brokers,
             "transitions": {" | ".join(each): self.transitions[each] for each in table()},
             "transitions_missing": [" | ".join(each) for each in self.missing_transitions],
             "violations": [{"seed": each.seed, "name": each.name, "text": each.text, "options": str(each.options)}
@@ -102,11 +117,11 @@ def table() -> list[tuple[str, str, str]]:
 
 def campaign(seeds: Iterable[int], jobs: int = 1, seconds: float | None = None,
              progress: Callable[[Report], None] = lambda _report: None,
-             until_found: bool = False) -> Report:
+             until_found: bool = False, run: Run = simulate) -> Report:
     """Runs all seeds, or as many as `seconds` allow; stops at the first violation when `until_found`."""
     report = Report()
     deadline = None if seconds is None else monotonic() + seconds
-    for outcome in _outcomes(seeds, jobs):
+    for outcome in _outcomes(seeds, jobs, run):
         report.add(outcome)
         progress(report)
         if (deadline is not None and monotonic() >= deadline) or (until_found and report.findings):
@@ -114,17 +129,17 @@ def campaign(seeds: Iterable[int], jobs: int = 1, seconds: float | None = None,
     return report
 
 
-def _outcomes(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+def _outcomes(seeds: Iterable[int], jobs: int, run: Run) -> Iterator[Outcome]:
     if jobs == 1:
         for seed in seeds:
-            yield simulate(seed)
+            yield run(seed)
         return
     # Forked, so that what the caller has put into the core (a mutant) is there, too. In batches, because a pool takes
     # in all of an endless range.
     remaining = iter(seeds)
     with get_context("fork").Pool(jobs) as pool:
         while batch := list(islice(remaining, jobs * 8)):
-            yield from pool.imap(simulate, batch)
+            yield from pool.imap(run, batch)
 
 
 # --- the least that still fails ---------------------------------------------------------------------------------------

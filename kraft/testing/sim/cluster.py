@@ -39,8 +39,8 @@ class Cluster:
         self.loop = loop
         self.counts = counts
         self.network = Network(loop, options, self.random("network"), counts)
-        self.around = Surroundings(
-            loop, options, self.network, Contents(), SnapshotContents(), counts, watcher)
+        self.around = self.surroundings(Surroundings(
+            loop, options, self.network, Contents(), SnapshotContents(), counts, watcher))
         self.held: dict[ReplicaKey, SimLog] = {}
         self.dead: list[ReplicaKey] = []
         self.nodes: list[Node] = []
@@ -48,6 +48,13 @@ class Cluster:
         self._addresses: Counter[int] = Counter()
         self._founders = VoterSet.of(*(self._voter(number) for number in range(1, options.voters + 1)))
         self._make_nodes()
+
+    def surroundings(self, around: Surroundings) -> Surroundings:
+        """What its nodes share."""
+        return around
+
+    def new_node(self, config: RaftConfig, random: Random, clock: Clock) -> Node:
+        return Node(config, self.around, random, clock)
 
     def random(self, purpose: str) -> Random:
         """One stream of chance for each purpose: a change in one leaves the others as they are."""
@@ -75,7 +82,7 @@ class Cluster:
         for node_id in range(1, self.options.voters + self.options.observers + 1):
             skew = random.randrange(-self.options.skew_ppm, self.options.skew_ppm + 1)
             clock = Clock(self.loop, PPM + skew, random.randrange(1_000_000))
-            node = Node(self._config(node_id), self.around, self.random(f"node {node_id}"), clock)
+            node = self.new_node(self._config(node_id), self.random(f"node {node_id}"), clock)
             node.knows_pre_vote = node_id > self.options.old_peers
             self.nodes.append(node)
             self.network.stations[node_id] = node

@@ -21,8 +21,14 @@ class Faults:
         self._is_on = True
 
     def start(self) -> None:
+        for every_ms, fault in self.kinds():
+            if every_ms:
+                self._schedule(every_ms, fault)
+
+    def kinds(self) -> tuple[tuple[int, Callable[[], None]], ...]:
+        """Each fault with how often it comes."""
         options = self._cluster.options
-        kinds: tuple[tuple[int, Callable[[], None]], ...] = (
+        return (
             (options.cut_every_ms, self._cut), (options.part_every_ms, self._part),
             (options.isolate_every_ms, self._isolate), (options.flap_every_ms, self._flap),
             (options.kill_every_ms, self._kill), (options.power_every_ms, self._power),
@@ -34,9 +40,6 @@ class Faults:
             (options.change_every_ms, self._change),
             (options.reassign_every_ms, self._reassign), (options.resign_every_ms, self._operator.resign),
         )
-        for every_ms, fault in kinds:
-            if every_ms:
-                self._schedule(every_ms, fault)
 
     def stop(self) -> None:
         self._is_on = False

@@ -17,7 +17,7 @@ from kraft.raft.records import KRaftVersion, Voters
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraft.raft.types import NOBODY, ReplicaKey
 from kraft.raft.voters import VoterHistory
-from kraft.testing.sim.batches import Batch, Value
+from kraft.testing.sim.batches import Batch, Payloads, Value
 from kraft.testing.sim.views import LedgerView, LogView, NodeView
 from kraft.testing.sim.violation import ViolationError
 
@@ -90,7 +90,8 @@ def valid_roles_and_states(node: NodeView, _memory: Memory) -> None:
         case Prospective():
             fits = leader_id != node.id and _may_stand(node)
         case Unattached():
-            fits = leader_id != node.id     # one that was found on disk, and nobody knows where it listens
+            # One that was found on disk, and nobody knows where it listens; itself when there is nobody else to ask.
+            fits = leader_id != node.id or replica.voters.ids == (node.id,)
     if not fits:
         raise broken("ValidRolesAndStates", f"{node} is {replica.role.role} in epoch {replica.epoch}: leader "
                                             f"{leader_id}, vote {voted}, voters {replica.voters}")
@@ -219,7 +220,7 @@ def appended(node: NodeView, batch: Batch, ledger: LedgerView) -> None:
     # A single voter writes in an epoch that is not on its disk yet. Nobody has seen that, and if it dies nobody will.
     if batch.epoch <= node.saved.epoch:
         ledger.appended(batch, node)
-    if not isinstance(replica.role, Leader) or isinstance(batch.content, Value):
+    if not isinstance(replica.role, Leader) or isinstance(batch.content, (Value, Payloads)):
         return
     if replica.role.epoch_start == batch.base_offset:
         return

@@ -12,7 +12,7 @@ from random import Random
 from kraft.raft.ports import AppendedControl
 from kraft.raft.records import ControlRecord
 from kraft.raft.types import OffsetAndEpoch
-from kraft.testing.sim.batches import Batch, Content, Contents, Records, Value, control_contents, next_chain
+from kraft.testing.sim.batches import Batch, Content, Contents, Payloads, Records, Value, control_contents, next_chain
 from kraft.testing.sim.disk import Disk, StoredSnapshot
 from kraft_native.errors import CorruptRecordError, OperationError
 
@@ -119,7 +119,7 @@ class SimLog:
         return OffsetAndEpoch(end_offset, found)
 
     def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - batches tell no time
-        assert isinstance(records, Value), f"not a value of a client: {records!r}"
+        assert isinstance(records, (Value, Payloads)), f"nothing that is proposed: {records!r}"
         return self._append_new(records, epoch)
 
     def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:  # noqa: ARG002

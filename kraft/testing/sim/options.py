@@ -80,6 +80,28 @@ class Options:
     reassign_every_ms: int = 0          # KIP-642's reassignment, or its end
     resign_every_ms: int = 0            # the leader is asked to give up
 
+    brokers: int = 0                    # 0: a quorum alone. The following is about brokers
+    combined: bool = True               # nodes that are voters are brokers, too
+    topics: int = 1
+    partitions: int = 2                 # of each topic
+    replication: int = 3
+    min_insync: int = 2
+    elr: bool = True                    # eligible leader replicas (KIP-966)
+    unclean: bool = False               # unclean.leader.election.enable
+    durability: int = 0                 # 0 page-cache, 1 group-commit, 2 per-append
+    window: int = 3                     # batches of a producer under way
+    produce_every_ms: int = 60
+    session_ms: int = 1500
+    lag_ms: int = 1000
+    idle_ms: int = 0
+    fetch_wait_ms: int = 200
+    fetch_batches: int = 10
+    shutdown_every_ms: int = 0          # a broker is stopped in good order
+    topic_every_ms: int = 0             # a topic is deleted, or made anew
+    move_every_ms: int = 0              # a partition is reassigned, or that is cancelled
+    elect_every_ms: int = 0             # the preferred leaders are elected; unclean ones in unclean runs
+    delete_every_ms: int = 0            # old records are deleted
+
     def without(self, name: str) -> Self:
         """The same with one option as it is by default."""
         return self.where(**{name: DEFAULTS[name]})
@@ -123,7 +145,7 @@ def draw(random: Random) -> Options:
     return options
 
 
-def _some(random: Random, odds: float, low: int, high: int) -> int:
+def some(random: Random, odds: float, low: int, high: int) -> int:
     """0 as a rule; otherwise something between, small values as likely as large ones by their magnitude."""
     if random.random() >= odds:
         return 0
@@ -150,31 +172,31 @@ def _network(random: Random) -> dict[str, int | bool]:
     return {
         "delay_ms": random.choice((0, 1, 2, 10, 50)),
         "jitter_ms": random.choice((1, 3, 20, 100)),
-        "drop_per_mille": _some(random, 0.5, 2, 200),
-        "duplicate_per_mille": _some(random, 0.4, 2, 300),
-        "late_per_mille": _some(random, 0.4, 2, 200),
+        "drop_per_mille": some(random, 0.5, 2, 200),
+        "duplicate_per_mille": some(random, 0.4, 2, 300),
+        "late_per_mille": some(random, 0.4, 2, 200),
         "late_ms": random.choice((50, 500, 3000)),
-        "damage_per_mille": _some(random, 0.2, 2, 50),
+        "damage_per_mille": some(random, 0.2, 2, 50),
         "refuse_per_mille": random.choice((0, 500, 1000)),
-        "cut_every_ms": _some(random, 0.35, 500, 10_000),
-        "part_every_ms": _some(random, 0.35, 1000, 15_000),
-        "isolate_every_ms": _some(random, 0.35, 1000, 15_000),
-        "flap_every_ms": _some(random, 0.25, 1000, 15_000),
+        "cut_every_ms": some(random, 0.35, 500, 10_000),
+        "part_every_ms": some(random, 0.35, 1000, 15_000),
+        "isolate_every_ms": some(random, 0.35, 1000, 15_000),
+        "flap_every_ms": some(random, 0.25, 1000, 15_000),
         "cut_ms": random.choice((300, 1000, 3000, 8000)),
     }
 
 
 def _deaths(random: Random) -> dict[str, int | bool]:
     return {
-        "kill_every_ms": _some(random, 0.4, 500, 15_000),
-        "power_every_ms": _some(random, 0.5, 500, 15_000),
-        "blackout_every_ms": _some(random, 0.2, 3000, 20_000),
+        "kill_every_ms": some(random, 0.4, 500, 15_000),
+        "power_every_ms": some(random, 0.5, 500, 15_000),
+        "blackout_every_ms": some(random, 0.2, 3000, 20_000),
         "down_ms": random.choice((50, 500, 2000, 6000)),
-        "pause_every_ms": _some(random, 0.3, 1000, 15_000),
+        "pause_every_ms": some(random, 0.3, 1000, 15_000),
         "pause_ms": random.choice((100, 1000, 4000)),
-        "roll_every_ms": _some(random, 0.15, 5000, 30_000),
-        "skew_ppm": _some(random, 0.4, 100, 100_000),
-        "jump_every_ms": _some(random, 0.2, 1000, 10_000),
+        "roll_every_ms": some(random, 0.15, 5000, 30_000),
+        "skew_ppm": some(random, 0.4, 100, 100_000),
+        "jump_every_ms": some(random, 0.2, 1000, 10_000),
         "jump_ms": random.choice((100, 1000, 5000)),
     }
 
@@ -182,14 +204,14 @@ def _deaths(random: Random) -> dict[str, int | bool]:
 def _disks(random: Random) -> dict[str, int | bool]:
     return {
         "flush_us": random.choice((50, 500, 5000, 50_000)),
-        "slow_flush_per_mille": _some(random, 0.3, 1, 100),
+        "slow_flush_per_mille": some(random, 0.3, 1, 100),
         "slow_flush_ms": random.choice((100, 1000, 10_000)),
-        "fail_flush_every_ms": _some(random, 0.2, 2000, 30_000),
-        "fail_write_every_ms": _some(random, 0.2, 2000, 30_000),
-        "fail_state_every_ms": _some(random, 0.15, 2000, 30_000),
-        "rot_every_ms": _some(random, 0.15, 3000, 30_000),
-        "wipe_every_ms": _some(random, 0.2, 3000, 30_000),
-        "newer_every_ms": _some(random, 0.1, 3000, 30_000),
+        "fail_flush_every_ms": some(random, 0.2, 2000, 30_000),
+        "fail_write_every_ms": some(random, 0.2, 2000, 30_000),
+        "fail_state_every_ms": some(random, 0.15, 2000, 30_000),
+        "rot_every_ms": some(random, 0.15, 3000, 30_000),
+        "wipe_every_ms": some(random, 0.2, 3000, 30_000),
+        "newer_every_ms": some(random, 0.1, 3000, 30_000),
     }
 
 
@@ -200,7 +222,7 @@ def _load(random: Random) -> dict[str, int | bool]:
         "clients": random.choice((1, 2, 4)),
         "snapshot_every_offsets": random.choice((0, 10, 50, 300)),
         "snapshot_bytes": random.choice((100, 2000, 20_000)),
-        "change_every_ms": _some(random, 0.4, 300, 10_000),
-        "reassign_every_ms": _some(random, 0.25, 1000, 20_000),
-        "resign_every_ms": _some(random, 0.2, 1000, 20_000),
+        "change_every_ms": some(random, 0.4, 300, 10_000),
+        "reassign_every_ms": some(random, 0.25, 1000, 20_000),
+        "resign_every_ms": some(random, 0.2, 1000, 20_000),
     }

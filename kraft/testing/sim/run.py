@@ -8,9 +8,14 @@ from time import process_time
 from typing import TextIO
 
 from kraft.raft.ports import Event
+from kraft.testing.brokers.options import draw as draw_with_brokers
+from kraft.testing.brokers.world import BrokerWorld
 from kraft.testing.sim.options import SECOND, Options, draw
 from kraft.testing.sim.violation import ViolationError
 from kraft.testing.sim.world import World
+
+Run = Callable[[int], "Outcome"]
+"""Makes the run of a seed."""
 
 
 @dataclass(slots=True)
@@ -33,13 +38,23 @@ def options_of(seed: int) -> Options:
     return draw(Random(f"{seed}/options"))
 
 
+def broker_options_of(seed: int) -> Options:
+    """What the run of this seed is like when brokers take part."""
+    return draw_with_brokers(Random(f"{seed}/broker options"))
+
+
+def simulate_brokers(seed: int) -> Outcome:
+    """Runs one seed with brokers."""
+    return simulate(seed, broker_options_of(seed))
+
+
 def simulate(seed: int, options: Options | None = None, trace: TextIO | None = None,
              listen: Callable[[int, float, Event], None] | None = None) -> Outcome:
     """Runs one seed, with the options that follow from it or with others. `listen(node id, milliseconds, event)` hears
     of every event of a core."""
     options = options_of(seed) if options is None else options
     started = process_time()
-    world = World(seed, options, trace, listen)
+    world = (BrokerWorld if options.brokers else World)(seed, options, trace, listen)
     violation = None
     try:
         world.run()

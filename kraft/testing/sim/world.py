@@ -50,10 +50,16 @@ class World:
         self._digest = blake2b(digest_size=16)
         self._memories: dict[int, invariants.Memory] = {}
         self._roles: dict[int, str] = {}
-        self.cluster = Cluster(seed, options, self.loop, self.counts, self)
+        self.cluster = self.new_cluster(seed, options)
         self.operator = Operator(self.cluster, self.cluster.random("operator"))
-        self.faults = Faults(self.cluster, self.operator, self.cluster.random("faults"))
+        self.faults = self.new_faults()
         self.clients = Clients(self.cluster, self.history, self.cluster.random("clients"))
+
+    def new_cluster(self, seed: int, options: Options) -> Cluster:
+        return Cluster(seed, options, self.loop, self.counts, self)
+
+    def new_faults(self) -> Faults:
+        return Faults(self.cluster, self.operator, self.cluster.random("faults"))
 
     @property
     def digest(self) -> str:
@@ -116,9 +122,10 @@ class World:
                 self.operator.restore()
             missing = liveness.unmet(cluster, self.ledger, probe)
             if missing is None:
+                missing = self.also_missing()
+            if missing is None:
                 self._look_closely()
-                self._tell_idle()
-                self._move_unnoticed()
+                self.calm()
                 return
             if self.loop.now_us >= deadline_us:
                 raise missing
@@ -126,6 +133,15 @@ class World:
             if leader is not None and leader.leads_epoch != NOBODY and (probe is None or probe.acknowledged_us < 0):
                 self.clients.propose(0)
                 probe = self.history.operations[-1]
+
+    def also_missing(self) -> ViolationError | None:
+        """What else has not come true yet."""
+        return None
+
+    def calm(self) -> None:
+        """Everything has converged, and there are no faults any more."""
+        self._tell_idle()
+        self._move_unnoticed()
 
     def _move_unnoticed(self) -> None:
         """NobodyStandsNeedlessly: in a quorum without faults a follower is restarted at another address. It tells the

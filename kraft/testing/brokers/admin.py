@@ -1,0 +1,149 @@
+"""Who makes topics and deletes them, moves replicas, asks for elections, has old records deleted."""
+
+from collections.abc import Callable
+from random import Random
+
+from kraft.broker.isr import Key
+from kraft.metadata.image import NO_LEADER, MetadataImage, TopicImage
+from kraft.protocol.message import Message
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.testing.brokers.metadata import MetadataTruth
+from kraft.testing.brokers.node import BrokerNode
+from kraft.testing.sim.cluster import Cluster
+from kraft.testing.sim.options import MILLISECOND
+
+LATEST_VERSION = 99
+RETRY_MS = 150
+PREFERRED = 0
+UNCLEAN = 1
+
+
+class Admin:
+    """`safe_start(key)`: up to where a partition's records may be deleted."""
+
+    def __init__(self, cluster: Cluster, truth: MetadataTruth, random: Random,
+                 safe_start: Callable[[Key], int]) -> None:
+        self._cluster = cluster
+        self._truth = truth
+        self._random = random
+        self._safe_start = safe_start
+
+    @property
+    def _image(self) -> MetadataImage:
+        return self._truth.image
+
+    def _count(self, name: str) -> None:
+        self._cluster.counts[name] += 1
+
+    def _ask(self, request: Message) -> None:
+        """Any node that holds itself for the controller."""
+        nodes = [node for node in self._cluster.up()
+                 if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller]
+        if nodes:
+            node = nodes[self._random.randrange(len(nodes))]
+            node.hear(self._submit, node, request)
+
+    def _submit(self, node: BrokerNode, request: Message) -> None:
+        node.decides(request, LATEST_VERSION, self._answered)
+
+    def _answered(self, response: Message) -> None:
+        self._count(f"{type(response).__name__} to the administrator")
+
+    # --- topics -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Makes the topics of the run, as soon as there are brokers."""
+        options = self._cluster.options
+        missing = [name for name in self._names() if name not in self._image.topic_ids]
+        active = [broker for broker in self._image.brokers.values() if broker.active]
+        if missing and len(active) >= min(options.replication, options.brokers):
+            self._create(missing[0])
+        if missing:
+            self._cluster.loop.after(RETRY_MS * MILLISECOND, self.start)
+
+    def _names(self) -> list[str]:
+        return [f"t{number}" for number in range(self._cluster.options.topics)]
+
+    def _create(self, name: str) -> None:
+        options = self._cluster.options
+        configs = [CreatableTopicConfig(name="min.insync.replicas", value=str(options.min_insync))]
+        if options.unclean:
+            configs.append(CreatableTopicConfig(name="unclean.leader.election.enable", value="true"))
+        self._ask(CreateTopicsRequest(topics=[CreatableTopic(
+            name=name, num_partitions=options.partitions, replication_factor=min(options.replication, options.brokers),
+            assignments=[], configs=configs)], timeout_ms=1000))
+
+    def change_topic(self) -> None:
+        """Deletes one, or makes one that is not there."""
+        names = self._names()
+        name = names[self._random.randrange(len(names))]
+        if name in self._image.topic_ids:
+            self._count("topic deleted")
+            self._ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
+            self._cluster.loop.after(self._random.randrange(2 * RETRY_MS) * MILLISECOND, self.start)
+        else:
+            self.start()
+
+    # --- replicas -----------------------------------------------------------------------------------------------------
+
+    def _any_partition(self) -> tuple[TopicImage, int] | None:
+        found = [(topic, index) for topic, index, _ in self._image.partitions()]
+        return found[self._random.randrange(len(found))] if found else None
+
+    def move(self) -> None:
+        """To any set of brokers; or takes back what is under way."""
+        chosen = self._any_partition()
+        if chosen is None:
+            return
+        topic, index = chosen
+        partition = topic.partitions[index]
+        if partition.reassigning and self._random.random() < 0.4:
+            self._count("reassignment cancelled")
+            self._reassign(topic.name, index, None)
+            return
+        brokers = list(self._image.brokers)
+        count = min(len(brokers), max(1, self._cluster.options.replication))
+        self._count("reassignment")
+        self._reassign(topic.name, index, self._random.sample(brokers, count))
+
+    def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
+        self._ask(AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[ReassignableTopic(name=topic, partitions=[
+            ReassignablePartition(partition_index=index, replicas=replicas)])]))
+
+    def elect(self) -> None:
+        """Preferred leaders everywhere; in unclean runs also any leader where there is none."""
+        if self._cluster.options.unclean and self._random.random() < 0.5:
+            for topic, index, partition in self._image.partitions():
+                if partition.leader == NO_LEADER:
+                    self._truth.unclean_asked[topic.topic_id, index] = None
+            self._count("unclean election asked")
+            self._ask(ElectLeadersRequest(election_type=UNCLEAN, topic_partitions=None, timeout_ms=1000))
+        else:
+            self._count("preferred election asked")
+            self._ask(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=1000))
+
+    def delete_records(self) -> None:
+        """Up to somewhere below what every client knows to be committed."""
+        chosen = self._any_partition()
+        if chosen is None:
+            return
+        topic, index = chosen
+        key = topic.topic_id, index
+        partition = topic.partitions[index]
+        node = next((each for each in self._cluster.up() if each.id == partition.leader), None)
+        if isinstance(node, BrokerNode) and node.broker is not None and not node.is_paused:
+            replica = node.broker.table.get((topic.name, index))
+            if replica is not None and replica.is_leader and replica.key == key:
+                limit = min(self._safe_start(key), replica.high_watermark)
+                start = replica.log.start_offset
+                if limit > start:
+                    self._count("records deleted")
+                    replica.log.delete_before(start + self._random.randrange(limit - start + 1))
+                    node.hear(node.broker.news, replica)

@@ -1,0 +1,65 @@
+"""Which deaths no cluster could survive: the faults leave those out, so that every loss is a bug.
+
+With page-cache durability a broker that loses power loses records that it told others it has. KIP-966 promises to
+survive as many such deaths at a time as min.insync.replicas leaves, one less than that; without eligible leader
+replicas nobody promises anything. So there is one such death at a time, while all other brokers live and take part, and
+until the broker is in sync again nobody dies uncleanly. Where records count when they are on disk, anybody may die.
+"""
+
+from collections.abc import Callable, Sequence
+
+from kraft.metadata.image import MetadataImage
+from kraft.testing.brokers.node import BrokerNode
+from kraft.testing.brokers.partition import PAGE_CACHE
+from kraft.testing.sim.options import Options
+
+
+class Guard:
+    def __init__(self, nodes: Callable[[], Sequence[BrokerNode]], image: Callable[[], MetadataImage],
+                 options: Callable[[], Options]) -> None:
+        self._nodes = nodes
+        self._image = image
+        self._options = options
+        self._lost: dict[int, int] = {}     # broker id -> the epoch of the registration that does not know yet
+
+    def is_exempt(self, broker_id: int) -> bool:
+        """Whether it lost records and the controller does not know yet."""
+        broker = self._image().brokers.get(broker_id)
+        return broker_id in self._lost and broker is not None and broker.epoch == self._lost[broker_id]
+
+    def registered(self) -> None:
+        """The metadata changed: brokers may be whole again."""
+        for broker_id in list(self._lost):
+            if not self.is_exempt(broker_id) and all(
+                    broker_id in partition.isr for _, _, partition in self._image().partitions()
+                    if broker_id in partition.replicas):
+                del self._lost[broker_id]
+
+    def may_die(self, node: BrokerNode, *, power: bool) -> bool:
+        """Notes the death that follows when it may."""
+        if not node.is_up or not node.has_broker:
+            return True
+        if self._lost:
+            return False
+        broker = self._image().brokers.get(node.id)
+        if power and broker is not None and self._options().durability == PAGE_CACHE:
+            if not (self._options().elr and self._options().min_insync > 1 and self._others_have_everything(node.id)):
+                return False
+            self._lost[node.id] = broker.epoch
+        return True
+
+    def _others_have_everything(self, broker_id: int) -> bool:
+        others = [node for node in self._nodes() if node.has_broker and node.id != broker_id]
+        if not all(self._takes_part(node) for node in others):
+            return False
+        for _topic, _index, partition in self._image().partitions():
+            members = (*partition.isr, *partition.elr)
+            if broker_id in (*members, *partition.last_known_elr) and not any(each != broker_id for each in members):
+                return False
+        return True
+
+    def _takes_part(self, node: BrokerNode) -> bool:
+        """Whether it runs as the process that is registered: one that died uncleanly counts as having lost records."""
+        broker = self._image().brokers.get(node.id)
+        return (node.is_up and node.broker is not None and broker is not None and broker.active
+                and node.broker.incarnation_id == broker.incarnation_id)

@@ -1,0 +1,79 @@
+"""What must come true when everything is healed."""
+
+from collections.abc import Sequence
+
+from kraft.broker.isr import NEVER_MS, Key
+from kraft.metadata.image import NO_LEADER, RECOVERED, PartitionRegistration
+from kraft.testing.brokers.metadata import MetadataTruth
+from kraft.testing.brokers.node import BrokerNode
+from kraft.testing.brokers.producers import Producer
+from kraft.testing.sim.violation import ViolationError
+
+
+def unmet(nodes: Sequence[BrokerNode], metadata: MetadataTruth, producers: Sequence[Producer]) -> ViolationError | None:
+    """What has not come true yet; None when all has."""
+    image = metadata.image
+    brokers = [node for node in nodes if node.has_broker]
+    for node in brokers:
+        registration = image.brokers.get(node.id)
+        if node.broker is None or not node.broker.is_open or registration is None or not registration.active:
+            return ViolationError("EventuallyUnfenced", f"broker {node.id} does not take part: {registration}")
+    for node in nodes:
+        if node.machine.image.state() != image.state():
+            return ViolationError("MetadataConverges", f"{node} has other metadata at {node.machine.image.offset} than "
+                                                       f"what is committed at {image.offset}")
+    for topic, index, partition in image.partitions():
+        missing = _partition(brokers, (topic.topic_id, index), topic.name, partition)
+        if missing is not None:
+            return missing
+    for producer in producers:
+        if not producer.is_over and not producer.has_everything_acknowledged:
+            return ViolationError("ValuesEventuallyAcked", f"producer {producer.id} of {producer.key} waits")
+    for node in brokers:
+        missing = _strays(node, metadata)
+        if missing is not None:
+            return missing
+    return None
+
+
+def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str,
+               registration: PartitionRegistration) -> ViolationError | None:
+    name = f"{topic}-{key[1]}"
+    if registration.reassigning:
+        return ViolationError("ReassignmentCompletes", f"{name}: {registration}")
+    if registration.leader == NO_LEADER:
+        return ViolationError("EventuallyLed", f"{name}: {registration}")
+    if registration.leader_recovery_state != RECOVERED:
+        return ViolationError("EventuallyRecovered", f"{name}: {registration}")
+    if sorted(registration.isr) != sorted(registration.replicas):
+        return ViolationError("IsrBecomesFull", f"{name}: {registration}")
+    replicas = []
+    for node in brokers:
+        broker = node.broker
+        assert broker is not None
+        replica = broker.table.get((topic, key[1]))
+        if node.id in registration.replicas:
+            if replica is None or replica.key != key or replica.leader_epoch != registration.leader_epoch:
+                return ViolationError("MetadataConverges", f"{name}: broker {node.id} has {replica}: {registration}")
+            if replica.is_leader and (broker.keeper.deadline_ms != NEVER_MS
+                                      or sorted(replica.maximal) != sorted(registration.isr)):
+                return ViolationError("AlterPartitionResolves", f"{replica} has {replica.maximal}: {registration}")
+            replicas.append(replica)
+    log = next(replica.log for replica in replicas if replica.is_leader)
+    for replica in replicas:
+        if (replica.log.end_offset, replica.log.chain) != (log.end_offset, log.chain):
+            return ViolationError("LogsConverge", f"{replica} has {replica.log.end_offset}, the leader "
+                                                  f"{log.end_offset}")
+        if replica.high_watermark != log.end_offset:
+            return ViolationError("HighWatermarkIsTold", f"{replica} shows {replica.high_watermark} of "
+                                                         f"{log.end_offset}")
+    return None
+
+
+def _strays(node: BrokerNode, metadata: MetadataTruth) -> ViolationError | None:
+    """NoStrayReplica: who is no replica any more keeps no log (KAFKA-13972)."""
+    for (topic, index), log in node.broker_disk.logs.items():
+        registration = metadata.registration_of((log.topic_id, index))
+        if registration is None or node.id not in registration.replicas:
+            return ViolationError("NoStrayReplica", f"broker {node.id} keeps {topic}-{index} of {log.topic_id}")
+    return None

@@ -1,0 +1,152 @@
+"""What the metadata log says, record by record as it is committed, and whether a controller may say that. No node sees
+it in such small steps."""
+
+from collections.abc import Callable, Sequence
+
+from kraft.broker.isr import Key
+from kraft.controller.config_rules import TableRules
+from kraft.controller.decision import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
+from kraft.metadata.delta import PartitionChange
+from kraft.metadata.image import CLUSTER_DEFAULT, NO_LEADER, RECOVERING, MetadataImage, PartitionRegistration
+from kraft.metadata.replay import Replayer
+from kraft.testing.brokers.machine import committed_records
+from kraft.testing.sim.batches import Batch
+from kraft.testing.sim.violation import ViolationError
+
+
+class MetadataTruth:
+    """`image` is what is committed. `on_change(key, change, is_unclean)` hears of each partition's changes."""
+
+    def __init__(self, on_change: Callable[[Key, PartitionChange, bool], None]) -> None:
+        self._replayer = Replayer()
+        self._rules = TableRules({})
+        self._on_change = on_change
+        self._leaders: dict[tuple[Key, int], int] = {}
+        self.unclean_asked: dict[Key, None] = {}
+        """Partitions for which somebody asked for an unclean election."""
+        self.elections = 0
+        self.unclean_elections = 0
+        self.isr_changes = 0
+        self.reassignments = 0
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._replayer.image
+
+    def registration_of(self, key: Key) -> PartitionRegistration | None:
+        topic = self.image.topics.get(key[0])
+        return None if topic is None else topic.partitions.get(key[1])
+
+    def leader_in(self, key: Key, epoch: int) -> int | None:
+        """Whom the log told to lead in that epoch."""
+        return self._leaders.get((key, epoch))
+
+    def committed(self, batches: Sequence[Batch]) -> None:
+        """More of the metadata log is committed."""
+        for batch in batches:
+            before = self.image
+            for offset, epoch, timestamp_ms, message in committed_records(batch):
+                if message is None:
+                    self._replayer.advance(offset, epoch, timestamp_ms)
+                else:
+                    self._replayer.replay(message, offset, epoch, timestamp_ms)
+                    for delta, _image in self._replayer.take():
+                        for change in delta.partition_changes():
+                            self._judge(change)
+            if self.image.topics is not before.topics or self.image.brokers is not before.brokers:
+                self.valid_controller_state()
+
+    # --- one change ---------------------------------------------------------------------------------------------------
+
+    def _judge(self, change: PartitionChange) -> None:
+        key = change.topic.topic_id, change.index
+        before, after = change.before, change.after
+        is_unclean = False
+        if after is not None:
+            self._note_leader(key, after)
+        if before is not None and after is not None:
+            self._epochs_grow(key, before, after)
+            self.isr_changes += before.isr != after.isr
+            if after.leader not in (NO_LEADER, before.leader):
+                self.elections += 1
+                is_unclean = self._judge_election(key, change.topic.name, before, after)
+            self._judge_reassignment(key, before, after)
+        self._on_change(key, change, is_unclean)
+
+    def _note_leader(self, key: Key, after: PartitionRegistration) -> None:
+        """OneLeaderPerEpoch: an epoch has one leader, or none."""
+        if after.leader != NO_LEADER and self._leaders.setdefault((key, after.leader_epoch), after.leader) != (
+                after.leader):
+            raise ViolationError("OneLeaderPerEpoch", f"{key}: {after}, and before it was "
+                                                      f"{self._leaders[key, after.leader_epoch]}")
+
+    @staticmethod
+    def _epochs_grow(key: Key, before: PartitionRegistration, after: PartitionRegistration) -> None:
+        """PartitionEpochsGrow."""
+        if after.leader_epoch < before.leader_epoch or after.partition_epoch <= before.partition_epoch:
+            raise ViolationError("PartitionEpochsGrow", f"{key}: {after} after {before}")
+
+    def _judge_election(self, key: Key, topic: str, before: PartitionRegistration,
+                        after: PartitionRegistration) -> bool:
+        """NoUncleanElection: a leader was in the ISR or eligible; or it led last, and nobody else is known (KIP-966);
+        or the topic, or an operator, allows any. Whether it was such a one."""
+        said = (*before.isr, *before.elr)
+        # A leader that goes with the end of a reassignment hands over to whom it proposed just now.
+        handed = before.leader != NO_LEADER and before.leader not in after.replicas and after.leader in after.isr
+        if after.leader in said or handed:
+            return False
+        if before.last_known_elr == (after.leader,) and not (after.elr or before.isr):
+            return False
+        self.unclean_elections += 1
+        configured = self._rules.topic_value(UNCLEAN_LEADER_ELECTION, self.image.topic_config(topic), {},
+                                             self.image.config(CLUSTER_DEFAULT)).lower() == "true"
+        if not configured and key not in self.unclean_asked:
+            raise ViolationError("NoUncleanElection", f"{key}: {after} after {before}")
+        if after.leader_recovery_state != RECOVERING:
+            raise ViolationError("UncleanElectionIsSaid", f"{key}: {after} after {before}")
+        return True
+
+    def _judge_reassignment(self, key: Key, before: PartitionRegistration, after: PartitionRegistration) -> None:
+        """ReassignmentAwaitsIsr: a reassignment is over when all that were added are in sync (KAFKA-15665)."""
+        if after.reassigning:
+            return
+        if any(replica not in before.replicas for replica in after.replicas):
+            raise ViolationError("ReassignmentAwaitsIsr", f"{key}: {after} at once after {before}")
+        if not before.reassigning:
+            return
+        self.reassignments += 1
+        stay = [replica for replica in before.replicas if replica not in before.removing_replicas]
+        if list(after.replicas) == stay and not all(added in after.isr for added in before.adding_replicas):
+            raise ViolationError("ReassignmentAwaitsIsr", f"{key}: {after} after {before}")
+
+    # --- the whole ----------------------------------------------------------------------------------------------------
+
+    def valid_controller_state(self) -> None:
+        """ValidControllerState: a broker that is fenced, or on its way out, neither leads nor is in sync (without ELR
+        the last in sync stays that, alive or not); sets fit together."""
+        image = self.image
+        for topic, index, partition in image.partitions():
+            isr, elr = partition.isr, partition.elr
+            active = [replica for replica in partition.replicas
+                      if (broker := image.brokers.get(replica)) is not None and broker.active]
+            wrong = None
+            if partition.leader != NO_LEADER and partition.leader not in isr:
+                wrong = "the leader is not in sync"
+            elif partition.leader != NO_LEADER and partition.leader not in active:
+                wrong = "the leader is not active"
+            elif not all(replica in active for replica in isr) and (image.elr_enabled or len(isr) > 1):
+                wrong = "a broker that does not take part is in sync"
+            elif not all(replica in partition.replicas for replica in (*isr, *elr)):
+                wrong = "who is no replica is in sync"
+            elif any(replica in elr for replica in isr):
+                wrong = "a replica is in sync and eligible"
+            elif elr and len(isr) >= self._min_isr(topic.name, partition):
+                wrong = "replicas are eligible although there are enough in sync"
+            if wrong is not None:
+                raise ViolationError("ValidControllerState", f"{topic.name}-{index}: {wrong}: {partition}; active are "
+                                                             f"{active}")
+
+    def _min_isr(self, topic: str, partition: PartitionRegistration) -> int:
+        configured = int(self._rules.topic_value(MIN_INSYNC_REPLICAS, self.image.topic_config(topic), {},
+                                                 self.image.config(CLUSTER_DEFAULT)))
+        return min(configured, len(partition.replicas))

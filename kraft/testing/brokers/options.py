@@ -1,0 +1,91 @@
+"""What a run with brokers is like, drawn from its seed."""
+
+from random import Random
+
+from kraft.testing.sim.options import Options, some
+
+
+def draw(random: Random) -> Options:
+    """Short runs: sessions, lags and deaths are of about the same length, so much happens in little time."""
+    brokers = random.choice((2, 3, 3, 3, 4))
+    combined = random.random() < 0.5
+    voters = random.choice((1, 3)) if combined else random.choice((1, 1, 3))
+    return Options().where(
+        brokers=brokers, combined=combined, voters=voters,
+        observers=max(0, brokers - voters) if combined else brokers,
+        **_partitions(random, brokers), **_times(random), **_network(random), **_deaths(random), **_operators(random))
+
+
+def _partitions(random: Random, brokers: int) -> dict[str, int | bool]:
+    replication = min(brokers, random.choice((1, 2, 3, 3, 3)))
+    return {
+        "topics": random.choice((1, 1, 2)),
+        "partitions": random.choice((1, 2)),
+        "replication": replication,
+        "min_insync": min(replication, random.choice((1, 2, 2, 2, 3))),
+        "elr": random.random() < 0.75,
+        "unclean": random.random() < 0.12,
+        "durability": random.choice((0, 0, 1, 2)),
+    }
+
+
+def _times(random: Random) -> dict[str, int | bool]:
+    return {
+        "fault_seconds": random.choice((2, 4, 6, 10)),
+        "election_timeout_ms": random.choice((200, 400)),
+        "election_backoff_max_ms": 300,
+        "fetch_timeout_ms": random.choice((600, 1000)),
+        "session_ms": random.choice((400, 800, 1500)),
+        "lag_ms": random.choice((150, 400, 1000)),
+        "idle_ms": random.choice((0, 0, 710)),
+        "fetch_wait_ms": random.choice((20, 100, 300)),
+        "fetch_batches": random.choice((1, 3, 20)),
+        "window": random.choice((1, 3, 5)),
+        "produce_every_ms": random.choice((40, 80, 200)),
+        "propose_every_ms": 2000,
+        "clients": 1,
+        "snapshot_every_offsets": random.choice((0, 0, 30)),
+        "flush_us": random.choice((100, 1000, 10_000)),
+        "slow_flush_per_mille": some(random, 0.2, 5, 100),
+        "slow_flush_ms": random.choice((100, 600)),
+    }
+
+
+def _network(random: Random) -> dict[str, int | bool]:
+    return {
+        "delay_ms": random.choice((0, 1, 2, 10)),
+        "jitter_ms": random.choice((1, 3, 15)),
+        "drop_per_mille": some(random, 0.25, 2, 60),
+        "late_per_mille": some(random, 0.3, 2, 60),
+        "late_ms": random.choice((50, 300, 1200)),
+        "refuse_per_mille": random.choice((0, 500, 1000, 1000)),
+        "cut_every_ms": some(random, 0.5, 300, 5000),
+        "part_every_ms": some(random, 0.3, 500, 5000),
+        "isolate_every_ms": some(random, 0.45, 400, 5000),
+        "flap_every_ms": some(random, 0.1, 1000, 6000),
+        "cut_ms": random.choice((200, 800, 2000)),
+    }
+
+
+def _deaths(random: Random) -> dict[str, int | bool]:
+    return {
+        "kill_every_ms": some(random, 0.45, 400, 6000),
+        "power_every_ms": some(random, 0.45, 400, 6000),
+        "blackout_every_ms": some(random, 0.1, 2000, 10_000),
+        "down_ms": random.choice((50, 300, 1000, 2500)),
+        "pause_every_ms": some(random, 0.35, 500, 6000),
+        "pause_ms": random.choice((100, 600, 2000)),
+        "skew_ppm": some(random, 0.2, 100, 50_000),
+        "jump_every_ms": some(random, 0.1, 2000, 8000),
+        "resign_every_ms": some(random, 0.2, 1000, 8000),
+        "shutdown_every_ms": some(random, 0.35, 500, 6000),
+    }
+
+
+def _operators(random: Random) -> dict[str, int | bool]:
+    return {
+        "topic_every_ms": some(random, 0.2, 1500, 8000),
+        "move_every_ms": some(random, 0.5, 300, 4000),
+        "elect_every_ms": some(random, 0.4, 300, 4000),
+        "delete_every_ms": some(random, 0.25, 200, 3000),
+    }

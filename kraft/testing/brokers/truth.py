@@ -1,0 +1,179 @@
+"""What is known to be committed in each partition, and whether what replicas do agrees with it. Nobody in the cluster
+knows this. What contradicts it is a violation, by name: those of the TLA+ models of KIP-966 and those of hazards B4.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+
+from kraft.broker.isr import Key
+from kraft.metadata.image import PartitionRegistration
+from kraft.testing.brokers.log import Batch, BrokerDisk, ReplicaLog
+from kraft.testing.brokers.node import BrokerJudge
+from kraft.testing.brokers.partition import Partition
+from kraft.testing.sim.violation import ViolationError
+
+
+class PartitionTruth:
+    """`committed` has every batch that a leader ever took for committed, in order. `is_lossy`: there was an
+    unclean election, as somebody wished, so anything may be lost, and only what does not depend on that is judged."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.committed: list[Batch] = []
+        self._ends: list[int] = []
+        self.leaders: dict[int, int] = {}
+        self.acknowledged_by: dict[int, int] = {}
+        self.chains: dict[tuple[int, int], int] = {}
+        self.is_lossy = False
+
+    @property
+    def end_offset(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def chain(self) -> int:
+        return self.committed[-1].chain if self.committed else 0
+
+    def chain_at(self, offset: int) -> int | None:
+        if offset == 0:
+            return 0
+        index = bisect_left(self._ends, offset)
+        return self.committed[index].chain if index < len(self._ends) and self._ends[index] == offset else None
+
+    def agrees(self, log: ReplicaLog, offset: int) -> bool:
+        """Whether everything before `offset`, which is not above what is committed, is the same in the log."""
+        if offset < log.start_offset:
+            return True                # deleted, everywhere in the end
+        if not log.has_boundary(offset):
+            return False
+        chain = log.chain_at(offset)
+        return chain is None or chain == self.chain_at(offset)
+
+    def has_everything(self, log: ReplicaLog | None) -> bool:
+        if self.end_offset == 0:
+            return True
+        return log is not None and log.end_offset >= self.end_offset and self.agrees(log, self.end_offset)
+
+    def extend(self, batch: Batch) -> None:
+        self.committed.append(batch)
+        self._ends.append(batch.end_offset)
+
+
+class Truth(BrokerJudge):
+    """`disks` by broker id. `registration_of` tells what the metadata log says of a partition, None when it has none;
+    `leader_in` whom it told to lead in an epoch; `is_exempt` whether a broker lost what it had, and nobody knows."""
+
+    def __init__(self, disks: Mapping[int, BrokerDisk], registration_of: Callable[[Key], PartitionRegistration | None],
+                 leader_in: Callable[[Key, int], int | None], is_exempt: Callable[[int], bool],
+                 tell: Callable[[str], None]) -> None:
+        self.partitions: dict[Key, PartitionTruth] = {}
+        self._disks = disks
+        self._registration_of = registration_of
+        self._leader_in = leader_in
+        self._is_exempt = is_exempt
+        self._tell = tell
+        self.exposures = 0
+
+    def of(self, key: Key, topic: str) -> PartitionTruth:
+        known = self.partitions.get(key)
+        if known is None:
+            known = self.partitions[key] = PartitionTruth(topic)
+        return known
+
+    # --- what replicas do ---------------------------------------------------------------------------------------------
+
+    def leads(self, partition: Partition) -> None:
+        """ElectionSafety: one leader in an epoch, the one that the controller named. LeaderCompleteness: it has
+        everything that was committed, unless somebody wished an unclean election."""
+        self._tell(f"{partition} leads at {partition.log.end_offset}")
+        truth = self.of(partition.key, partition.topic)
+        epoch, broker_id = partition.leader_epoch, partition.home.id
+        if (truth.leaders.setdefault(epoch, broker_id) != broker_id
+                or self._leader_in(partition.key, epoch) != broker_id):
+            raise ViolationError("ElectionSafety", f"{partition} leads, and so does broker {truth.leaders[epoch]}; the "
+                                                   f"controller named {self._leader_in(partition.key, epoch)}")
+        is_overtaken = epoch < max(truth.leaders)
+        if not (is_overtaken or truth.is_lossy or truth.has_everything(partition.log)):
+            raise ViolationError("LeaderCompleteness", f"{partition} leads with a log up to "
+                                                       f"{partition.log.end_offset}, committed is {truth.end_offset}")
+
+    def appended(self, partition: Partition, batch: Batch) -> None:
+        """LogMatching: logs that have a record of the same offset and epoch are the same up to there."""
+        truth = self.of(partition.key, partition.topic)
+        log = partition.log
+        before = log.batches[-2].chain if len(log.batches) > 1 else log.start_chain
+        at = batch.end_offset, batch.epoch
+        if before not in (None, batch.before) or truth.chains.setdefault(at, batch.chain) != batch.chain:
+            raise ViolationError("LogMatching", f"{partition}: another log up to {at} than somebody had before")
+
+    def cut(self, partition: Partition) -> None:
+        """NoCommittedRecordLost: a replica that may lead drops nothing that is committed."""
+        self._tell(f"{partition} is cut to {partition.log.end_offset}")
+        registration = self._registration_of(partition.key)
+        if registration is not None and partition.home.id in (*registration.isr, *registration.elr):
+            self.candidate_has_everything(partition.key, partition.home.id)
+
+    def exposed(self, partition: Partition) -> None:
+        """ConsistentRead: what one replica shows as committed, all do, and for ever."""
+        self.exposures += 1
+        truth = self.of(partition.key, partition.topic)
+        log, high_watermark = partition.log, partition.high_watermark
+        if truth.is_lossy:
+            return
+        if partition.is_leader and high_watermark > truth.end_offset:
+            # A leader that is overtaken may learn late that all had it: then its successor has it, too.
+            for batch in log.between(truth.end_offset, high_watermark):
+                if batch.base_offset != truth.end_offset or batch.before != truth.chain:
+                    raise ViolationError("ConsistentRead", f"{partition} commits {batch}, committed is "
+                                                           f"{truth.end_offset} with another log before")
+                truth.extend(batch)
+            self.candidates_have_everything(partition.key)
+        if high_watermark > truth.end_offset:
+            raise ViolationError("ConsistentRead", f"{partition} shows {high_watermark}, committed is "
+                                                   f"{truth.end_offset}")
+        if not truth.agrees(log, high_watermark):
+            raise ViolationError("ConsistentRead", f"{partition} shows {high_watermark}, and has another log before")
+
+    def acknowledges(self, partition: Partition, leader_epoch: int, end_offset: int) -> None:
+        """OneLeaderAcknowledges: in an epoch one broker acknowledges acks=all, and only what is committed."""
+        truth = self.of(partition.key, partition.topic)
+        broker_id = partition.home.id
+        if truth.acknowledged_by.setdefault(leader_epoch, broker_id) != broker_id:
+            raise ViolationError("OneLeaderAcknowledges", f"{partition} acknowledges in epoch {leader_epoch}, so did "
+                                                          f"broker {truth.acknowledged_by[leader_epoch]}")
+        if end_offset > truth.end_offset and not truth.is_lossy:
+            raise ViolationError("OneLeaderAcknowledges", f"{partition} acknowledges {end_offset}, committed is "
+                                                          f"{truth.end_offset}")
+
+    # --- what the metadata says ---------------------------------------------------------------------------------------
+
+    def candidates_have_everything(self, key: Key) -> None:
+        """LeaderCandidateCompleteness: every replica in sync, or eligible to lead, has everything that is committed."""
+        registration = self._registration_of(key)
+        if registration is not None:
+            for broker_id in (*registration.isr, *registration.elr):
+                self.candidate_has_everything(key, broker_id)
+
+    def candidate_has_everything(self, key: Key, broker_id: int) -> None:
+        truth = self.partitions.get(key)
+        if truth is None or truth.is_lossy or self._is_exempt(broker_id):
+            return
+        log = self._disks[broker_id].logs.get((truth.topic, key[1]))
+        if log is not None and log.topic_id != key[0]:
+            log = None
+        if not truth.has_everything(log):
+            end = None if log is None else log.end_offset
+            raise ViolationError("LeaderCandidateCompleteness",
+                                 f"{truth.topic}-{key[1]}: broker {broker_id} may lead and has a log up to {end}, "
+                                 f"committed is {truth.end_offset}: {self._registration_of(key)}")
+
+    def somebody_has_everything(self, keys: Iterable[Key]) -> None:
+        """NoCommittedRecordLostGlobally."""
+        for key in keys:
+            truth, registration = self.partitions.get(key), self._registration_of(key)
+            if truth is None or registration is None or truth.is_lossy or truth.end_offset == 0:
+                continue
+            logs = [self._disks[broker_id].logs.get((truth.topic, key[1])) for broker_id in registration.replicas]
+            if not any(log is not None and log.topic_id == key[0] and truth.has_everything(log) for log in logs):
+                raise ViolationError("NoCommittedRecordLostGlobally",
+                                     f"{truth.topic}-{key[1]}: nobody has what is committed up to {truth.end_offset}")

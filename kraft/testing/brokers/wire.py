@@ -1,0 +1,170 @@
+"""Connections between processes: what is sent over one arrives in order, once, or the connection breaks.
+
+A link that is cut holds back what is under way; it goes on when the link is healed. What a process sent before it died
+may still arrive. Whoever asks over a connection that breaks is told so, at once or later.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Final, Protocol
+
+from kraft.testing.sim.loop import Loop
+from kraft.testing.sim.network import CLIENT_ID, Network
+from kraft.testing.sim.options import MILLISECOND, SECOND
+
+RETRANSMIT_US: Final = 40 * MILLISECOND
+NOTICED_LATE_US: Final = 2 * SECOND
+
+Answered = Callable[[object], None]
+Reply = Callable[[object], None]
+
+
+class Process(Protocol):
+    """One end of connections. `life` changes when it starts and when it dies."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def life(self) -> int: ...
+    @property
+    def is_up(self) -> bool: ...
+
+    def hear(self, function: Callable[..., None], *arguments: object) -> None:
+        """Something happens to the process."""
+
+    def serve(self, body: object, source_id: int, reply: Reply) -> None:
+        """Somebody asks; `reply` is called now, later or never."""
+
+
+class Connection:
+    """From the process that opened it to the one that was there then."""
+
+    def __init__(self, wire: "Wire", source: Process, target: Process) -> None:
+        self._wire = wire
+        self.source = source
+        self.target = target
+        self.source_life = source.life
+        self.target_life = target.life
+        self.is_open = True
+        self._out: deque[tuple[int, object]] = deque()
+        self._back: deque[tuple[int, object]] = deque()
+        self._pending: dict[int, Answered] = {}
+        self._asked = 0
+
+    def ask(self, body: object, answered: Answered) -> None:
+        self._asked += 1
+        self._pending[self._asked] = answered
+        self._out.append((self._asked, body))
+        self._wire.later(self._deliver)
+
+    def _deliver(self) -> None:
+        if self._wire.is_cut(self.source.id, self.target.id):
+            self._wire.again(self._deliver)
+            return
+        number, body = self._out.popleft()
+        if self.target.is_up and self.target.life == self.target_life:
+            self.target.hear(self.target.serve, body, self.source.id, partial(self._reply, number))
+        else:
+            self.lost()
+
+    def _reply(self, number: int, body: object) -> None:
+        self._back.append((number, body))
+        self._wire.later(self._deliver_back)
+
+    def _deliver_back(self) -> None:
+        if self._wire.is_cut(self.target.id, self.source.id):
+            self._wire.again(self._deliver_back)
+            return
+        number, body = self._back.popleft()
+        if self.is_open and self.source.is_up and self.source.life == self.source_life:
+            answered = self._pending.pop(number, None)
+            if answered is not None:
+                self.source.hear(answered, body)
+
+    def close(self) -> None:
+        """Nobody is told anything any more; what was sent may still arrive."""
+        self.is_open = False
+        self._pending.clear()
+
+    def lost(self) -> None:
+        """Broken: whoever waits for an answer hears None."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        pending, self._pending = list(self._pending.values()), {}
+        if self.source.is_up and self.source.life == self.source_life:
+            for answered in pending:
+                self.source.hear(answered, None)
+
+
+class Wire:
+    """`processes` by id."""
+
+    def __init__(self, loop: Loop, network: Network, random: Random, counts: Counter[str]) -> None:
+        self._loop = loop
+        self._network = network
+        self._random = random
+        self._counts = counts
+        self.processes: dict[int, Process] = {}
+        self._connections: dict[tuple[int, int, str], Connection] = {}
+
+    def ask(self, source: Process, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None:
+        """Over the open connection of that lane, or a new one; None when nobody is there to connect to."""
+        target = self.processes[target_id]
+        known = self._connections.get((source.id, target_id, lane))
+        if known is None or not known.is_open or known.source_life != source.life:
+            if not target.is_up:
+                self._refuse(source, answered)
+                return None
+            known = self._connections[source.id, target_id, lane] = Connection(self, source, target)
+        known.ask(body, answered)
+        return known
+
+    def _refuse(self, source: Process, answered: Answered) -> None:
+        life = source.life
+
+        def refused() -> None:
+            if source.is_up and source.life == life:
+                source.hear(answered, None)
+
+        is_told = self._chance(self._network.options.refuse_per_mille)
+        self._loop.after(self._delay_us() if is_told else SECOND, refused)
+
+    def died(self, process: Process, *, power: bool) -> None:
+        """A process is gone: its system says so to the others, unless that is gone, too."""
+        for connection in self._connections.values():
+            if connection.target is process and connection.is_open and connection.target_life != process.life:
+                delay_us = self._delay_us()
+                if power or not self._chance(self._network.options.refuse_per_mille):
+                    delay_us += self._random.randrange(NOTICED_LATE_US)
+                self._loop.after(delay_us, connection.lost)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def later(self, deliver: Callable[[], None]) -> None:
+        self._counts["messages"] += 1
+        self._loop.after(self._delay_us(), deliver)
+
+    def again(self, deliver: Callable[[], None]) -> None:
+        self._counts["message cut"] += 1
+        self._loop.after(RETRANSMIT_US, deliver)
+
+    def is_cut(self, source: int, target: int) -> bool:
+        return source < CLIENT_ID and target < CLIENT_ID and self._network.is_cut(source, target)
+
+    def _chance(self, per_mille: int) -> bool:
+        return per_mille > 0 and self._random.randrange(1000) < per_mille
+
+    def _delay_us(self) -> int:
+        """A message that is dropped is sent again, so it is late."""
+        options = self._network.options
+        delay_us = options.delay_ms * MILLISECOND + self._random.randrange(options.jitter_ms * MILLISECOND + 1)
+        if self._chance(options.drop_per_mille):
+            self._counts["message dropped"] += 1
+            delay_us += RETRANSMIT_US
+        if self._chance(options.late_per_mille):
+            self._counts["message late"] += 1
+            delay_us += self._random.randrange(options.late_ms * MILLISECOND + 1)
+        return delay_us

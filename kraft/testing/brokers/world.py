@@ -1,0 +1,254 @@
+"""A run with brokers: the quorum's world, and theirs on top."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, TextIO
+
+from kraft.broker.isr import Key
+from kraft.metadata.delta import PartitionChange
+from kraft.metadata.image import NO_LEADER, MetadataImage
+from kraft.raft.config import RaftConfig
+from kraft.raft.ports import Event
+from kraft.testing.brokers import liveness, producers
+from kraft.testing.brokers.admin import Admin
+from kraft.testing.brokers.faults import BrokerFaults
+from kraft.testing.brokers.guard import Guard
+from kraft.testing.brokers.log import BrokerDisk
+from kraft.testing.brokers.metadata import MetadataTruth
+from kraft.testing.brokers.node import BrokerNode, BrokerSurroundings
+from kraft.testing.brokers.partition import Partition
+from kraft.testing.brokers.producers import Around, Producer
+from kraft.testing.brokers.truth import Truth
+from kraft.testing.brokers.wire import Wire
+from kraft.testing.sim.clock import Clock
+from kraft.testing.sim.cluster import Cluster
+from kraft.testing.sim.faults import Faults
+from kraft.testing.sim.network import CLIENT_ID
+from kraft.testing.sim.node import Node, Surroundings
+from kraft.testing.sim.options import SECOND, Options
+from kraft.testing.sim.violation import ViolationError
+from kraft.testing.sim.world import World
+
+PRODUCERS_PER_PARTITION: Final = 2
+QUIET_US: Final = 2 * SECOND
+FAILED_FETCHES_MAX: Final = 20
+"""So many refused fetches may there be in a quiet time after everything has converged."""
+
+
+class BrokerCluster(Cluster):
+    """Nodes that may be brokers, and the connections between them."""
+
+    def __init__(self, world: "BrokerWorld", seed: int, options: Options) -> None:
+        self._truth = world.truth
+        self._look = world.look
+        self._broker_disks = world.disks
+        super().__init__(seed, options, world.loop, world.counts, world)
+
+    def surroundings(self, around: Surroundings) -> BrokerSurroundings:
+        wire = Wire(around.loop, around.network, Random(f"{self.seed}/wire"), around.counts)
+        return BrokerSurroundings(around.loop, around.options, around.network, around.contents,
+                                  around.snapshot_contents, around.counts, around.watcher, wire, self._truth, {},
+                                  self._look)
+
+    def new_node(self, config: RaftConfig, random: Random, clock: Clock) -> BrokerNode:
+        assert isinstance(self.around, BrokerSurroundings)
+        options = self.around.options
+        node_id = config.node_id
+        has_broker = node_id <= options.brokers if options.combined else node_id > options.voters
+        node = BrokerNode(config, self.around, random, clock, has_broker=has_broker)
+        self.around.wire.processes[node_id] = node
+        self._broker_disks[node_id] = node.broker_disk
+        return node
+
+    @property
+    def wire(self) -> Wire:
+        assert isinstance(self.around, BrokerSurroundings)
+        return self.around.wire
+
+    def broker_nodes(self) -> list[BrokerNode]:
+        return [node for node in self.nodes if isinstance(node, BrokerNode)]
+
+
+class BrokerWorld(World):
+    """`disks`: those of brokers, by id."""
+
+    cluster: BrokerCluster
+
+    def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
+                 listen: Callable[[int, float, Event], None] | None = None) -> None:
+        self.disks: dict[int, BrokerDisk] = {}
+        self.metadata = MetadataTruth(self._partition_changed)
+        self.guard = Guard(self._nodes, lambda: self.metadata.image,
+                           lambda: self.cluster.options)
+        self.truth = Truth(self.disks, self.metadata.registration_of, self.metadata.leader_in, self.guard.is_exempt,
+                           self._tell)
+        self._seen = 0
+        super().__init__(seed, options, trace, listen)
+        self.producers: list[Producer] = []
+        random = self.cluster.random("producers")
+        self._producer_random = random
+        self._around = Around(self.loop, self.cluster.wire, lambda: self.cluster.options, self.counts, self._leader_of,
+                              self._is_lossy, lambda key: key[0] not in self.metadata.image.topics)
+
+    def new_cluster(self, seed: int, options: Options) -> BrokerCluster:
+        cluster = BrokerCluster(self, seed, options)
+        self.admin = Admin(cluster, self.metadata, cluster.random("admin"), self._safe_start)
+        return cluster
+
+    def _nodes(self) -> list[BrokerNode]:
+        return self.cluster.broker_nodes()
+
+    def new_faults(self) -> Faults:
+        return BrokerFaults(self.cluster, self.operator, self.cluster.random("faults"), self.admin, self.guard)
+
+    def run(self) -> None:
+        self.admin.start()
+        super().run()
+        image = self.metadata.image
+        for key, truth in self.truth.partitions.items():
+            if key[0] in image.topics and not truth.is_lossy:
+                producers.check([each for each in self.producers if each.key == key], truth)
+        self.counts.update({
+            "leader elections": self.metadata.elections, "unclean elections": self.metadata.unclean_elections,
+            "changes of in-sync replicas": self.metadata.isr_changes,
+            "reassignments ended": self.metadata.reassignments, "high watermarks checked": self.truth.exposures})
+
+    # --- the quorum ---------------------------------------------------------------------------------------------------
+
+    def applied(self, node: Node, high_watermark: int) -> None:
+        super().applied(node, high_watermark)
+        committed = self.ledger.committed
+        if len(committed) > self._seen:
+            fresh, self._seen = committed[self._seen:], len(committed)
+            self.metadata.committed(fresh)
+            self.guard.registered()
+
+    def touched(self, node: Node) -> None:
+        super().touched(node)
+        assert isinstance(node, BrokerNode)
+        self.look(node)
+
+    def look(self, node: BrokerNode) -> None:
+        """VisibleWhenCommitted: nobody shows metadata that is not committed; and each replica by itself."""
+        if node.machine.image.offset >= self.ledger.end_offset:
+            raise ViolationError("VisibleWhenCommitted", f"{node} shows metadata up to {node.machine.image.offset}, "
+                                                         f"committed is {self.ledger.end_offset}")
+        if node.broker is not None:
+            for partition in node.broker.table.values():
+                self._look_at(partition)
+
+    def _look_closely(self) -> None:
+        super()._look_closely()
+        self.truth.somebody_has_everything(self.truth.partitions)
+
+    # --- replicas -----------------------------------------------------------------------------------------------------
+
+    def _look_at(self, partition: Partition) -> None:
+        """HighWatermarkInLog, MonotonicHighWatermark; of a leader HighWatermarkIsMinimum (it waits for nothing but the
+        maximal ISR) and ReplicationQuorumSuperset (whom the controller counts, the leader counts)."""
+        log = partition.log
+        high_watermark = log.high_watermark
+        if not log.start_offset <= high_watermark <= log.end_offset:
+            raise ViolationError("HighWatermarkInLog", f"{partition}: {high_watermark}, the log has "
+                                                       f"{log.start_offset} to {log.end_offset}")
+        if partition.is_leader:
+            self._look_at_leader(partition)
+            if high_watermark < partition.shown and not self._is_lossy(partition.key):
+                raise ViolationError("MonotonicHighWatermark", f"{partition}: {high_watermark} after {partition.shown}")
+            partition.shown = high_watermark
+
+    def _look_at_leader(self, partition: Partition) -> None:
+        if partition.has_minimum and partition.high_watermark < partition.minimum():
+            raise ViolationError("HighWatermarkIsMinimum", f"{partition}: {partition.high_watermark}, all in sync have "
+                                                           f"{partition.minimum()}")
+        registration = self.metadata.registration_of(partition.key)
+        if (registration is not None and registration.leader == partition.home.id
+                and registration.leader_epoch == partition.leader_epoch):
+            maximal = partition.maximal
+            if not all(replica in maximal for replica in registration.isr):
+                raise ViolationError("ReplicationQuorumSuperset", f"{partition} waits for {maximal}: {registration}")
+
+    def _partition_changed(self, key: Key, change: PartitionChange, is_unclean: bool) -> None:
+        self._tell(f"{change.topic.name}-{change.index}: {change.after}")
+        if change.before is None and change.after is not None:
+            self._begin_producers(key)
+        truth = self.truth.of(key, change.topic.name)
+        if is_unclean:
+            truth.is_lossy = True
+        if change.after is not None:
+            self.truth.candidates_have_everything(key)
+
+    # --- clients ------------------------------------------------------------------------------------------------------
+
+    def _begin_producers(self, key: Key) -> None:
+        for _ in range(PRODUCERS_PER_PARTITION):
+            number = CLIENT_ID + 1 + len(self.producers)
+            producer = Producer(number, key, self._around, self.cluster.random(f"producer {number}"))
+            producer.is_on = self.clients.is_on
+            self.producers.append(producer)
+            producer.start()
+
+    def _leader_of(self, key: Key, random: Random) -> int:
+        """As some broker that runs tells; -1: it does not know one."""
+        open_nodes = [node for node in self.cluster.broker_nodes()
+                      if node.broker is not None and node.broker.is_open and not node.is_paused]
+        if not open_nodes:
+            return NO_LEADER
+        image: MetadataImage = open_nodes[random.randrange(len(open_nodes))].machine.image
+        topic = image.topics.get(key[0])
+        partition = None if topic is None else topic.partitions.get(key[1])
+        return NO_LEADER if partition is None else partition.leader
+
+    def _is_lossy(self, key: Key) -> bool:
+        truth = self.truth.partitions.get(key)
+        return truth is not None and truth.is_lossy
+
+    def _safe_start(self, key: Key) -> int:
+        """Below the first batch that somebody may send again: what is deleted is not known again as sent before."""
+        mine = [each for each in self.producers if each.key == key]
+        ends = [operation.end_offset for each in mine for operation in each.operations if operation.end_offset >= 0]
+        open_values = [operation.value for each in mine for operation in each.operations if operation.end_offset < 0]
+        truth = self.truth.partitions.get(key)
+        if truth is None or not ends:
+            return 0
+        first_open = next((batch.base_offset for batch in truth.committed if batch.value in open_values), max(ends))
+        return min(first_open, max(ends))
+
+    # --- healed -------------------------------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        for producer in self.producers:
+            producer.is_on = False
+        super()._heal()
+        self.admin.start()
+
+    def also_missing(self) -> ViolationError | None:
+        return liveness.unmet(self.cluster.broker_nodes(), self.metadata, self.producers)
+
+    def calm(self) -> None:
+        """One batch more in each partition is acknowledged by all; nobody asks again and again for what is gone
+        (NoUselessFetches, KAFKA-17190); a clean stop ends soon (ControlledShutdownEnds, KAFKA-14292)."""
+        for producer in self.producers:
+            if not producer.is_over:
+                producer.add()
+        failed = self._failed_fetches()
+        self._run_until(self.loop.now_us + QUIET_US)
+        missing = self.also_missing()
+        if missing is not None:
+            raise missing
+        if self._failed_fetches() - failed > FAILED_FETCHES_MAX:
+            raise ViolationError("NoUselessFetches", f"{self._failed_fetches() - failed} fetches fail in a quiet time")
+        self._stop_one()
+
+    def _failed_fetches(self) -> int:
+        return sum(number for name, number in self.counts.items() if name.startswith("fetch answered"))
+
+    def _stop_one(self) -> None:
+        nodes = [node for node in self.cluster.broker_nodes() if node.has_broker]
+        if len(nodes) > 1 and self.cluster.options.voters != 2:
+            node = nodes[self.loop.events % len(nodes)]
+            life = node.life
+            node.stop()
+            self._run_until(self.loop.now_us + QUIET_US)
+            if node.life == life and node.broker is not None:
+                raise ViolationError("ControlledShutdownEnds", f"broker {node.id} was not let go")

@@ -1,0 +1,177 @@
+"""Bugs in the controller's decisions and in the keeper of in-sync replicas: the real code has them put in."""
+
+from typing import Any
+
+from kraft.broker import isr, replica_plan
+from kraft.broker.isr import IsrKeeper
+from kraft.broker.replica_plan import Action
+from kraft.controller import alter_partition, brokers, leaderships
+from kraft.controller.controller import HANDLERS, Handler
+from kraft.controller.partition_change import Assignment, Change
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_request import BrokerState
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.testing.brokers.channel import Channel
+from kraft.testing.mutants.patches import Collection, Patches
+
+CONTROLLERS = Collection()
+
+
+@CONTROLLERS.add(30, "KAFKA-15221")
+def broker_epoch_of_a_fetch_is_ignored(patches: Patches) -> None:
+    """A Fetch of a process that is gone lets its successor into the ISR."""
+    def around(original: Any) -> Any:
+        def caught_up(keeper: Any, key: Any, node_id: int) -> bool:
+            led = keeper._led.get(key)
+            if led is None or node_id in led.maximal:
+                return True
+            if led.proposed is not None or keeper._epoch_of(node_id) is None:
+                return False
+            keeper._propose(led, (*led.isr, node_id))
+            return True
+
+        del original
+        return caught_up
+
+    patches.wrap(IsrKeeper, "caught_up", around)
+    patches.put(IsrKeeper, "_states", lambda _keeper, replicas, _led: [
+        BrokerState(broker_id=replica, broker_epoch=-1) for replica in replicas])
+
+
+@CONTROLLERS.add(31, "KAFKA-13916")
+def fenced_broker_joins_the_isr(patches: Patches) -> None:
+    """Nobody looks whether a broker takes part when it becomes in-sync (KIP-841)."""
+    patches.put(alter_partition, "_eligible", lambda _context, _state: True)
+
+    def caught_up(keeper: Any, key: Any, node_id: int) -> bool:
+        led = keeper._led.get(key)
+        if led is None or node_id in led.maximal:
+            return True
+        if led.proposed is not None:
+            return False
+        keeper._propose(led, (*led.isr, node_id))
+        return True
+
+    patches.put(IsrKeeper, "caught_up", caught_up)
+
+
+@CONTROLLERS.add(32, "KAFKA-14154")
+def zombie_controller_refuses_for_good(patches: Patches) -> None:
+    """A leader goes on asking the controller that it asked before, and that one, overtaken, says that the leader's
+    epochs are wrong, not that it is not the controller."""
+    def validate(original: Any) -> Any:
+        def judged(*arguments: Any) -> ErrorCode:
+            code: ErrorCode = original(*arguments)
+            return ErrorCode.FENCED_LEADER_EPOCH if code == ErrorCode.NOT_CONTROLLER else code
+
+        return judged
+
+    def go(original: Any) -> Any:
+        def ask(channel: Any) -> None:
+            node, before = channel._node, channel._asked_id
+            is_up = before >= 0 and node._around.wire.processes[before].is_up
+            if is_up and node._around.wire.processes[before].machine.controller.active and not channel._is_busy:
+                node.zombie_id = before
+            original(channel)
+            node.zombie_id = -1
+
+        return ask
+
+    from kraft.testing.brokers.node import BrokerNode
+
+    def controller_id(original: Any) -> Any:
+        return property(lambda node: node.zombie_id if getattr(node, "zombie_id", -1) >= 0 else original.fget(node))
+
+    patches.wrap(alter_partition, "_validate", validate)
+    patches.wrap(Channel, "_go", go)
+    patches.put(Channel, "changed", lambda channel: None if channel._is_busy else channel._go())
+    patches.wrap(BrokerNode, "controller_id", controller_id)
+
+
+@CONTROLLERS.add(33, "KAFKA-12686")
+def answer_of_another_leadership_counts(patches: Patches) -> None:
+    """The answer to a proposal is taken for one to whatever is proposed now, in whichever epoch."""
+    def answered(keeper: Any, response: Any, now_ms: int) -> None:
+        asked = keeper._asked or {}
+        keeper._asked = {key: keeper._led[key] for key in asked if key in keeper._led}
+        for led in keeper._asked.values():
+            led.proposed = led.proposed or led.isr
+        original(keeper, response, now_ms)
+
+    def settled(keeper: Any, led: Any, outcome: Any) -> bool:
+        if outcome.error_code == ErrorCode.NONE and keeper._node_id in outcome.isr and all(
+                replica in (keeper._node_id, *led.partition.progress) for replica in outcome.isr):
+            keeper._commit(led, tuple(outcome.isr), max(outcome.partition_epoch, led.partition_epoch))
+            return True
+        return bool(settles(keeper, led, outcome))
+
+    original: Any = vars(IsrKeeper)["answered"]
+    settles: Any = vars(IsrKeeper)["_settled"]
+    patches.put(IsrKeeper, "answered", answered)
+    patches.put(IsrKeeper, "_settled", settled)
+
+
+@CONTROLLERS.add(0, "KIP-497: maximal ISR")
+def shrink_counts_at_once(patches: Patches) -> None:
+    """A leader goes on without a follower before the controller has agreed."""
+    patches.put(isr.Led, "maximal", property(lambda led: led.proposed or led.isr))
+
+
+@CONTROLLERS.add(0, "KIP-966: unclean shutdown")
+def unclean_shutdown_stays_eligible(patches: Patches) -> None:
+    """A broker that comes back without the mark of a clean stop keeps its place among those that may lead."""
+    patches.put(brokers, "lost", leaderships.leaves)
+
+
+@CONTROLLERS.add(41, "KAFKA-15665")
+def reassignment_is_over_early(patches: Patches) -> None:
+    """A reassignment is over when one of the target replicas is in sync."""
+    def complete(change: Any) -> None:
+        wanted = change.assignment
+        in_sync = tuple(replica for replica in change.isr if replica not in wanted.removing)
+        if (wanted.adding or wanted.removing) and in_sync:
+            change.isr = in_sync
+            change.assignment = Assignment(
+                tuple(replica for replica in wanted.replicas if replica not in wanted.removing))
+
+    patches.put(Change, "complete_reassignment", complete)
+
+
+@CONTROLLERS.add(42, "KAFKA-13972")
+def cancelled_reassignment_leaves_a_replica(patches: Patches) -> None:
+    """A broker that is no replica any more is not told to remove its log."""
+    def around(original: Any) -> Any:
+        def plan_change(delta: Any, node_id: int) -> Any:
+            return [step for step in original(delta, node_id)
+                    if step.action is not Action.REMOVE or step.topic_id not in delta.image.topics]
+
+        return plan_change
+
+    patches.wrap(replica_plan, "plan_change", around)
+
+
+@CONTROLLERS.add(45, "KAFKA-14292")
+def shutdown_offset_moves(patches: Patches) -> None:
+    """With each heartbeat of a broker on its way out, what the others must know before it may go is later."""
+    def heartbeat(context: Any, request: Any) -> Any:
+        decision = handler.decide(context, request)
+        session = context.sessions.by_id.get(request.broker_id)
+        if session is not None and session.shutdown_offset >= 0:
+            session.shutdown_offset = context.next_offset
+        return decision
+
+    handler = HANDLERS[BrokerHeartbeatRequest]
+    patches.entry(HANDLERS, BrokerHeartbeatRequest, Handler(heartbeat, handler.refuse))
+
+
+@CONTROLLERS.add(0, "KAFKA-15665, ELR")
+def who_left_stays_eligible(patches: Patches) -> None:
+    """A broker that is no replica any more may still lead; one that comes back empty, too."""
+    def fill(change: Any, min_isr: int, lost: Any) -> None:
+        if len(change.isr) >= min_isr:
+            change.elr = ()
+        else:
+            candidates = sorted(dict.fromkeys((*change.elr, *change.partition.isr)))
+            change.elr = tuple(replica for replica in candidates if replica not in change.isr and replica not in lost)
+
+    patches.put(Change, "fill_elr", fill)

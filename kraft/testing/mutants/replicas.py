@@ -1,0 +1,267 @@
+"""Bugs in replicas, fetchers and logs of partitions: the twins of compiled code have them put in."""
+
+from typing import Any
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.testing.brokers import fetcher
+from kraft.testing.brokers.broker import Broker
+from kraft.testing.brokers.fetcher import Fetcher
+from kraft.testing.brokers.log import BrokerDisk, ProducerState, ReplicaLog
+from kraft.testing.brokers.messages import FetchedPart, FetchPart
+from kraft.testing.brokers.partition import Partition
+from kraft.testing.mutants.patches import Collection, Patches
+
+REPLICAS = Collection()
+
+
+@REPLICAS.add(28, "KAFKA-14704")
+def high_watermark_before_truncation(patches: Patches) -> None:
+    """A follower raises its high watermark before it cuts what diverges."""
+    def around(original: Any) -> Any:
+        def take_part(self: Fetcher, part: FetchedPart, followed: Any) -> None:
+            if part.diverging is not None and followed.leader_epoch == followed.partition.leader_epoch:
+                followed.partition.follow_marks(part.high_watermark, part.log_start)
+            original(self, part, followed)
+
+        return take_part
+
+    patches.wrap(Fetcher, "take_part", around)
+
+
+@REPLICAS.add(29, "KAFKA-13091")
+def high_watermark_stays_after_isr_shrink(patches: Patches) -> None:
+    """When the in-sync replicas are fewer the high watermark does not move until the next fetch or append."""
+    def set_isr(partition: Any, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None:
+        partition._reset((partition.leader_id, *partition.progress), isr if maximal is None else maximal, anew=False)
+        partition.in_sync_count = len(dict.fromkeys(isr))
+
+    patches.put(Partition, "set_isr", set_isr)
+
+
+@REPLICAS.add(34, "KAFKA-13207")
+def truncated_by_a_fetcher_of_before(patches: Patches) -> None:
+    """An answer is worked off although the partition is not this fetcher's any more."""
+    def around(original: Any) -> Any:
+        def answered(self: Any, asked: Any, answer: Any) -> None:
+            for key, followed in asked.items():
+                if not followed.partition.is_removed and not followed.partition.is_leader:
+                    followed.leader_epoch = followed.partition.leader_epoch
+                    self.followed[key] = followed
+            original(self, asked, answer)
+
+        return answered
+
+    patches.wrap(Fetcher, "_answered", around)
+
+
+@REPLICAS.add(34, "KAFKA-13141")
+def diverging_fetch_counts(patches: Patches) -> None:
+    """A leader believes the offset of a Fetch although the log behind it diverges."""
+    def around(original: Any) -> Any:
+        def read(partition: Partition, part: FetchPart, replica_id: int, broker_epoch: int) -> FetchedPart:
+            answer: FetchedPart = original(partition, part, replica_id, broker_epoch)
+            if answer.diverging is not None:
+                partition.note_replica(replica_id, part.fetch_offset, broker_epoch)
+            return answer
+
+        return read
+
+    patches.wrap(Partition, "read", around)
+
+
+@REPLICAS.add(35, "KAFKA-15510")
+def empty_fetch_forgets_the_last_epoch(patches: Patches) -> None:
+    """After an answer without records a follower does not know its last epoch, and does not tell it."""
+    def take_part(original: Any) -> Any:
+        def take(self: Any, part: FetchedPart, followed: Any) -> None:
+            original(self, part, followed)
+            followed.partition.forgot_epoch = part.error == ErrorCode.NONE and not part.batches
+
+        return take
+
+    def last_epoch(original: Any) -> Any:
+        return property(lambda partition: -1 if getattr(partition, "forgot_epoch", False)
+                        else original.fget(partition))
+
+    patches.wrap(Fetcher, "take_part", take_part)
+    patches.wrap(Partition, "last_epoch", last_epoch)
+
+
+@REPLICAS.add(36, "KAFKA-12996")
+def diverging_below_the_log_start(patches: Patches) -> None:
+    """A follower whose offset was deleted at the leader is told where their epochs part, not that it must begin
+    anew."""
+    def disagreement(partition: Partition, part: FetchPart) -> FetchedPart | None:
+        epoch, end = partition.log.end_offset_for(part.last_epoch)
+        if epoch < 0 or end < 0 or part.fetch_offset < partition.log.start_offset:
+            return FetchedPart(part.key, ErrorCode.NONE, partition.log.high_watermark, partition.log.start_offset, (),
+                               (epoch, max(end, part.fetch_offset)))
+        if epoch < part.last_epoch or end < part.fetch_offset:
+            return FetchedPart(part.key, ErrorCode.NONE, partition.log.high_watermark, partition.log.start_offset, (),
+                               (epoch, end))
+        return None
+
+    patches.put(Partition, "disagreement", disagreement)
+
+
+@REPLICAS.add(37, "KAFKA-10706")
+def epochs_stay_after_truncation(patches: Patches) -> None:
+    """The epoch cache keeps epochs whose records were cut."""
+    patches.put(ReplicaLog, "forget_epochs", lambda _log: None)
+
+
+@REPLICAS.add(37, "KAFKA-10432")
+def epoch_zero_is_none(patches: Patches) -> None:
+    """Epoch 0 is taken for no epoch."""
+    def around(original: Any) -> Any:
+        return property(lambda partition: original.fget(partition) or -1)
+
+    patches.wrap(Partition, "last_epoch", around)
+
+
+@REPLICAS.add(38, "KAFKA-9491")
+def high_watermark_stays_after_full_truncation(patches: Patches) -> None:
+    """A log that begins anew keeps its high watermark."""
+    patches.put(ReplicaLog, "reset_marks", lambda _log, _offset: None)
+
+
+@REPLICAS.add(39, "KAFKA-9838")
+def read_races_with_truncation(patches: Patches) -> None:
+    """An answer has records that were read before the log was cut, and the high watermark of after it."""
+    def tell(broker: Any, parked: Any, parts: Any) -> None:
+        def answer() -> None:
+            late = []
+            for part in parts:
+                partition = broker._by_key.get(part.key)
+                late.append(part if partition is None or part.error or part.diverging is not None
+                            else part._replace(high_watermark=partition.high_watermark))
+            original(broker, parked, late)
+
+        broker.later(30, answer)
+
+    original: Any = vars(Broker)["_tell"]
+    patches.put(Broker, "_tell", tell)
+
+
+@REPLICAS.add(40, "KIP-101")
+def truncates_to_the_high_watermark(patches: Patches) -> None:
+    """A follower cuts its log to its high watermark and asks nobody about epochs."""
+    def around(original: Any) -> Any:
+        def become_follower(partition: Partition, leader_epoch: int, leader_id: int) -> None:
+            is_new = leader_epoch > partition.leader_epoch
+            original(partition, leader_epoch, leader_id)
+            if is_new and leader_id >= 0:
+                partition.cut_to(partition.high_watermark)
+
+        return become_follower
+
+    patches.wrap(Partition, "become_follower", around)
+    patches.put(Partition, "last_epoch", property(lambda _partition: -1))
+
+
+@REPLICAS.add(42, "KAFKA-14616")
+def stray_data_of_a_topic_of_before(patches: Patches) -> None:
+    """A log is found by the topic's name, whatever its id."""
+    def around(original: Any) -> Any:
+        def open_log(disk: BrokerDisk, topic: str, index: int, topic_id: Any) -> ReplicaLog:
+            log: ReplicaLog = original(disk, topic, index, topic_id)
+            log.topic_id = topic_id
+            return log
+
+        return open_log
+
+    patches.put(BrokerDisk, "is_of", staticmethod(lambda _log, _topic_id: True))
+    patches.wrap(BrokerDisk, "open", around)
+    patches.wrap(Broker, "_remove", _keeps_the_log)
+
+
+def _keeps_the_log(original: Any) -> Any:
+    """Deletion of the files comes late, after the topic was made anew."""
+    def remove(broker: Any, step: Any) -> None:
+        log = broker.node.broker_disk.logs.get((step.topic, step.number))
+        original(broker, step)
+        if log is not None:
+            broker.node.broker_disk.logs[step.topic, step.number] = log
+
+    return remove
+
+
+@REPLICAS.add(43, "KAFKA-10371")
+def removed_partition_crashes_the_fetcher(patches: Patches) -> None:
+    """A fetcher that gets an answer for a partition that is gone ends, and nobody starts it again."""
+    def around(original: Any) -> Any:
+        def answered(self: Any, asked: Any, answer: Any) -> None:
+            if answer is not None and any(followed.partition.is_removed for followed in asked.values()):
+                self._is_pausing = True
+            else:
+                original(self, asked, answer)
+
+        return answered
+
+    patches.wrap(Fetcher, "_answered", around)
+
+
+@REPLICAS.add(44, "KAFKA-17190")
+def deleted_topic_is_asked_for_again_and_again(patches: Patches) -> None:
+    """Whether a partition is still to be followed is not looked at before the next try."""
+    def around(original: Any) -> Any:
+        def failed(self: Any, key: Any, error: int) -> None:
+            original(self, key, error)
+            if error == ErrorCode.UNKNOWN_TOPIC_ID and key not in self._broker.following:
+                self._broker.later(fetcher.PAUSE_MS, again, self, key)
+
+        return failed
+
+    def again(self: Any, key: Any) -> None:
+        self._failed(key, ErrorCode.UNKNOWN_TOPIC_ID)
+
+    def take(original: Any) -> Any:
+        def unfollow(self: Any, key: Any) -> None:
+            followed = self.followed.get(key)
+            original(self, key)
+            if followed is not None and followed.partition.key[0] not in self._broker.image.topics:
+                self._failed(key, ErrorCode.UNKNOWN_TOPIC_ID)
+
+        return unfollow
+
+    patches.wrap(Fetcher, "_failed", around)
+    patches.wrap(Fetcher, "unfollow", take)
+
+
+@REPLICAS.add(54, "idempotence: retry after a leader change")
+def followers_do_not_know_producers(patches: Patches) -> None:
+    """A follower keeps no state of producers, so that a leader takes what is sent again for new."""
+    def around(original: Any) -> Any:
+        def replicate(partition: Partition, batches: Any) -> bool:
+            known = dict(partition.log.producers)
+            is_fresh: bool = original(partition, batches)
+            partition.log.producers = known
+            return is_fresh
+
+        return replicate
+
+    patches.wrap(Partition, "replicate", around)
+
+
+@REPLICAS.add(54, "idempotence: state after truncation")
+def producers_survive_truncation(patches: Patches) -> None:
+    """What was cut is still known as sent, so that it is acknowledged and not written again."""
+    patches.put(ReplicaLog, "rebuild_producers", lambda _log: None)
+
+
+@REPLICAS.add(54, "idempotence: sequence gap")
+def gaps_are_accepted(patches: Patches) -> None:
+    """A batch is appended although the one before it is missing."""
+    def around(original: Any) -> Any:
+        def produce(partition: Partition, request: Any) -> Any:
+            error, end = original(partition, request)
+            if error != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                return error, end
+            producers = partition.log.producers
+            state = producers[request.producer]
+            producers[request.producer] = ProducerState(state.epoch, ((request.sequence - 1, -1),))
+            return original(partition, request)
+
+        return produce
+
+    patches.wrap(Partition, "produce", around)

@@ -1,0 +1,77 @@
+"""Runs with brokers: they hold, they are the same wherever they run, and they bite."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kraft.testing.mutants.find import hunt
+from kraft.testing.mutants.patches import planted
+from kraft.testing.mutants.registry import BROKER_MUTANTS
+from kraft.testing.sim.campaign import campaign
+from kraft.testing.sim.options import Options, parse
+from kraft.testing.sim.run import broker_options_of, simulate, simulate_brokers
+
+CALM = Options(brokers=3, voters=1, observers=2, fault_seconds=2)
+
+DIGESTS = """
+from kraft.testing.sim.run import broker_options_of, simulate
+print(*(simulate(seed, broker_options_of(seed).where(fault_seconds=1)).digest for seed in range(8)))
+"""
+
+# Bugs of each kind with a seed that shows them soon.
+SHOWN: dict[str, int] = {}
+
+
+def test_brokers_without_faults_commit_everything() -> None:
+    outcome = simulate(1, CALM)
+    assert outcome.violation is None
+    assert outcome.counts["unclean elections"] == outcome.counts["replica truncated"] == 0
+    assert outcome.counts["batches produced"] == outcome.counts["batches acknowledged"] > 50
+
+
+def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
+    report = campaign(range(12), run=simulate_brokers)
+    assert report.findings == []
+    assert report.brokers["leader elections"] > 10
+    assert report.brokers["changes of in-sync replicas"] > 40
+    assert report.brokers["batches acknowledged"] > 500
+    assert sum(report.faults.values()) > 500
+
+
+def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", DIGESTS], env={**os.environ, "PYTHONHASHSEED": seed},
+                         stdout=subprocess.PIPE, text=True)
+        for seed in ("1", "2")]
+    first, second = (process.communicate()[0].split() for process in processes)
+    assert len(dict.fromkeys(first)) == 8
+    assert first == second
+
+
+@pytest.mark.parametrize(("name", "seed"), SHOWN.items())
+def test_a_bug_is_found(name: str, seed: int) -> None:
+    """Without the bug the same run holds."""
+    found = hunt([BROKER_MUTANTS[name]], range(seed, seed + 1), finds=1, run=simulate_brokers)[0]
+    assert found.seed == seed
+    assert found.violations
+
+
+def test_a_mutant_leaves_nothing_behind() -> None:
+    before = simulate(1, CALM).digest
+    for mutant in BROKER_MUTANTS.values():
+        with planted(mutant):
+            pass
+    assert simulate(1, CALM).digest == before
+
+
+def test_every_bug_of_brokers_has_a_mutant() -> None:
+    numbers = dict.fromkeys(mutant.number for mutant in BROKER_MUTANTS.values() if mutant.number)
+    assert sorted(numbers) == [*range(28, 46), 54]
+
+
+def test_options_are_read_back() -> None:
+    for seed in range(50):
+        options = broker_options_of(seed)
+        assert parse(str(options)) == options
