@@ -9,6 +9,7 @@ from kraft.config.node import NodeConfig, parse_socket
 
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
+AUTO_JOIN: Final = "controller.quorum.auto.join.enable"
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _VOTER = re.compile(r"(?P<id>\d{1,10})@(?P<socket>.+)")
 
@@ -59,6 +60,9 @@ def check_quorum(config: NodeConfig) -> None:
     if not voters and not servers:
         raise InvalidConfigError(f"{BOOTSTRAP_SERVERS}: is needed where process.roles is {','.join(config.roles)}, or "
                                  f"{VOTERS}")
+    if config[AUTO_JOIN] and (voters or not config.is_controller):
+        raise InvalidConfigError(f"{AUTO_JOIN}: is for controllers, with voters that can be changed: process.roles is "
+                                 f"{','.join(config.roles)}, {VOTERS} {'is set' if voters else 'is not'}")
     ids = [each.node_id for each in voters]
     if voters and config.is_controller and config.node_id not in ids:
         raise InvalidConfigError(f"{VOTERS}: a controller has to be one of them, and node.id {config.node_id} is not")

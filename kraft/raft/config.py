@@ -29,6 +29,7 @@ class RaftConfig:
     again at most, for the same reason; 0: after its election time-out.
 
     `can_vote`: a node with the controller role. Others are observers for ever.
+    `auto_join` (controller.quorum.auto.join.enable): such a node that does not vote asks to become a voter.
     `bootstrap`: addresses to ask for the leader where no voter is known (controller.quorum.bootstrap.servers); they are
     asked under the ids -2, -3 and so on.
     `cluster_id`: None until the first leader has made one (KIP-642).
@@ -38,6 +39,7 @@ class RaftConfig:
     key: ReplicaKey
     cluster_id: str | None = None
     can_vote: bool = True
+    auto_join: bool = False
     endpoints: Endpoints = ()
     bootstrap: Endpoints = ()
     static_voters: VoterSet = NO_VOTERS

@@ -6,6 +6,7 @@ A Fetch is the acknowledgement of everything below its offset, so none leaves wh
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.discovery import announce
 from kraft.raft.messages import (
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -14,6 +15,7 @@ from kraft.raft.messages import (
     FetchResponse,
     Loss,
     Lost,
+    RemoveVoterRequest,
     Response,
     UpdateVoterRequest,
 )
@@ -75,19 +77,36 @@ def inquire(replica: Replica, role: Unattached | Follower) -> None:
 
 def _tell_address(replica: Replica, role: Follower) -> bool:
     """Asks the leader to write this voter's address and versions into the voters, if the log has others; who may
-    become a voter tells it where it listens. Says whether it asked."""
+    become a voter tells it where it listens, and asks to become one where that is wanted. Says whether it asked."""
     config = replica.config
     role.update_voter_ms = replica.now_ms + config.fetch_timeout_ms
     if not replica.is_voter and config.can_vote and config.endpoints and not role.announced and (
             replica.leader_id not in replica.cannot_discover):
         announce(replica, replica.leader_id)
         return True
+    if not config.can_vote or not config.endpoints or replica.history.latest.kraft_version < RECONFIGURABLE:
+        return False
+    if not replica.is_voter:
+        return config.auto_join and _join(replica)
     mine = Voter(config.key, config.endpoints, config.kraft_versions)
-    known = replica.voters.find(config.node_id)
-    if (not replica.is_voter or known == mine or not config.endpoints
-            or replica.history.latest.kraft_version < RECONFIGURABLE):
+    if replica.voters.find(config.node_id) == mine:
         return False
     replica.ask(replica.leader_id, UpdateVoterRequest(cluster_id=replica.cluster_id, epoch=replica.epoch, voter=mine))
+    return True
+
+
+def _join(replica: Replica) -> bool:
+    """Asks the leader to make this replica a voter; if one votes under its id with a disk that it has no longer, to
+    remove that first. Asked again after a while, until the log says that it is done. True: it asked.
+
+    The request must not wait: answers come in order, and the leader waits for this replica's Fetches.
+    """
+    config = replica.config
+    former = replica.voters.find(config.node_id)
+    mine = Voter(config.key, config.endpoints, config.kraft_versions)
+    replica.ask(replica.leader_id, AddVoterRequest(
+        cluster_id=replica.cluster_id, voter=mine, timeout_ms=config.election_timeout_ms, ack_when_committed=False)
+        if former is None else RemoveVoterRequest(cluster_id=replica.cluster_id, voter=former.key))
     return True
 
 

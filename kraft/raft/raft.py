@@ -58,7 +58,7 @@ def _tell_versions(replica: Replica, source: int, correlation: int, _request: Ve
 
 
 def _back_off(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
-    """The answer to UpdateRaftVoter: whether it was done is seen in the log."""
+    """The answer to a change that this voter asked for: whether it was made is seen in the log."""
     if isinstance(answer, Lost):
         replica.requests.back_off(node_id, replica.now_ms)
 
@@ -89,6 +89,8 @@ ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
     DiscoverRequest: discovery.handle_discover_answer,
     VersionsRequest: membership.handle_versions_answer,
     UpdateVoterRequest: _back_off,
+    AddVoterRequest: _back_off,
+    RemoveVoterRequest: _back_off,
 }
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from kraft.config.node import Endpoint as ConfigEndpoint
 from kraft.config.node import NodeConfig
-from kraft.config.quorum import Address, StaticVoter, bootstrap_servers, is_sole_controller, static_voters
+from kraft.config.quorum import AUTO_JOIN, Address, StaticVoter, bootstrap_servers, is_sole_controller, static_voters
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import ControllerSettings
 from kraft.protocol.message import Message
@@ -228,7 +228,7 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
     fetch_timeout_ms = number("fetch.timeout.ms")
     return RaftConfig(
         key=ReplicaKey(config.node_id, member.directory_id), cluster_id=member.cluster_id,
-        can_vote=config.is_controller,
+        can_vote=config.is_controller, auto_join=bool(config[AUTO_JOIN]),
         endpoints=tuple(Endpoint(each.listener, each.host, each.port) for each in member.endpoints),
         bootstrap=tuple(map(endpoint, bootstrap_servers(config))),
         static_voters=VoterSet.of(*map(voter, static_voters(config))),

@@ -40,6 +40,7 @@ def test_bootstrap_servers() -> None:
     ({"controller.quorum.voters": "2@a:0"}, "a:0 is no address to connect to"),
     ({"controller.quorum.bootstrap.servers": ":9093"}, ":9093 is no address to connect to"),
     ({}, "controller.quorum.bootstrap.servers: is needed"),
+    ({"controller.quorum.voters": "2@a:1", "controller.quorum.auto.join.enable": "true"}, "can be changed"),
 ])
 def test_contradictions(texts: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidConfigError, match=why):
@@ -49,6 +50,9 @@ def test_contradictions(texts: dict[str, str], why: str) -> None:
 def test_broker_is_no_voter() -> None:
     broker = {"process.roles": "broker", "controller.listener.names": "CONTROLLER"}
     check_quorum(config({"controller.quorum.voters": "1@a:1"}, broker))
+    with pytest.raises(InvalidConfigError, match=r"auto\.join\.enable: is for controllers"):
+        check_quorum(config({"controller.quorum.auto.join.enable": "true",
+                             "controller.quorum.bootstrap.servers": "a:1"}, broker))
     with pytest.raises(InvalidConfigError, match=r"process\.roles has no controller"):
         check_quorum(config({"controller.quorum.voters": "2@a:1"}, broker))
 

@@ -1,5 +1,8 @@
 """Three controllers in three processes: they elect, commit, lose their leader, and change who votes."""
 
+import shutil
+from uuid import UUID
+
 import pytest
 
 from kraft.client.quorum import Replica
@@ -98,6 +101,26 @@ def _replica(quorum: Quorum, node_id: int) -> Replica:
         for each in quorum.describe().replicas:
             if each.node_id == node_id:
                 return each
+
+
+def test_controllers_join_by_themselves(new_quorum: MakeQuorum) -> None:
+    """One comes, and comes again when its disk was replaced."""
+    quorum = new_quorum(3, voters=2)
+    for node in quorum.nodes.values():
+        node.settings["controller.quorum.auto.join.enable"] = "true"
+    quorum.start()
+
+    def voters() -> dict[int, UUID]:
+        return {each.node_id: each.directory_id for each in quorum.describe().voters}
+
+    wait_until(lambda: list(voters()) == [1, 2, 3], "the third controller votes")
+    first = voters()[3]
+    newcomer = quorum.nodes[3]
+    newcomer.kill()
+    shutil.rmtree(newcomer.directory)
+    newcomer.format("--no-initial-controllers")
+    newcomer.start()
+    wait_until(lambda: voters().get(3, first) != first, "it votes with its new disk")
 
 
 def test_not_formatted(new_quorum: MakeQuorum) -> None:
