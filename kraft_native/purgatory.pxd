@@ -59,6 +59,8 @@ cdef class Purgatory:
     cdef object arm
     cdef object drain_later        # self.drain, bound once
     cdef list to_tell              # of Watched whose waiters are to be woken
+    cdef bint waking               # `drain` is at work
+    cdef list after                # what is to be called when it has done
     cdef dict unflushed            # of Watched that wait for the flusher
 
     # Lets it wait until `deadline_ms` or until it leaves. False, and nothing done, when too many wait already.

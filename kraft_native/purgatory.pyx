@@ -76,6 +76,7 @@ cdef class Purgatory:
         self.armed_ms = -1
         self.drain_later = self.drain
         self.to_tell = []
+        self.after = []
         self.unflushed = {}
 
     @property
@@ -171,20 +172,36 @@ cdef class Purgatory:
             self.schedule(self.drain_later)
         return 0
 
+    def call_soon(self, callback) -> None:
+        """As the loop's, for those who send what the waiters answer: what they ask for while waiters are woken is
+        called right after that, not in the loop's next turn."""
+        if self.waking:
+            self.after.append(callback)
+        else:
+            self.schedule(callback)
+
     def drain(self) -> None:
         """Wakes the waiters of everything that moved."""
-        cdef list told = self.to_tell
+        cdef list told = self.to_tell, after
         cdef Watched one
         cdef Parked parked
         cdef int64_t bytes_count
         self.to_tell = []
-        for one in told:
-            bytes_count = one.moved_bytes
-            one.moved = False
-            one.moved_bytes = 0
-            for parked in list(one.waiters):
-                if parked.purgatory is not None:   # not woken meanwhile through something else
-                    parked.wake(bytes_count)
+        self.waking = True
+        try:
+            for one in told:
+                bytes_count = one.moved_bytes
+                one.moved = False
+                one.moved_bytes = 0
+                for parked in list(one.waiters):
+                    if parked.purgatory is not None:   # not woken meanwhile through something else
+                        parked.wake(bytes_count)
+        finally:
+            self.waking = False
+            after = self.after
+            self.after = []
+            for callback in after:
+                callback()
 
     cdef int await_flush(self, Watched watched) except -1:
         self.unflushed[watched] = None

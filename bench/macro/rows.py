@@ -78,11 +78,12 @@ LOADS: Final[tuple[Load, ...]] = (
     ("Fetch, 1 connection, 64 KiB", Workload("fetch", 1, 1, batch_bytes=16 << 10, fetch_bytes=64 << 10),
      (megabytes(2.0), cpu_gigabyte(0.45))),
 )
-CLUSTER_LOADS: Final[tuple[Load, ...]] = (
-    (*ONE, (p50(0.5), cpu_each(0.25))),
-    (*MANY, (rate(4.0), cpu_each(0.25))),
-    (*LARGE, (megabytes(2.0), cpu_gigabyte(0.4))),
-)
+CLUSTER_LOADS: Final[tuple[Load, ...]] = tuple((f"{name}, acks=all", replace(workload, acks=-1), wanted)
+                                               for (name, workload), wanted in (
+    (ONE, (p50(0.5), cpu_each(0.25))),
+    (MANY, (rate(4.0), cpu_each(0.25))),
+    (LARGE, (megabytes(2.0), cpu_gigabyte(0.4))),
+))
 
 
 def load_rows(pair: Pair, load: Load) -> list[Figure]:

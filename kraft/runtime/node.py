@@ -137,7 +137,7 @@ class Node:
                                   by_rack=self.config.selects_replicas_by_rack)
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
-        self.server = Server(server_limits(self.config), self.fail)
+        self.server = Server(server_limits(self.config), self.fail, call_soon=self.purgatory.call_soon)
         self._opened.push_async_callback(self.server.close, 0)
 
     async def _bind(self) -> None:

@@ -87,7 +87,7 @@ class Server:
     """All listeners of a node. Loop thread only.
 
     `on_failure(cause)` is called once, with the first fault of our own: the node should stop then. `clock` gives
-    seconds that never go back.
+    seconds that never go back. `call_soon` is the loop's, or one that calls earlier (`Purgatory.call_soon`).
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Server:
         limits: ServerLimits,
         on_failure: Callable[[BaseException], object],
         clock: Callable[[], float] = time.monotonic,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         limits.validate()
         self.limits = limits
@@ -107,6 +108,7 @@ class Server:
         self._accepting: dict[str, RequestChannel] = {}
         self._on_failure = on_failure
         self._clock = clock
+        self._call_soon = call_soon
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
         self._watched: dict[ReplySink, Callable[[], None]] = {}
@@ -119,7 +121,7 @@ class Server:
             self.memory,
             on_request=on_request,
             on_failure=self._failed,
-            call_soon=asyncio.get_running_loop().call_soon,
+            call_soon=self._call_soon or asyncio.get_running_loop().call_soon,
             request_bytes_max=limits.request_bytes_max,
             requests_in_progress_max=limits.requests_in_progress_max,
             frame_timeout_ms=limits.frame_timeout_ms,

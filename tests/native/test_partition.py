@@ -1,7 +1,7 @@
 """Partitions: roles and epochs, what look-ups answer, settings that change, and the table they stand in."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -221,3 +221,23 @@ def test_the_timer_is_armed_only_when_it_must_fire_earlier(tmp_path: Path) -> No
             deadline = node.purgatory.expire(deadline)
             assert deadline < fired + 70_000
         assert node.purgatory.deadline_ms == deadline == -1
+
+
+def test_what_waiters_answer_is_sent_before_the_next_turn(tmp_path: Path) -> None:
+    """Who sends asks for a turn when a reply is finished; while waiters are woken that turn comes right after."""
+    soon: list[Callable[[], None]] = []
+    turns: list[bool] = []
+    with serving(tmp_path) as node:
+        purgatory = node.purgatory = Purgatory(soon.append)
+        node.table = PartitionTable(purgatory)
+        partition = node.partition(high_watermark="manual", leader=False)
+        partition.become_leader(0, node_id=NODE_ID)
+        end = partition.append(batch()).last_offset + 1
+        partition.call_when_committed(end + 1, lambda _: purgatory.call_soon(lambda: turns.append(True)))
+        partition.append(batch())
+        assert len(soon) == 1
+        soon.pop()()
+        assert turns == [True] and soon == [], "the loop was not asked"
+        purgatory.call_soon(lambda: turns.append(False))
+        assert len(soon) == 1, "outside of a wake it is the loop's next turn"
+    soon.clear()
