@@ -13,7 +13,8 @@ class RequestChannel:
     """What the connections of one kind of listener share. Loop thread only; counters may be read at any time.
 
     `on_request(reply, api_key, api_version, body)` gets what no compiled handler serves. It answers `reply` now or
-    later; until it is answered, nothing further of its connection is looked at, unless the api is `pipelined`. A
+    later. Unless the api is `pipelined` it gets a request when all before it on its connection are answered, and until
+    it is answered nothing further is looked at. A
     `ProtocolError` from it, before it returns, closes the connection as malformed. `on_failure(exception)` is told
     everything else that it or a handler raises: a fault of our own, after which the connection is closed and the node
     should stop. `call_soon` is the loop's.
@@ -72,8 +73,9 @@ class RequestChannel:
         pipelined: bool = False,
     ) -> None:
         """Serves an api, by a compiled handler or by `on_request`. `flexible_from` is the first version with request
-        header version 2 (32767: none). `pipelined`: while `on_request` works on one, further requests of its connection
-        are looked at; replies keep their order all the same. Takes effect with the next request."""
+        header version 2 (32767: none). `pipelined`: `on_request` gets one at once, and while it works on it further
+        requests of its connection are looked at; replies keep their order all the same. Takes effect with the next
+        request."""
 
     def withdraw(self, api_key: int) -> None:
         """Requests of this key close their connection from now on."""

@@ -26,6 +26,7 @@ cdef class Connection(Endpoint):
     cdef Reply head                # the row: the oldest request whose reply has not left
     cdef Reply tail
     cdef Reply barrier             # nothing is looked at until this one is answered
+    cdef bytes deferred            # the barrier's body, until all before it are answered; None: it is worked on
     cdef bytes client_id           # as the last request had it
     cdef Py_ssize_t ready_bytes    # about what was answered since the last write
     cdef int stall                 # why no request is looked at; 0: go on
@@ -44,6 +45,8 @@ cdef class Connection(Endpoint):
     cdef int look(self) except -1
     cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1
     cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
+    cdef bint is_behind(self, Reply reply)
+    cdef int work_on_deferred(self) except -1
     cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1
     cdef Reply new_reply(self, RequestHeader* header)
     cdef int worked_on(self, Reply reply) except -1

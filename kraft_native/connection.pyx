@@ -213,8 +213,10 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
-        """Calls the handler of the api key, or else the Python side."""
+        """Calls the handler of the api key, or else the Python side: when its turn has come, as in Kafka. What is told
+        behind a request that waits would else be what was true before it waited."""
         cdef object handler = self.channel.handlers[reply.api_key]
+        cdef bytes copied
         if handler is not None:
             (<RequestHandler>handler).handle(reply, body, body_bytes)
             if reply.held_bytes > 0:   # a copy of the body, until it is answered
@@ -223,9 +225,36 @@ cdef class Connection(Endpoint):
         reply.alone = not self.channel.apis[reply.api_key].pipelined
         reply.held_bytes = body_bytes
         self.channel.memory.adjust(body_bytes)
-        self.channel.on_request(reply, reply.api_key, reply.api_version,
-                                PyBytes_FromStringAndSize(<const char*>body, body_bytes))
+        copied = PyBytes_FromStringAndSize(<const char*>body, body_bytes)
+        if reply.alone and self.is_behind(reply):
+            self.deferred = copied
+        else:
+            self.channel.on_request(reply, reply.api_key, reply.api_version, copied)
         return 0
+
+    cdef bint is_behind(self, Reply reply):
+        """Whether an earlier request is not answered yet."""
+        cdef Reply earlier = self.head
+        while earlier is not reply:
+            if earlier.state == REPLY_OPEN:
+                return True
+            earlier = earlier.after
+        return False
+
+    cdef int work_on_deferred(self) except -1:
+        """Hands the barrier over, now that nothing stands before it."""
+        cdef Reply reply = self.barrier
+        cdef bytes body = self.deferred
+        self.deferred = None
+        try:
+            self.channel.on_request(reply, reply.api_key, reply.api_version, body)
+        except ProtocolError:
+            if reply.state != REPLY_OPEN:
+                raise
+            reply.refuse("malformed")
+        if reply.state == REPLY_REFUSED:
+            self.stall |= STALL_ENDED
+        return self.flush()
 
     cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1:
         """Response header version 0 whatever the request's version, so that clients of any age can read it."""
@@ -402,6 +431,8 @@ cdef class Connection(Endpoint):
         self.dispatching = True
         try:
             self.flush()
+            if self.deferred is not None and self.head is self.barrier and not self.closing:
+                self.work_on_deferred()
         finally:
             self.dispatching = False
             self.channel.outgoing.clear()
@@ -493,6 +524,7 @@ cdef class Connection(Endpoint):
         cdef ReplyWaiter waiter
         self.fd = -1
         self.barrier = None
+        self.deferred = None
         self.stall |= STALL_ENDED
         while self.head is not None:
             reply = self.head

@@ -2,10 +2,11 @@
 
     python -m bench.macro.failover [--kills 50] [--restarts 1] [--set NAME=VALUE]
 
-Three nodes of both roles, one topic with three partitions, three replicas and min.insync.replicas 2, and an idempotent
-producer with acks=all, all with their defaults. Each kill (-9) hits the node that is the active controller and leads a
-partition; each restart (SIGTERM, wait, start) goes round all nodes. A gap is the longest time for which one of
-the partitions acknowledged nothing. At the end everything is read back and compared with what was acknowledged.
+Three nodes of both roles, a topic with three partitions, three replicas and min.insync.replicas 2, and an idempotent
+producer with acks=all, all with their defaults; topic and producer are new for each kill and each round. A kill (-9)
+hits the node that is the active controller and leads a partition; restarts (SIGTERM, wait, start) go round all nodes. A
+gap is the longest time for which one of the partitions acknowledged nothing. At the end everything is read back and
+compared with what was acknowledged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tests.integration.failover import NODES, Failover
+from tests.integration.failover import NODES, Failover, Outcome
 from tests.integration.quorum import Quorum
 
 
@@ -49,10 +50,11 @@ def run(console: Console, cluster: Failover, kills: int, restarts: int) -> None:
         console.print(f"{kills} kills: median {statistics.median(gaps):.3f} s, longest {max(gaps):.3f} s")
     for number in range(1, restarts + 1):
         began = time.monotonic()
-        gap = cluster.restart_all()
-        console.print(f"rolling restart {number}: longest gap {gap:.3f} s, {time.monotonic() - began:.1f} s in all")
-    cluster.stream.end()
-    console.print(str(cluster.stream.outcome(cluster.nodes[0])))
+        gaps = cluster.restart_all()
+        console.print(f"rolling restart {number}: gaps {' '.join(f'{gap:.3f}' for gap in gaps)} s, "
+                      f"{time.monotonic() - began:.1f} s in all")
+    outcomes = cluster.outcomes()
+    console.print(str(Outcome(*map(sum, zip(*outcomes, strict=True)))))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.ports import ControllerPort, LogDirPort
@@ -9,11 +10,19 @@ from kraft.broker.producer_ids import ProducerIdBlock
 from kraft.config.effective import BrokerLayers, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.setting import Value
+from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft_native.partition import Partition
 from kraft_native.table import PartitionTable
+
+
+class Fenced(NamedTuple):
+    """A broker in that epoch was fenced, as was heard at that time."""
+
+    epoch: int
+    at_ms: int
 
 
 @dataclass
@@ -32,10 +41,19 @@ class Broker:
     epoch: int = -1
     """The epoch of this broker's registration; -1 before it."""
     producer_ids: ProducerIdBlock = field(default_factory=ProducerIdBlock)
+    fenced: dict[int, Fenced] = field(default_factory=dict)
+    """The last time that each broker was seen to be fenced, by id."""
 
     @property
     def node_id(self) -> int:
         return self.config.node_id
+
+    def note_fenced(self, delta: MetadataDelta, image: MetadataImage, now_ms: int) -> None:
+        """One committed change: remembers who was fenced in it."""
+        for broker_id in delta.brokers.touched:
+            before, after = delta.image.brokers.get(broker_id), image.brokers.get(broker_id)
+            if before is not None and after is not None and after.fenced and not before.fenced:
+                self.fenced[broker_id] = Fenced(after.epoch, now_ms)
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
         """Passes a request on to the active controller."""

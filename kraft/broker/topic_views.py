@@ -1,12 +1,15 @@
 """Brokers and partitions as clients of one listener see them."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kraft.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
+
+
+FENCED_LISTED_MS: Final = 3_000
 
 
 class ListedBroker(NamedTuple):
@@ -27,6 +30,22 @@ def listed_brokers(broker: "Broker", listener: str, *, fenced: bool = False) -> 
         if address is not None and (fenced or not each.fenced):
             found.append(ListedBroker(each.broker_id, *address, each.rack, each.fenced))
     return found
+
+
+def reachable_brokers(broker: "Broker", listener: str, now_ms: int) -> list[ListedBroker]:
+    """The brokers that clients are told of as such: those that may serve, and those that were fenced a moment ago.
+
+    In the one answer that tells of a new leader the old one must still be there: librdkafka (2.16) closes the thread of
+    a broker that is not, and with it, for a second, partitions that were about to move from there to the new leader.
+    """
+    return [each for each in listed_brokers(broker, listener, fenced=True)
+            if not each.fenced or _was_fenced_now(broker, each.broker_id, now_ms)]
+
+
+def _was_fenced_now(broker: "Broker", broker_id: int, now_ms: int) -> bool:
+    fenced = broker.fenced.get(broker_id)
+    return (fenced is not None and fenced.epoch == broker.image.brokers[broker_id].epoch
+            and now_ms - fenced.at_ms < FENCED_LISTED_MS)
 
 
 def endpoint_of(registration: BrokerRegistration, listener: str) -> tuple[str, int] | None:

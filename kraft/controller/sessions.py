@@ -2,8 +2,9 @@
 (Kafka's `BrokerHeartbeatManager`, and what it has not: a broker whose process ended is noticed before its session is
 over).
 
-    heard of --- connection closed, or a new controller --> in doubt --- grace over --> probed --> gone: fenced
-       ^------------------------ a heartbeat ------------------'------------------------'  there: its session counts
+    heard of --- connection closed --> in doubt --- grace over --> probed --> gone: fenced
+       |  ^------- a heartbeat -------------'----------------------'   there: its session counts on
+       '------ new controller ------------------- at once --------'
 
 It is not in the log. A new active controller, and one that was paused itself, counts every broker as just heard of,
 because its own silence proves nothing about theirs.
@@ -92,10 +93,12 @@ class BrokerSessions:
     # --- doubt
 
     def doubt(self, broker_id: int, doubt: Doubt, now_ms: int) -> None:
-        """The broker may be gone; it is probed unless it speaks within the grace."""
+        """The broker may be gone. One whose connection closed is probed unless it speaks within the grace; one that did
+        not speak to a new controller yet is probed at once, and a refused connection is enough."""
         session = self.by_id.get(broker_id)
         if session is not None:
-            session.doubt, session.doubt_ms, session.probe_ms = doubt, now_ms, now_ms + self.grace_ms
+            session.doubt, session.doubt_ms = doubt, now_ms
+            session.probe_ms = now_ms + (self.grace_ms if doubt is Doubt.CLOSED else 0)
 
     def take_probes(self, now_ms: int) -> list[int]:
         """The brokers that are to be probed now. Each is told once."""

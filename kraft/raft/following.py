@@ -130,10 +130,12 @@ def handle_fetch_answer(replica: Replica, node_id: int, request: FetchRequest, a
 
 
 def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Response | Lost) -> None:
-    """A closed connection means that the leader's process has gone: the follower does not wait for the time-out. It
-    would be wrong only about itself, and then the others refuse it their pre-votes."""
+    """A closed connection means that the leader's process has gone: the follower does not wait for the time-out, nor
+    does it refuse its pre-vote to others until the leader has answered it again. It would be wrong only about itself,
+    and then the others refuse it theirs. They stand one after the other, so that the votes are not split."""
     replica.requests.back_off(node_id, replica.now_ms)
     if answer == Lost(Loss.DISCONNECTED):
+        role.has_fetched = False
         stands_ms = replica.disconnected_deadline_ms()
         if stands_ms < role.fetch_ms:
             role.fetch_ms = stands_ms

@@ -350,9 +350,11 @@ class Replica:
         return Follower(fetch_ms=fetch_ms, update_voter_ms=deadline_ms if self.is_voter else self.now_ms)
 
     def disconnected_deadline_ms(self) -> int:
-        """When a follower stands whose leader cannot be there any more."""
+        """When a follower stands whose leader cannot be there any more: one voter after the other, so that no vote is
+        split."""
         grace_ms = self.config.disconnect_grace_ms
-        return self.now_ms + grace_ms + self.random_ms(grace_ms)
+        before = [voter for voter in self.voters.ids if voter < self.config.node_id and voter != self.leader_id]
+        return self.now_ms + grace_ms * (1 + len(before)) + self.random_ms(1 + grace_ms // 4)
 
     def heard_leader(self, role: Follower) -> None:
         """The leader has answered. What it sent before it ended its epoch is no sign that it leads."""

@@ -263,6 +263,7 @@ class Node:
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """One committed change."""
+        self.broker.note_fenced(delta, image, now_ms())
         self._applied(image)
         steps = plan_change(delta, self.config.node_id)
         self.turns.take(steps)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import confluent_kafka
-from confluent_kafka import ElectionType
 from confluent_kafka.admin import NewTopic
 
 from tests.integration.admin import admin, wait_until
@@ -21,7 +20,6 @@ from tests.integration.quorum import SECONDS, ControllerProcess, Quorum
 PACE_SECONDS: Final = 0.004
 """Between two records to each partition; a gap is known to about as much."""
 LAST_SECONDS: Final = 60.0
-TOPIC: Final = "stream"
 NODES: Final = 3
 WAIT_SECONDS: Final = 60.0
 NOTICED_SECONDS: Final = 0.05
@@ -108,53 +106,71 @@ class Stream(threading.Thread):
 
 
 class Failover:
-    """The cluster and its producer. Everything has its default."""
+    """Three nodes with their defaults. Each kill and each round of restarts has a topic and a producer of its own: what
+    a client thinks of a node that was away a moment ago must not count for the next."""
 
     def __init__(self, quorum: Quorum, settings: Mapping[str, str] | None = None) -> None:
         self.quorum = quorum
         self.nodes = list(quorum.nodes.values())
+        self.streams: list[Stream] = []
         for node in self.nodes:
             node.settings |= {"broker.heartbeat.interval.ms": "2000", "broker.session.timeout.ms": "9000",
                               **(settings or {})}
 
     def start(self) -> None:
         self.quorum.start()
-        made = admin(self.nodes[0]).create_topics([NewTopic(TOPIC, NODES, NODES, config={"min.insync.replicas": "2"})])
-        made[TOPIC].result(SECONDS)
-        self.stream = Stream(self.nodes, TOPIC, NODES)
-        self.stream.start()
-        self.balance()
-
-    def balance(self) -> None:
-        """All replicas are in sync, and each node leads one partition."""
-        def partitions(node: ControllerProcess) -> list[tuple[int, bool]]:
-            found = admin(node).list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions.values()
-            return [(each.leader, len(each.isrs) == NODES) for each in found]
-
-        wait_until(lambda: all(whole for node in self.nodes for _, whole in partitions(node)), "in sync", WAIT_SECONDS)
-        admin(self.nodes[0]).elect_leaders(ElectionType.PREFERRED).result(SECONDS)
-        wait_until(lambda: all(len({leader for leader, _ in partitions(node)}) == NODES for node in self.nodes),
-                   "each node leads", WAIT_SECONDS)
-        time.sleep(SETTLE_SECONDS)
 
     def kill(self) -> float:
-        """Of the active controller, which is the leader of a partition as well; gives the gap."""
+        """Of the active controller, which leads a partition as well; gives the gap."""
+        stream = self._begin()
         victim = self.quorum.leader
         began = time.monotonic()
         victim.kill()
         died = time.monotonic()
-        wait_until(lambda: self.stream.flows_since(died + NOTICED_SECONDS), "acknowledged again", WAIT_SECONDS)
-        time.sleep(SETTLE_SECONDS)
-        gap = self.stream.longest_gap(began)
+        wait_until(lambda: stream.flows_since(died + NOTICED_SECONDS), "acknowledged again", WAIT_SECONDS)
+        gap = stream.longest_gap(began)
+        stream.end()
         victim.start()
-        self.balance()
         return gap
 
-    def restart_all(self) -> float:
-        """One after the other; gives the gap."""
-        began = time.monotonic()
+    def restart_all(self) -> list[float]:
+        """SIGTERM, wait, start, one after the other when all replicas are in sync again; gives the gap of each."""
+        stream = self._begin()
+        gaps = []
         for node in self.nodes:
+            began = time.monotonic()
             node.stop()
             node.start()
-            self.balance()
-        return self.stream.longest_gap(began)
+            self._await_flow(stream)
+            gaps.append(stream.longest_gap(began))
+        stream.end()
+        return gaps
+
+    def outcomes(self) -> list[Outcome]:
+        """What became of the records of each producer."""
+        return [stream.outcome(self.nodes[0]) for stream in self.streams]
+
+    def _begin(self) -> Stream:
+        """A producer whose records flow to each node as the leader of a partition."""
+        topic = f"stream-{len(self.streams)}"
+        settings = {"min.insync.replicas": "2"}
+        wait_until(lambda: len(admin(self.nodes[0]).list_topics(timeout=SECONDS).brokers) == NODES, "all serve")
+        made = admin(self.nodes[0]).create_topics([NewTopic(topic, NODES, NODES, config=settings)])
+        made[topic].result(SECONDS)
+        stream = Stream(self.nodes, topic, NODES)
+        self.streams.append(stream)
+        stream.start()
+        assert sorted(self._await_flow(stream)) == sorted(node.node_id for node in self.nodes)
+        return stream
+
+    def _await_flow(self, stream: Stream) -> list[int]:
+        """Until all replicas are in sync, as all nodes know, and records flow; gives the leaders."""
+        def partitions(node: ControllerProcess) -> list[tuple[int, bool]]:
+            found = admin(node).list_topics(stream.topic, timeout=SECONDS).topics[stream.topic].partitions.values()
+            return [(each.leader, len(each.isrs) == NODES) for each in found]
+
+        wait_until(lambda: all(whole for node in self.nodes for _, whole in partitions(node)), "in sync", WAIT_SECONDS)
+        now = time.monotonic()
+        wait_until(lambda: stream.flows_since(now), "acknowledged", WAIT_SECONDS)
+        time.sleep(SETTLE_SECONDS)
+        return [leader for leader, _ in partitions(self.nodes[0])]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_native.errors import CorruptRecordError, InvalidArgumentError, StorageError
+from kraft_native.errors import CorruptRecordError, InvalidArgumentError, MalformedMessageError, StorageError
 from kraft_native.frames import RequestMemory
 from tests.native.wires import (
     API_VERSIONS,
@@ -203,6 +203,41 @@ def test_the_python_side_gets_one_request_at_a_time(bench: Bench) -> None:
         bench.settle()
     assert list(replies(wire.received)) == [(0, b"0"), (1, b"1"), (2, b"2"), (3, BODIES[0])]
     assert wire.reading
+
+
+def test_the_python_side_gets_a_request_when_all_before_it_are_answered(bench: Bench) -> None:
+    """What it tells must not be older than the answer before it."""
+    wire = bench.connect()
+    wire.feed(request(PIPELINED, 0, 0) + request(PIPELINED, 0, 1) + request(METADATA, 1, 2, b"body")
+              + request(METADATA, 1, 3))
+    assert len(bench.requests) == 2
+    bench.requests[1][0].answer(b"1", 0)
+    bench.settle()
+    assert len(bench.requests) == 2
+    bench.requests[0][0].answer(b"0", 0)
+    bench.settle()
+    assert [(reply.correlation_id, body) for reply, _, _, body in bench.requests[2:]] == [(2, b"body")]
+    bench.answer_with = b"3"
+    bench.requests[2][0].answer(b"2", 0)
+    bench.settle()
+    assert list(replies(wire.received)) == [(0, b"0"), (1, b"1"), (2, b"2"), (3, b"3")]
+    assert wire.reading and wire.connection.in_progress == 0
+
+
+def test_a_request_that_waits_for_its_turn_may_be_refused_or_lost(bench: Bench) -> None:
+    waiting = [bench.connect() for _ in range(3)]
+    for wire in waiting:
+        wire.feed(request(PIPELINED, 0, 0) + request(METADATA, 1, 1, b"body"))
+    first = [reply for reply, *_ in bench.requests]
+    waiting[0].connection.connection_lost(None)
+    for reply in first:
+        reply.answer(b"0", 0)
+    bench.raises = MalformedMessageError("bad")
+    bench.settle()
+    assert len(bench.requests) == 3
+    assert waiting[0].received == b""
+    assert all(list(replies(wire.received)) == [(0, b"0")] for wire in waiting[1:])
+    assert bench.channel.closed == {"peer": 1, "malformed": 2}
 
 
 def test_pipelined_requests_may_finish_in_any_order(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC, is_internal, offsets_topic
-from kraft.broker.topic_views import listed_brokers, offline_replicas, partition_error
+from kraft.broker.topic_views import offline_replicas, partition_error, reachable_brokers
 from kraft.metadata.image import TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import ZERO_UUID, Message
@@ -76,9 +76,10 @@ def _creation_error(code: int) -> int:
 def _response(broker: Broker, request: MetadataRequest, context: RequestContext,
               failed: dict[str, int]) -> MetadataResponse:
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    listed = reachable_brokers(broker, context.listener, context.now_ms)
     brokers = [MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
-               for each in listed_brokers(broker, context.listener)]
-    live = [each.node_id for each in brokers]
+               for each in listed]
+    live = [each.broker_id for each in listed if not each.fenced]
     return MetadataResponse(
         brokers=brokers,
         cluster_id=broker.cluster_id,
