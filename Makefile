@@ -33,11 +33,13 @@ $(VENV)/.locked: requirements.lock
 	@$(PIP) install -r requirements.lock
 	@touch $@
 
-# The extensions are compiled in place, only those whose sources changed; the installed package points here.
+# The extensions are compiled in place, only those whose sources changed; the installed package points here. The Python
+# code is compiled too, as an installation does: a first start would have to.
 build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only what changed is compiled
 	@$(BIN)/python setup.py -q build_ext --inplace
 	@test -x $(BIN)/kraft -a $(VENV)/.installed -nt pyproject.toml -a $(VENV)/.installed -nt kraft/_version.py || \
 		{ KRAFT_BUILT=1 $(PIP) install --no-deps --no-build-isolation --editable . && touch $(VENV)/.installed; }
+	@$(BIN)/python -m compileall -q kraft
 	@$(BIN)/kraft --version
 
 # Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.
