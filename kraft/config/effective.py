@@ -6,12 +6,13 @@ unit. Everything here is a pure function of the layers given.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import NamedTuple
 
 from kraft.config import tables
 from kraft.config.setting import Setting, Value
+from kraft.immutable import immutable
 
 
 class Source(IntEnum):
@@ -43,7 +44,7 @@ class Effective(NamedTuple):
     synonyms: tuple[Synonym, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class BrokerLayers:
     """What a broker's settings are made of, as texts: dynamic ones of this broker and of all, and the node's file."""
 

@@ -6,12 +6,12 @@ The tables in `settings.json` give types and ranges in Kafka's own notation (`[0
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from typing import Final
 
 from kraft.config.errors import InvalidConfigError
+from kraft.immutable import immutable
 
 Value = bool | int | float | str | list[str] | None
 
@@ -26,7 +26,7 @@ _THROTTLED = re.compile(r"\*|\d+:\d+")
 _DURATION = re.compile(r"by_duration:-?P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Setting:
     """One line of the tables.
 

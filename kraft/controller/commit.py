@@ -3,14 +3,14 @@ committed comes back as an event, in order.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft.metadata.image import Endpoint
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ReplicaProgress:
     """How far one replica of the metadata log is. Times are -1 where nothing is known."""
 
@@ -22,7 +22,7 @@ class ReplicaProgress:
     endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class QuorumState:
     """The quorum as this node sees it. `targets`: who is to vote when the reassignment that is under way is done.
     `kraft_version`: the level of that feature, which stands in the quorum's own records."""

@@ -1,12 +1,13 @@
 """What decisions are made of: what they may look at, what they give, how they refuse."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from kraft.controller.commit import QuorumState
 from kraft.controller.sessions import BrokerSessions
+from kraft.immutable import immutable
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -32,7 +33,7 @@ class RefusedError(OperationError):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Decision(Generic[Response_co]):
     """Records to append, and what to answer once they are committed.
 
@@ -78,7 +79,7 @@ class ConfigRules(Protocol):
         """The same for every topic setting, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ControllerSettings:
     """What the node's configuration says. Kafka's names: `num.partitions`, `default.replication.factor`,
     `delete.topic.enable`, `broker.session.timeout.ms`, `metadata.max.idle.interval.ms` (0: an idle leader writes
@@ -104,7 +105,7 @@ class ControllerSettings:
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Context:
     """Everything that a decision may look at besides the request.
 

@@ -15,10 +15,10 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft.metadata.delta import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from kraft.metadata.image import NO_LEADER, RECOVERING, UNASSIGNED_DIRECTORY, PartitionRegistration
 from kraft.metadata.snapshot import Record
@@ -35,7 +35,7 @@ class Election(Enum):
     UNCLEAN = "unclean"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Assignment:
     """Where replicas are to be: all of them, and which of them are added or taken away on the way there."""
 

@@ -8,10 +8,11 @@
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import (
     MIGRATING_DIRECTORY,
@@ -58,7 +59,7 @@ LEADER_UNCHANGED: Final = -2
 RECOVERY_UNCHANGED: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class PartitionChange:
     """A partition before and after; None where it did not exist."""
 

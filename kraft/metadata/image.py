@@ -6,10 +6,11 @@ replay met the keys, which is the same on every replica.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft.metadata.versions import BY_LEVEL, ELR_VERSION, METADATA_VERSION, MINIMUM, MetadataVersion
 from kraft.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from kraft.protocol.messages.delegation_token_record import DelegationTokenRecord
@@ -67,7 +68,7 @@ class Levels(NamedTuple):
     maximum: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class BrokerRegistration:
     """A broker as it registered, and what the controller said about it since."""
 
@@ -101,7 +102,7 @@ class BrokerRegistration:
         return self.log_dirs[0] if len(self.log_dirs) == 1 else UNASSIGNED_DIRECTORY
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ControllerRegistration:
     """A controller as it registered (KIP-919)."""
 
@@ -112,7 +113,7 @@ class ControllerRegistration:
     features: Mapping[str, Levels]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class PartitionRegistration:
     """One partition. `leader` is NO_LEADER when there is none; `directories` runs beside `replicas`.
 
@@ -140,7 +141,7 @@ class PartitionRegistration:
         return self.directories[self.replicas.index(broker_id)]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TopicImage:
     """A topic with its partitions by index."""
 
@@ -153,7 +154,7 @@ class TopicImage:
 QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class MetadataImage:
     """The cluster after all records up to and including `offset` (-1: before any).
 

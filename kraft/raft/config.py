@@ -1,8 +1,8 @@
 """What a replica is told at its start and does not change."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from kraft.immutable import immutable
 from kraft.raft.types import Endpoints, ReplicaKey
 from kraft.raft.voters import KRAFT_VERSIONS, NO_VOTERS, VersionRange, VoterSet
 from kraft_native.errors import InvalidArgumentError
@@ -12,7 +12,7 @@ CHECK_QUORUM_FACTOR: Final = 1.5
 followers, who notice first, are not left with a leader that has gone before they could look for another."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class RaftConfig:
     """Times are milliseconds.
 

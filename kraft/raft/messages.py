@@ -4,10 +4,10 @@
 answer of the quorum carries who leads in which epoch, because that is how epochs spread.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.directory import Known
 from kraft.raft.types import ANYBODY, NOBODY, START, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
@@ -16,14 +16,14 @@ from kraft.raft.voters import NO_RECONFIGURATION, VersionRange, Voter
 HIGH_WATERMARK_NOT_TOLD: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class Request:
     """A question to a replica. It is answered once, unless one of the two goes away."""
 
     cluster_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class Response:
     """An answer. `error` is Kafka's; with any but NONE the other fields count only where they say so."""
 
@@ -38,14 +38,14 @@ class Loss(StrEnum):
     UNSUPPORTED = "unsupported"                     # the peer does not know this version: nothing was sent
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Lost:
     """Stands in the place of the answer to a request. The driver makes it; it does not travel."""
 
     reason: Loss
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class QuorumResponse(Response):
     """An answer that tells who leads (-1 nobody known) in the answering replica's epoch, with any error but
     INCONSISTENT_CLUSTER_ID, where the two belong to another cluster and are not told."""
@@ -55,7 +55,7 @@ class QuorumResponse(Response):
     leader_endpoints: Endpoints = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class VoteRequest(Request):
     """`epoch` is the candidate's: raised already for a vote, not raised for a pre-vote. `voter` is who is asked, with
     the zero directory where that is not known; id -1 asks whoever it reaches."""
@@ -67,7 +67,7 @@ class VoteRequest(Request):
     pre_vote: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class VoteResponse(QuorumResponse):
     """`pre_vote` tells what kind of request was answered; None: not told, as by Java (its schema has no such field)."""
 
@@ -75,7 +75,7 @@ class VoteResponse(QuorumResponse):
     pre_vote: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class BeginQuorumEpochRequest(Request):
     epoch: int
     leader_id: int
@@ -83,12 +83,12 @@ class BeginQuorumEpochRequest(Request):
     leader_endpoints: Endpoints = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class BeginQuorumEpochResponse(QuorumResponse):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class EndQuorumEpochRequest(Request):
     """`preferred`: who should take over, best first."""
 
@@ -98,12 +98,12 @@ class EndQuorumEpochRequest(Request):
     leader_endpoints: Endpoints = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class EndQuorumEpochResponse(QuorumResponse):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class FetchRequest(Request):
     """`fetch_offset` is the replica's log end, all of it durable: this request is also the acknowledgement.
 
@@ -122,7 +122,7 @@ class FetchRequest(Request):
     is_follower: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class FetchResponse(QuorumResponse):
     """Without an error one of three: `snapshot` (fetch that instead, the log does not reach so far back), `diverging`
     (the largest epoch not above the replica's, and where it ends: truncate), or `records`, None when there are none.
@@ -139,7 +139,7 @@ class FetchResponse(QuorumResponse):
     not_follower: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class FetchSnapshotRequest(Request):
     replica: ReplicaKey
     epoch: int
@@ -148,7 +148,7 @@ class FetchSnapshotRequest(Request):
     max_bytes: int = 8 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class FetchSnapshotResponse(QuorumResponse):
     """`size` is that of the whole snapshot in bytes, `data` what it has from `position` on."""
 
@@ -158,7 +158,7 @@ class FetchSnapshotResponse(QuorumResponse):
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class DiscoverRequest(Request):
     """KIP-642's DiscoverBrokers: `sender` listens there, and holds `leader_id` for the leader of `epoch`."""
 
@@ -167,7 +167,7 @@ class DiscoverRequest(Request):
     leader_id: int = NOBODY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class DiscoverResponse(QuorumResponse):
     """Everything that the answering replica knows: of nodes, itself among them, and who votes in its log."""
 
@@ -177,35 +177,35 @@ class DiscoverResponse(QuorumResponse):
     cluster_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class VersionsRequest(Request):
     """ApiVersions, for the range of `kraft.version` that a node supports."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class VersionsResponse(Response):
     kraft_versions: VersionRange = NO_RECONFIGURATION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class AddVoterRequest(Request):
     voter: Voter
     timeout_ms: int
     ack_when_committed: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class RemoveVoterRequest(Request):
     voter: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class UpdateVoterRequest(Request):
     epoch: int
     voter: Voter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class ReassignVotersRequest(Request):
     """AlterPartitionReassignments on the metadata partition (KIP-642): go to these nodes; None stops a reassignment
     that is under way."""
@@ -214,7 +214,7 @@ class ReassignVotersRequest(Request):
     timeout_ms: int = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class ChangeVotersResponse(QuorumResponse):
     """The answer to all four requests that change the voters. `text` says why not."""
 

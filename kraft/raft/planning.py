@@ -2,8 +2,9 @@
 the quorum survives before and after each. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from kraft.immutable import immutable
 from kraft.raft.reassignment import Add, Done, HandOver, Remove, Wait, next_step
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
@@ -11,7 +12,7 @@ from kraft.raft.voters import Voter, VoterSet
 Change = Add | Remove | HandOver
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Outlook:
     """A set of voters and how it would fare. `up` counts those that are caught up now. `survives`: how many voters may
     fail when all are up; `spare`: how many more may fail now, negative when too few are up to decide anything."""
@@ -32,7 +33,7 @@ class Outlook:
         return self.up - self.majority
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class PlannedStep:
     """`danger`: why it should not be made, empty when it may."""
 
@@ -42,7 +43,7 @@ class PlannedStep:
     danger: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Standing:
     """A quorum as it is: who votes, who leads, and which replicas, voters or not, have the whole log."""
 

@@ -16,9 +16,9 @@ by a peer: the node must stop and not answer.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import discovery, elections, following, leading, membership, snapshots
 from kraft.raft.config import RaftConfig
@@ -94,7 +94,7 @@ ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ReplicaView:
     """How far a replica is. Times and offset are -1 where they are not known."""
 
@@ -105,7 +105,7 @@ class ReplicaView:
     endpoints: Endpoints
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class QuorumView:
     """What DescribeQuorum tells; only the leader knows the progress of others. `targets` is None when no reassignment
     is under way."""

@@ -1,8 +1,8 @@
 """What the driver has to do after it has talked to the core."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from kraft.immutable import immutable
 from kraft.raft.messages import Request, Response
 from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
@@ -45,7 +45,7 @@ class Leadership(NamedTuple):
     epoch_start: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Ready:
     """To be carried out in this order, and no later `Ready` overtakes an earlier one. None or empty: nothing to do.
 

@@ -6,14 +6,14 @@ reassignment may stop, change its mind, or lose its leader between any two.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from kraft.immutable import immutable
 from kraft.protocol.message import ZERO_UUID
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import VoterSet
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Add:
     """The next voter."""
 
@@ -23,7 +23,7 @@ class Add:
         return f"add {self.key}"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Remove:
     """The next one to go."""
 
@@ -33,7 +33,7 @@ class Remove:
         return f"remove {self.key}"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class HandOver:
     """Only the leader is left to be removed: it gives up, and the next leader removes it."""
 
@@ -41,7 +41,7 @@ class HandOver:
         return "hand over"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Done:
     """The targets vote, and nobody else: the targets are cleared."""
 
@@ -49,7 +49,7 @@ class Done:
         return "done"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Wait:
     """Nobody is to be added that has caught up."""
 

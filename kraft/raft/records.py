@@ -4,8 +4,8 @@ A leader writes LeaderChange first in its epoch. KRaftVersion and Voters follow 
 What the KIPs have and Kafka's VotersRecord lacks (TargetVoters, ClusterId) travels in its tagged fields 100 and 101.
 """
 
-from dataclasses import dataclass
 
+from kraft.immutable import immutable
 from kraft.protocol.message import Message
 from kraft.protocol.messages.kraft_version_record import KRaftVersionRecord
 from kraft.protocol.messages.leader_change_message import LeaderChangeMessage
@@ -17,7 +17,7 @@ from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.voters import VersionRange, Voter, VoterSet
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class LeaderChange:
     """The first record of an epoch: who leads, who could vote, and who voted for the leader."""
 
@@ -26,14 +26,14 @@ class LeaderChange:
     granting: tuple[ReplicaKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class KRaftVersion:
     """The level of `kraft.version` from here on."""
 
     level: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Voters:
     """The voters from here on."""
 

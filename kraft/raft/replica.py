@@ -5,9 +5,10 @@ one vote and one leader an epoch, the high watermark never falls, and nothing be
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
 from kraft.raft.directory import Directory, Known
@@ -35,7 +36,7 @@ FIRST_BOOTSTRAP_ID = -2
 QR = TypeVar("QR", bound=QuorumResponse)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Ports:
     log: LogPort
     snapshots: SnapshotPort

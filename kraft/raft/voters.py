@@ -5,10 +5,11 @@ with the new voter information as soon as the log entry has been appended"), and
 truncated. So there is one history per log, and it shrinks with the log.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
+from kraft.immutable import immutable
 from kraft.protocol.message import ZERO_UUID
 from kraft.raft.types import UNKNOWN_OFFSET, Endpoints, ReplicaKey
 
@@ -30,7 +31,7 @@ NO_RECONFIGURATION: Final = VersionRange(0, 0)
 """What a node supports that says nothing about it."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Voter:
     """A replica that votes, where it listens, and what it supports."""
 
@@ -42,7 +43,7 @@ class Voter:
         return f"{self.key}@{','.join(each.host for each in self.endpoints)}"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class VoterSet:
     """The voters, by node id; where they are to go (`targets`, KIP-642's TargetVoters; None when nothing is to change),
     and the cluster's id as the first leader wrote it.

@@ -8,10 +8,10 @@ All of it is about one partition, the metadata log's; a request for any other is
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages import (
@@ -63,7 +63,7 @@ class WrongPartitionError(ProtocolError):
     code = int(ErrorCode.INVALID_REQUEST)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Codec:
     """One kind of request. `refuse(code)` makes an answer to a request that cannot be looked at."""
 

@@ -1,9 +1,9 @@
 """The metadata log's directory: its names, and how the log in it is kept."""
 
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft_native.config import LogConfig
 
 DIRECTORY_NAME: Final = "__cluster_metadata-0"
@@ -12,7 +12,7 @@ BATCH_BYTES_MAX: Final = 8 << 20
 """Kafka's readers refuse a larger batch."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class MetadataLogSettings:
     """Kafka's names: `metadata.log.segment.bytes`, `metadata.log.segment.ms`,
     `metadata.log.max.record.bytes.between.snapshots`, `metadata.log.max.snapshot.interval.ms` (0: never by time),

@@ -8,11 +8,12 @@ answered the one before it closes that connection, because answers come in order
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final, cast
 
 from kraft._version import __version__
+from kraft.immutable import immutable
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_response_header, encode_request_header
@@ -40,7 +41,7 @@ CONNECT_SECONDS_MAX: Final = 5.0
 KRAFT_VERSION: Final = "kraft.version"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class PeerVersions:
     """What a peer told about itself."""
 

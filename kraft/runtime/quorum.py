@@ -10,7 +10,6 @@ import logging
 import random
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -20,6 +19,7 @@ from kraft.config.node import NodeConfig
 from kraft.config.quorum import AUTO_JOIN, Address, StaticVoter, bootstrap_servers, is_sole_controller, static_voters
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import ControllerSettings
+from kraft.immutable import immutable
 from kraft.protocol.message import Message
 from kraft.raft.config import RaftConfig
 from kraft.raft.messages import Request, Response
@@ -62,7 +62,7 @@ class NotAVoterError(OperationError):
     """This disk is none of the quorum's, and there is nobody else to ask: no leader would ever be found."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Member:
     """Who this node is. `endpoints` are its controller listeners as others reach them, none for a broker."""
 

@@ -6,11 +6,11 @@ the configured voters. An unknown version is refused: a vote that is not underst
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft.protocol.ids import id_of, id_text
 from kraft_native import fileio
 from kraft_native.errors import CorruptFileError
@@ -20,7 +20,7 @@ NOBODY: Final = -1
 NO_DIRECTORY: Final = UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class QuorumStateFile:
     """What the file says; -1 is nobody. `voters` are there in version 0 only."""
 

@@ -15,8 +15,9 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from kraft.immutable import immutable
 from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
 from kraft_native.errors import InvalidArgumentError
@@ -39,7 +40,7 @@ def default_connections_max() -> int:
     return max(1, min(CONNECTIONS_UNLIMITED, soft - min(DESCRIPTORS_RESERVED, soft // 4)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@immutable(kw_only=True)
 class ServerLimits:
     """What clients may use of the node. A value out of range is refused when the server is made."""
 
@@ -73,7 +74,7 @@ class ServerLimits:
                 raise InvalidArgumentError(f"{name} must be at least {low}, not {value}")
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Listener:
     """One bound socket. `port` is the real one, also where 0 was asked for."""
 

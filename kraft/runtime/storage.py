@@ -9,11 +9,12 @@ is the last file of each directory, so a directory that has it is whole.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from kraft.immutable import immutable
 from kraft.metadata.image import RESERVED_IDS, Endpoint
 from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import Record, decode_snapshot, encode_snapshot
@@ -35,7 +36,7 @@ BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 DrawId = Callable[[], UUID]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class FormatRequest:
     """`directories`: `log.dirs`, and `metadata_directory` (None: the first of them). `features`: levels that differ
     from the defaults of `metadata_level`.
@@ -56,7 +57,7 @@ class FormatRequest:
     initial_voters: tuple[Voter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class DirectoryInfo:
     """What one directory is. `problem` says why it cannot be used."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from kraft.immutable import immutable
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class GroupCoordinatorConfig:
     """Replace the whole (`GroupCoordinator.config`) to change one while running."""
 

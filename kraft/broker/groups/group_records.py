@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from kraft.broker.coordinator.shard import Record, StoredRecord
@@ -17,6 +16,7 @@ from kraft.broker.groups.foreign import FOREIGN_KINDS, foreign_group_id, key_typ
 from kraft.broker.groups.group import ClassicGroup
 from kraft.broker.groups.member import Member
 from kraft.broker.groups.offsets import CommittedOffset
+from kraft.immutable import immutable
 from kraft.protocol.messages.group_metadata_key import GroupMetadataKey
 from kraft.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraft.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -33,7 +33,7 @@ OFFSET_COMMIT_VERSION = 4
 OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1   # the only one that carries the expiry time that old clients ask for
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class GroupReplay:
     """A group's record; None for its tombstone."""
 
@@ -41,7 +41,7 @@ class GroupReplay:
     value: GroupMetadataValue | None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class OffsetReplay:
     """A commit; None for its tombstone."""
 
@@ -51,7 +51,7 @@ class OffsetReplay:
     offset: CommittedOffset | None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ForeignReplay:
     """A record of a group of another protocol."""
 

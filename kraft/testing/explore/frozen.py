@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from kraft.immutable import is_immutable
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import Voter
 
@@ -46,7 +47,7 @@ def _slots(kind: type) -> tuple[str, ...] | None:
         return None
     if is_dataclass(kind):
         is_frozen = kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
-        return None if is_frozen else tuple(field.name for field in fields(kind))
+        return None if is_frozen or is_immutable(kind) else tuple(field.name for field in fields(kind))
     return ()
 
 
