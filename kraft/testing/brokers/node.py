@@ -7,8 +7,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from kraft.controller.config_rules import TableRules
-from kraft.controller.controller import NEVER_MS
 from kraft.controller.decision import ControllerSettings
+from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.image import MetadataImage
 from kraft.metadata.snapshot import Record
 from kraft.metadata.versions import ELR_VERSION, LATEST, SUPPORTED, default_features
