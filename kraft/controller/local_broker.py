@@ -68,6 +68,7 @@ class LocalBroker:
         self._interval_ms = heartbeat_interval_ms
         self._ready = False
         self._in_flight = False
+        self._due = False          # when the request under way is answered
         self._now_ms = 0
 
     def start(self, now_ms: int) -> None:
@@ -97,7 +98,10 @@ class LocalBroker:
     def tick(self, now_ms: int) -> None:
         """Sends what is due, one request at a time."""
         self._now_ms = now_ms
-        if now_ms < self.deadline_ms or self._in_flight or self.state is State.STOPPED:
+        if now_ms < self.deadline_ms or self.state is State.STOPPED:
+            return
+        if self._in_flight:
+            self._due, self.deadline_ms = True, NEVER_MS
             return
         self._in_flight = True
         self.deadline_ms = now_ms + self._interval_ms
@@ -113,6 +117,8 @@ class LocalBroker:
     def _answered(self, code: int) -> bool:
         """Notes the outcome; after a refusal the next attempt comes soon."""
         self._in_flight = False
+        if self._due:
+            self._due, self.deadline_ms = False, self._now_ms
         self.refusal = ErrorCode(code) if code else None  # type: ignore[call-arg]
         if code:
             self.deadline_ms = self._now_ms + RETRY_MS

@@ -1,11 +1,16 @@
 """The life of the controller's own broker."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from kraft.controller.local_broker import RETRY_MS, LocalBroker, State
+from kraft.controller.sessions import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
+from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tests.controller.world import CLUSTER, World
 
@@ -99,3 +104,30 @@ def test_a_hurried_heartbeat_goes_at_once_or_after_the_one_under_way() -> None:
     assert broker.state is State.STOPPED
     broker.hurry(world.now_ms)
     assert broker.state is State.STOPPED
+
+
+class SilentController:
+    """Answers when the test says so."""
+
+    def __init__(self, world: World) -> None:
+        self.image = world.image
+        self.waiting: list[Callable[[Message], None]] = []
+
+    def submit(self, _request: Message, _version: int, _now_ms: int, answer: Callable[[Message], None]) -> None:
+        self.waiting.append(answer)
+
+
+def test_nothing_is_due_while_a_request_is_under_way() -> None:
+    controller = SilentController(World())
+    broker = LocalBroker(controller, BrokerRegistrationRequest(broker_id=1))
+    broker.start(0)
+    broker.tick(broker.deadline_ms)
+    assert (broker.deadline_ms, len(controller.waiting)) == (NEVER_MS, 1), "who waits for a deadline waits for none"
+    controller.waiting.pop()(BrokerRegistrationResponse(broker_epoch=7))
+    broker.tick(broker.deadline_ms)
+    broker.hurry(3_000)
+    assert (broker.deadline_ms, len(controller.waiting)) == (NEVER_MS, 1)
+    controller.waiting.pop()(BrokerHeartbeatResponse(is_fenced=True))
+    assert broker.deadline_ms == 3_000
+    broker.tick(3_000)
+    assert len(controller.waiting) == 1
