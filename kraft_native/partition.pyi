@@ -48,6 +48,7 @@ class Partition(Watched):
         node_id: int,
         replicas: tuple[int, ...] | list[int] | None = None,
         isr: tuple[int, ...] | list[int] | None = None,
+        maximal: tuple[int, ...] | list[int] | None = None,
     ) -> None: ...
     def become_follower(self, leader_epoch: int, leader_id: int) -> None: ...
     def set_isr(

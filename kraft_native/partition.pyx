@@ -76,8 +76,9 @@ cdef class Partition(Watched):
 
     # --- roles ------------------------------------------------------------------------------------------------------
 
-    def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas=None, isr=None) -> None:
-        """This node, `node_id`, leads from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node alone.
+    def become_leader(self, int32_t leader_epoch, *, int32_t node_id, replicas=None, isr=None, maximal=None) -> None:
+        """This node, `node_id`, leads from `leader_epoch` on. `replicas` and `isr`: node ids, None: this node alone;
+        `maximal` as in `set_isr`.
 
         A new epoch is noted in the log, and on disk before its first record; what is known of the followers begins anew
         with it, and stays when this node leads in that epoch already. `FencedLeaderEpochError` for an epoch older than
@@ -86,12 +87,14 @@ cdef class Partition(Watched):
         cdef bint anew = leader_epoch > self.leader_epoch or not self.is_leader
         replicas = (node_id,) if replicas is None else tuple(replicas)
         isr = (node_id,) if isr is None else tuple(isr)
+        wanted = isr if maximal is None else tuple(maximal)
         if leader_epoch < self.leader_epoch:
             raise FencedLeaderEpochError(f"{self!r}: told to lead in epoch {leader_epoch}")
         if len(replicas) > 1 and self.core.config.high_watermark_auto:
             raise InvalidArgumentError(f"high_watermark: 'auto' in the log of {self.topic}-{self.index}, which has "
                                        "followers; it must be 'manual'")
-        self.progress.reset(node_id, replicas, isr, anew, self.core.log_end, monotonic_ms())
+        self.progress.reset(node_id, replicas, wanted, anew, self.core.log_end, monotonic_ms())
+        self.progress.in_sync_count = <int32_t>len(set(isr))
         if anew:
             self.log.begin_epoch(leader_epoch, at_once=False)
             self.epoch_start = self.core.log_end

@@ -18,7 +18,7 @@ class Replica(Replicated, Protocol):
     def leader_epoch(self) -> int: ...
 
     def become_leader(self, leader_epoch: int, *, node_id: int, replicas: tuple[int, ...],
-                      isr: tuple[int, ...]) -> None: ...
+                      isr: tuple[int, ...], maximal: tuple[int, ...]) -> None: ...
     def become_follower(self, leader_epoch: int, leader_id: int) -> None: ...
 
 
@@ -55,7 +55,7 @@ class ReplicaRoles(Generic[AnyReplica]):
         if self._keeper.knows_newer(key, registration):
             return
         replica.become_leader(registration.leader_epoch, node_id=self._node_id, replicas=registration.replicas,
-                              isr=self._keeper.maximal(key, registration))
+                              isr=registration.isr, maximal=self._keeper.maximal(key, registration))
         self._keeper.lead(key, replica, registration)
         self._fetchers.watch(replica)
         self._keeper.recovered(key)

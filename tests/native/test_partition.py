@@ -241,3 +241,17 @@ def test_what_waiters_answer_is_sent_before_the_next_turn(tmp_path: Path) -> Non
         purgatory.call_soon(lambda: turns.append(False))
         assert len(soon) == 1, "outside of a wake it is the loop's next turn"
     soon.clear()
+
+
+def test_who_is_only_proposed_does_not_make_up_the_minimum(node: Node) -> None:
+    """The high watermark waits for a follower that was proposed; it counts for min.insync.replicas when that is
+    committed, also where the metadata tells the leader once more that it leads."""
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.set_min_insync_replicas(2)
+    partition.become_leader(0, node_id=1, replicas=[1, 2, 3], isr=[1])
+    partition.append(batch(5))
+    partition.become_leader(0, node_id=1, replicas=[1, 2, 3], isr=[1], maximal=[1, 2])
+    node.fetch(("t", 0, 5), replica_id=2, version=12)
+    assert partition.high_watermark == 0
+    partition.set_isr([1, 2])
+    assert partition.high_watermark == 5

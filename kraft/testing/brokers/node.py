@@ -131,6 +131,16 @@ class BrokerNode(Node):
                 self._around.counts["batches lost"] += self.broker_disk.lose_power(self._random)
             self._around.wire.died(self, power=power)
 
+    def resume(self) -> None:
+        """The timers that are due are noticed before what came meanwhile."""
+        self._backlog.insert(0, (self._catch_up, (self.life,)))
+        super().resume()
+
+    def _catch_up(self, life: int) -> None:
+        if life == self.life and self.is_up:
+            self.raft.tick(self.now_ms)
+            self._pump()
+
     def stop(self) -> None:
         """A clean stop: the broker asks to be let go, then the node leaves the quorum."""
         if not self.is_up or self.is_paused or self.is_leaving:

@@ -97,10 +97,11 @@ class Partition:
     # --- roles --------------------------------------------------------------------------------------------------------
 
     def become_leader(self, leader_epoch: int, *, node_id: int, replicas: tuple[int, ...],
-                      isr: tuple[int, ...]) -> None:
+                      isr: tuple[int, ...], maximal: tuple[int, ...]) -> None:
         assert leader_epoch >= self.leader_epoch, f"{self}: told to lead in epoch {leader_epoch}"
         anew = leader_epoch > self.leader_epoch or not self.is_leader
-        self._reset(replicas, isr, anew=anew)
+        self._reset(replicas, maximal, anew=anew)
+        self.in_sync_count = len(dict.fromkeys(isr))
         if anew:
             self.log.begin_epoch(leader_epoch)
             self.epoch_start = self.log.end_offset
@@ -135,7 +136,6 @@ class Partition:
                 replica.caught_up_ms = max(replica.caught_up_ms, self.home.now_ms)
             replica.told = False
             self.progress[node_id] = replica
-        self.in_sync_count = len(dict.fromkeys(in_sync))
 
     def watch_followers(self, on_caught_up: "Callable[[Partition, int], bool]") -> None:
         self._on_caught_up = on_caught_up
