@@ -56,6 +56,12 @@ class CommitPort(Protocol):
         Raises `OperationError` when this node does not lead, or the log takes no writes any more.
         """
 
+    def upgrade_kraft_version(self, level: int) -> int:
+        """Appends the quorum's own records of a higher kraft.version, and gives their last offset.
+
+        Raises `RefusedError` while not every voter is known to be ready.
+        """
+
     def describe_quorum(self, now_ms: int) -> QuorumState:
         """Who votes, who leads, and how far everybody is."""
 

@@ -200,6 +200,9 @@ class Controller:
         try:
             decision = handler.decide(self._context(version, now_ms), request)
             check_size(decision)
+            if decision.kraft_version is not None:
+                last = self.port.upgrade_kraft_version(decision.kraft_version)
+                self._pending.append(_Pending(last + 1, self._replayer.take(), []))
         except RefusedError as refusal:
             answer(handler.refuse(request, refusal.error, refusal.message))
             return

@@ -37,12 +37,14 @@ class RefusedError(OperationError):
 class Decision(Generic[Response_co]):
     """Records to append, and what to answer once they are committed.
 
-    `atomic`: the records count together or not at all, so they go into one batch.
+    `atomic`: the records count together or not at all, so they go into one batch. `kraft_version`: that level is to be
+    written down before them, in the quorum's own records.
     """
 
     response: Response_co
     records: Sequence[Record] = ()
     atomic: bool = True
+    kraft_version: int | None = None
 
 
 class EffectiveConfig(NamedTuple):

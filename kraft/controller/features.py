@@ -34,7 +34,12 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Decisio
             message = (f"nothing was updated, because {update.feature} cannot be brought to level "
                        f"{update.max_version_level}: {refusal.message}")
             return Decision(_answer(context, request, refusal.error, message))
-    return Decision(_answer(context, request, ErrorCode.NONE, None), () if request.validate_only else records)
+    answer = _answer(context, request, ErrorCode.NONE, None)
+    if request.validate_only:
+        return Decision(answer)
+    kraft_version = wanted.get(KRAFT_VERSION, 0)
+    return Decision(answer, records,
+                    kraft_version=kraft_version if kraft_version > context.quorum().kraft_version else None)
 
 
 def _answer(
@@ -87,8 +92,8 @@ def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) 
             if other in FEATURES:
                 _check_requirements(other, at, level)
     elif name == KRAFT_VERSION:
-        if level != current:
-            raise _invalid("it stands in the quorum's own records, and is set when a cluster is formatted")
+        if level < current:
+            raise _invalid("the quorum's own records do not go back")
         return []
     else:
         _check_requirements(name, level, wanted[METADATA_VERSION])

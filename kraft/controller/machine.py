@@ -18,11 +18,12 @@ from uuid import UUID
 
 from kraft.controller.commit import QuorumState
 from kraft.controller.controller import Controller, ImageListener
-from kraft.controller.decision import ConfigRules, ControllerSettings
+from kraft.controller.decision import ConfigRules, ControllerSettings, RefusedError
 from kraft.controller.sessions import NEVER_MS, Found
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.metadata.replay import Replayer
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 
 
@@ -186,6 +187,10 @@ class MetadataMachine(ABC):
     @abstractmethod
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
         """See `CommitPort`."""
+
+    def upgrade_kraft_version(self, level: int) -> int:
+        """See `CommitPort`. A quorum without voters of its own keeps its level."""
+        raise RefusedError(ErrorCode.INVALID_UPDATE_VERSION, f"kraft.version cannot be brought to {level} here")
 
     @abstractmethod
     def describe_quorum(self, now_ms: int) -> QuorumState:

@@ -16,6 +16,7 @@ from kraft.raft.messages import (
     Loss,
     Lost,
     RemoveVoterRequest,
+    Request,
     Response,
     UpdateVoterRequest,
 )
@@ -84,15 +85,25 @@ def _tell_address(replica: Replica, role: Follower) -> bool:
             replica.leader_id not in replica.cannot_discover):
         announce(replica, replica.leader_id)
         return True
-    if not config.can_vote or not config.endpoints or replica.history.latest.kraft_version < RECONFIGURABLE:
+    if not config.can_vote or not config.endpoints:
         return False
+    is_static = replica.history.latest.kraft_version < RECONFIGURABLE
     if not replica.is_voter:
-        return config.auto_join and _join(replica)
+        return config.auto_join and not is_static and _join(replica)
     mine = Voter(config.key, config.endpoints, config.kraft_versions)
-    if replica.voters.find(config.node_id) == mine:
+    if role.announced if is_static else replica.voters.find(config.node_id) == mine:
         return False
     replica.ask(replica.leader_id, UpdateVoterRequest(cluster_id=replica.cluster_id, epoch=replica.epoch, voter=mine))
     return True
+
+
+def handle_update_answer(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
+    """Whether a change was made is seen in the log; a leader of static voters has taken note, or has no use for it."""
+    role = replica.role
+    if isinstance(answer, Lost) and answer.reason is not Loss.UNSUPPORTED:
+        replica.requests.back_off(node_id, replica.now_ms)
+    elif isinstance(role, Follower) and node_id == replica.leader_id:
+        role.announced = isinstance(answer, Lost) or answer.error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
 
 
 def _join(replica: Replica) -> bool:

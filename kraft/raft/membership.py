@@ -72,7 +72,7 @@ def _write(replica: Replica, voters: VoterSet, because: str) -> int:
     return replica.append_control([Voters(voters)])
 
 
-def _refuse(replica: Replica, source: int, correlation: int, refusal: Refusal) -> None:
+def refuse(replica: Replica, source: int, correlation: int, refusal: Refusal) -> None:
     replica.note("refuses voter change", error=refusal[0].name, why=refusal[1])
     replica.answer(source, correlation, ChangeVotersResponse(error=refusal[0], text=refusal[1]))
 
@@ -93,7 +93,7 @@ def handle_add(replica: Replica, source: int, correlation: int, request: AddVote
     leader = replica.role
     if refusal is not None or not isinstance(leader, Leader):
         assert refusal is not None
-        _refuse(replica, source, correlation, refusal)
+        refuse(replica, source, correlation, refusal)
         return
     leader.change = VoterChange(
         source, correlation, replica.now_ms + request.timeout_ms, joining=request.voter,
@@ -111,7 +111,7 @@ def handle_remove(replica: Replica, source: int, correlation: int, request: Remo
     leader = replica.role
     if refusal is not None or not isinstance(leader, Leader):
         assert refusal is not None
-        _refuse(replica, source, correlation, refusal)
+        refuse(replica, source, correlation, refusal)
         return
     leader.change = VoterChange(
         source, correlation, replica.now_ms + replica.config.request_timeout_ms,
@@ -127,7 +127,7 @@ def handle_update(replica: Replica, source: int, correlation: int, request: Upda
     if refusal is None and not (request.voter.endpoints and _supports(replica, request.voter.kraft_versions)):
         refusal = ErrorCode.INVALID_REQUEST, "a voter needs an address, and to support the kraft.version in force"
     if refusal is not None:
-        _refuse(replica, source, correlation, refusal)
+        refuse(replica, source, correlation, refusal)
         return
     updated = replica.voters.with_voter(request.voter)
     if updated != replica.voters:
@@ -141,11 +141,11 @@ def handle_reassign(replica: Replica, source: int, correlation: int, request: Re
     error = replica.leader_error(request, replica.epoch)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
-        _refuse(replica, source, correlation, (error, error.message))
+        refuse(replica, source, correlation, (error, error.message))
     elif replica.history.latest.kraft_version < RECONFIGURABLE:
-        _refuse(replica, source, correlation, (ErrorCode.UNSUPPORTED_VERSION, "kraft.version 0 has static voters"))
+        refuse(replica, source, correlation, (ErrorCode.UNSUPPORTED_VERSION, "kraft.version 0 has static voters"))
     elif request.targets is not None and not _is_possible(request.targets):
-        _refuse(replica, source, correlation, (
+        refuse(replica, source, correlation, (
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{request.targets}: ids, none negative, each once, at least one"))
     else:
         leader.reassignments.append(
@@ -211,7 +211,7 @@ def _expire(replica: Replica, leader: Leader) -> None:
         _finish(replica, leader, ErrorCode.REQUEST_TIMED_OUT, "not committed in time: it lags or does not answer")
     for waiting in [each for each in leader.reassignments if replica.now_ms >= each.expires_ms]:
         leader.reassignments.remove(waiting)
-        _refuse(replica, waiting.source, waiting.correlation, (ErrorCode.REQUEST_TIMED_OUT, "not committed in time"))
+        refuse(replica, waiting.source, waiting.correlation, (ErrorCode.REQUEST_TIMED_OUT, "not committed in time"))
 
 
 def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
@@ -252,7 +252,7 @@ def abandon(replica: Replica, leader: Leader) -> None:
     if leader.change is not None:
         _finish(replica, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leadership has ended")
     for waiting in leader.reassignments:
-        _refuse(replica, waiting.source, waiting.correlation,
+        refuse(replica, waiting.source, waiting.correlation,
                 (ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leadership has ended"))
     leader.reassignments.clear()
 

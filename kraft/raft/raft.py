@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
-from kraft.raft import discovery, elections, following, leading, membership, snapshots
+from kraft.raft import discovery, elections, following, leading, membership, snapshots, upgrading
 from kraft.raft.config import RaftConfig
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import (
@@ -58,7 +58,7 @@ def _tell_versions(replica: Replica, source: int, correlation: int, _request: Ve
 
 
 def _back_off(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
-    """The answer to a change that this voter asked for: whether it was made is seen in the log."""
+    """The answer to who asked to join: whether it was made is seen in the log."""
     if isinstance(answer, Lost):
         replica.requests.back_off(node_id, replica.now_ms)
 
@@ -76,7 +76,7 @@ REQUEST_HANDLERS: Final[Mapping[type[Request], Handler]] = {
     VersionsRequest: _tell_versions,
     AddVoterRequest: membership.handle_add,
     RemoveVoterRequest: membership.handle_remove,
-    UpdateVoterRequest: membership.handle_update,
+    UpdateVoterRequest: upgrading.handle_update,
     ReassignVotersRequest: membership.handle_reassign,
 }
 
@@ -88,7 +88,7 @@ ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
     FetchSnapshotRequest: snapshots.handle_snapshot_answer,
     DiscoverRequest: discovery.handle_discover_answer,
     VersionsRequest: membership.handle_versions_answer,
-    UpdateVoterRequest: _back_off,
+    UpdateVoterRequest: following.handle_update_answer,
     AddVoterRequest: _back_off,
     RemoveVoterRequest: _back_off,
 }
@@ -174,6 +174,17 @@ class Raft:
         if not isinstance(replica.role, Leader) or epoch not in (None, replica.epoch):
             raise NotLeaderError(f"node {replica.config.node_id} is {replica.role.role} in epoch {replica.epoch}")
         return OffsetAndEpoch(replica.log.append(records, replica.epoch, replica.now_ms), replica.epoch)
+
+    def upgrade(self, level: int, epoch: int, now_ms: int) -> int:
+        """Brings kraft.version to `level` as the leader of `epoch`; gives the log end behind the records that say so.
+
+        Raises `NotLeaderError`, and `UpgradeRefusedError` while not every voter is known to be ready.
+        """
+        replica = self.replica
+        replica.now_ms = max(replica.now_ms, now_ms)
+        if not isinstance(replica.role, Leader) or epoch != replica.epoch:
+            raise NotLeaderError(f"node {replica.config.node_id} is {replica.role.role} in epoch {replica.epoch}")
+        return upgrading.upgrade(replica, replica.role, level)
 
     def resign(self, epoch: int, now_ms: int) -> None:
         """Gives up the leadership of `epoch`, if it is held: the state machine cannot lead, or the node is to stop. The

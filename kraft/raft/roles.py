@@ -112,6 +112,7 @@ class Reassignment:
 class Leader:
     """Leads. `epoch_start`: offset of its LeaderChange. `since_ms`: since when. `progress`: of every replica that
     fetched, and of every other voter. `is_established`: the high watermark has passed `epoch_start`.
+    `told`: what static voters said of themselves (see `upgrading`).
 
     What is kept to be looked up quickly: `others`, the other voters of the set `others_of` with their progress,
     and whether this replica is one (`votes_itself`), or its node with another disk (`is_replaced`);
@@ -133,6 +134,7 @@ class Leader:
     is_replaced: bool = False
     at_rest: Assignment | None = None
     answered: tuple[tuple[int, ...], FetchResponse] | None = None
+    told: dict[int, Voter] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -7,13 +7,15 @@ from typing import Final
 from uuid import UUID
 
 from kraft.controller.commit import QuorumState, ReplicaProgress
-from kraft.controller.decision import ConfigRules, ControllerSettings
+from kraft.controller.decision import ConfigRules, ControllerSettings, RefusedError
 from kraft.controller.machine import CommittedRecord, MetadataMachine
 from kraft.metadata.image import Endpoint, MetadataImage
 from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import encode_snapshot, image_records
 from kraft.metadata.versions import KRAFT_VERSION
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.record_frames import decode_record
+from kraft.raft.errors import UpgradeRefusedError
 from kraft.raft.raft import Raft, ReplicaView
 from kraft.raft.ready import Leadership
 from kraft.raft.records import voters_record
@@ -118,6 +120,13 @@ class QuorumMetadata(MetadataMachine):
         self.unsnapshot_bytes += sum(map(len, payloads))
         self._uncommitted.append((end_offset, now_ms))
         return end_offset - 1
+
+    def upgrade_kraft_version(self, level: int) -> int:
+        """See `CommitPort`."""
+        try:
+            return self.driver.upgrade(level, self.leader_epoch) - 1
+        except UpgradeRefusedError as error:
+            raise RefusedError(ErrorCode.INVALID_UPDATE_VERSION, str(error)) from error
 
     def describe_quorum(self, now_ms: int) -> QuorumState:  # noqa: ARG002 - the core has a clock of its own
         view = self.raft.describe()

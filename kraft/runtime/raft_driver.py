@@ -146,6 +146,12 @@ class RaftDriver:
         self._schedule()
         return end.offset
 
+    def upgrade(self, level: int, epoch: int) -> int:
+        """Brings kraft.version up as the leader of `epoch`; gives the log end. See `Raft.upgrade`."""
+        end_offset = self.raft.upgrade(level, epoch, self._clock())
+        self._schedule()
+        return end_offset
+
     def wake(self) -> None:
         """Something else was asked of the core."""
         self._schedule()

@@ -50,6 +50,25 @@ def test_the_level_in_the_quorums_own_records_may_be_asked_for_again() -> None:
     assert [message.name for message in world.log.messages(before)] == ["metadata.version"]
 
 
+def test_the_quorums_own_level_goes_up_when_its_voters_are_ready() -> None:
+    world = World()
+    world.join(1)
+    world.log.kraft_version, world.log.voters_are_ready = 0, False
+    before = world.log.end_offset
+    answer = update(world, ("kraft.version", 1, UPGRADE), ("group.version", 0, SAFE_DOWNGRADE))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_UPDATE_VERSION, "voters have not told")
+    assert update(world, ("kraft.version", 1, UPGRADE), validate_only=True).error_code == 0
+    assert (world.log.kraft_version, world.log.end_offset) == (0, before)
+    world.log.voters_are_ready = True
+    answers: list[Any] = []
+    world.controller.submit(UpdateFeaturesRequest(feature_updates=[
+        FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=UPGRADE)]), 2, 0, answers.append)
+    world.controller.committed(world.log.end_offset - 1, 0)
+    assert (world.log.kraft_version, answers) == (1, []), "answered when it is committed"
+    world.commit()
+    assert answers[0].error_code == 0
+
+
 def test_all_or_none() -> None:
     world = World()
     world.join(1)

@@ -8,11 +8,12 @@ from uuid import UUID
 from kraft.controller.commit import QuorumState, ReplicaProgress
 from kraft.controller.config_rules import TableRules
 from kraft.controller.controller import Controller
-from kraft.controller.decision import ControllerSettings
+from kraft.controller.decision import ControllerSettings, RefusedError
 from kraft.metadata.image import MetadataImage
 from kraft.metadata.replay import Replayer
 from kraft.metadata.snapshot import Record
 from kraft.metadata.versions import SUPPORTED, default_features
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
@@ -36,6 +37,8 @@ class ListLog:
         self.leader_epoch = epoch
         self.end_offset = self.records[-1][0] + 1 if self.records else 3  # control records come first
         self.batches: list[int] = []
+        self.kraft_version = 1
+        self.voters_are_ready = True
 
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
         self.batches.append(len(payloads))
@@ -46,7 +49,14 @@ class ListLog:
 
     def describe_quorum(self, now_ms: int) -> QuorumState:
         voter = ReplicaProgress(1, UUID(int=7), self.end_offset, now_ms, now_ms)
-        return QuorumState(1, self.leader_epoch, self.end_offset, (voter,), kraft_version=1)
+        return QuorumState(1, self.leader_epoch, self.end_offset, (voter,), kraft_version=self.kraft_version)
+
+    def upgrade_kraft_version(self, level: int) -> int:
+        if not self.voters_are_ready:
+            raise RefusedError(ErrorCode.INVALID_UPDATE_VERSION, "voters have not told")
+        self.kraft_version = level
+        self.end_offset += 2
+        return self.end_offset - 1
 
     def messages(self, since: int = 0) -> list[Message]:
         return [message for offset, message, _ in self.records if offset >= since]

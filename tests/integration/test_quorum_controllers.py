@@ -5,9 +5,12 @@ from uuid import UUID
 
 import pytest
 
+from kraft.client.connection import Connection
 from kraft.client.quorum import Replica
 from kraft.client.refusals import RefusedError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.integration.admin import wait_until
 from tests.integration.history import registered
 from tests.integration.quorum import MakeQuorum, Quorum, create_topic, register_broker, topics_exist
@@ -121,6 +124,31 @@ def test_controllers_join_by_themselves(new_quorum: MakeQuorum) -> None:
     newcomer.format("--no-initial-controllers")
     newcomer.start()
     wait_until(lambda: voters().get(3, first) != first, "it votes with its new disk")
+
+
+def test_static_voters_become_records_of_the_log(new_quorum: MakeQuorum) -> None:
+    """kraft.version goes up while they run; then voters can be changed."""
+    quorum = new_quorum(3, static=True)
+    quorum.start()
+    client = quorum.client()
+
+    def upgraded() -> bool:
+        update = UpdateFeaturesRequest(feature_updates=[
+            FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)])
+        with Connection("127.0.0.1", quorum.leader.controller_port) as connection:
+            answer = connection.send(update, UpdateFeaturesResponse)
+        assert answer.error_code == 0 or "have not told their address and disk yet" in (answer.error_message or "")
+        return answer.error_code == 0
+
+    assert not any(each.directory_id.int for each in quorum.describe().voters)
+    wait_until(upgraded, "all voters have told the leader about themselves")
+    found = quorum.describe()
+    assert {each.node_id: each.addresses for each in found.voters} == {
+        node_id: (f"CONTROLLER://{node.controller_address}",) for node_id, node in quorum.nodes.items()}
+    quorum.leader.kill_and_start()
+    gone = quorum.others[0]
+    client.remove(gone.node_id, next(each.directory_id for each in found.voters if each.node_id == gone.node_id))
+    assert gone.node_id not in {each.node_id for each in quorum.describe().voters}
 
 
 def test_not_formatted(new_quorum: MakeQuorum) -> None:

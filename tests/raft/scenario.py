@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kraft.raft.directory import Known
-from kraft.raft.errors import NotLeaderError
+from kraft.raft.errors import NotLeaderError, UpgradeRefusedError
 from kraft.raft.messages import (
     HIGH_WATERMARK_NOT_TOLD,
     AddVoterRequest,
@@ -205,6 +205,15 @@ class Story:
     def resign(self, words: list[str], options: dict[str, str]) -> None:
         raft = self.world.raft(int(words[0]))
         raft.resign(raft.replica.epoch, self.world.now_ms)
+        self.world.settle(int(words[0]))
+
+    def upgrade(self, words: list[str], options: dict[str, str]) -> None:
+        """upgrade N LEVEL: the leader N brings kraft.version up."""
+        raft = self.world.raft(int(words[0]))
+        try:
+            raft.upgrade(int(words[1]), raft.replica.epoch, self.world.now_ms)
+        except UpgradeRefusedError as error:
+            self.say(error)
         self.world.settle(int(words[0]))
 
     def snapshot(self, words: list[str], options: dict[str, str]) -> None:
@@ -418,6 +427,7 @@ COMMANDS: dict[str, Callable[[Story, list[str], dict[str, str]], None]] = {
     "feed": Story.feed, "end-flush": Story.end_flush, "cut": Story.cut, "partition": Story.partition,
     "heal": Story.heal, "hold": Story.hold, "release": Story.release, "crash": Story.crash, "start": Story.start,
     "node": Story.node, "restart-all": Story.restart_all, "old": Story.old, "resign": Story.resign,
+    "upgrade": Story.upgrade,
     "snapshot": Story.snapshot, "trim": Story.trim, "move": Story.move, "state": Story.state, "log": Story.log,
     "addresses": Story.addresses, "known": Story.known, "describe": Story.describe, "ask": Story.ask,
     "answer": Story.answer,
