@@ -75,7 +75,9 @@ PACKAGES: dict[str, Rule] = {
                   ("logging", "os", "subprocess", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
     # `on_spark` alone imports Spark.
-    "pipeline": Rule(("files", "log", "log_dir", "metadata", "protocol", "spark", "native"), ("concurrent", "os")),
+    "pipeline": Rule(("client", "files", "load", "log", "log_dir", "metadata", "protocol", "recorder", "spark",
+                      "native"),
+                     ("concurrent", "os", "time")),
     "cli": Rule(("", "_version", "client", "config", "files", "load", "local", "log", "log_dir", "metadata", "pipeline",
                  "protocol", "raft", "reading", "recorder", "runtime", "testing", "native"),
                 ("asyncio", "logging", "os", "signal", "time", "uvloop")),

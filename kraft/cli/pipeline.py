@@ -3,7 +3,9 @@
 from kraft.cli.command import kraft
 from kraft.cli.pipeline_audit import audit_command
 from kraft.cli.pipeline_export import export_command
+from kraft.cli.pipeline_ingest import ingest_command
 from kraft.cli.pipeline_metadata import metadata_command
+from kraft.cli.pipeline_report import report_command
 
 
 @kraft.group("pipeline")
@@ -13,4 +15,6 @@ def pipeline() -> None:
 
 pipeline.add_command(audit_command)
 pipeline.add_command(export_command)
+pipeline.add_command(ingest_command)
 pipeline.add_command(metadata_command)
+pipeline.add_command(report_command)

@@ -17,18 +17,24 @@ svg { max-width: 100%; height: auto; }
 """
 
 
-def html_report(title: str, runs: Sequence[tuple[str, Measurement]], ratios: Sequence[Ratio] = ()) -> str:
-    """The page: named measurements, and the ratios of a comparison. Plots need matplotlib (`kraft[bench]`)."""
-    parts = [f"<h1>{html.escape(title)}</h1>", _table([("run", *SUMMARY), *(_summary(*run) for run in runs)])]
+def html_report(title: str, runs: Sequence[tuple[str, Measurement]], ratios: Sequence[Ratio] = (),
+                sections: Sequence[str] = ()) -> str:
+    """The page: named measurements, the ratios of a comparison, and `sections` of HTML after them. Plots need
+    matplotlib (`kraft[bench]`)."""
+    parts = [f"<h1>{html.escape(title)}</h1>"]
+    if runs:
+        parts.append(html_table([("run", *SUMMARY), *(_summary(*run) for run in runs)]))
     if ratios:
         rows = [("figure", "A", "B", "A / B", "95 % interval")]
         rows += [(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}",
                   f"{each.low:.3f} to {each.high:.3f}") for each in ratios]
-        parts.append(_table(rows))
+        parts.append(html_table(rows))
     if any(run.histogram for _, run in runs):
         parts += [_latency_plot(runs), _rate_plot(runs)]
-    settings = [("setting", "value"), *((name, str(value)) for name, value in runs[0][1].workload.items())]
-    parts += ["<h2>Workload</h2>", _table(settings)]
+    if runs:
+        settings = [("setting", "value"), *((name, str(value)) for name, value in runs[0][1].workload.items())]
+        parts += ["<h2>Workload</h2>", html_table(settings)]
+    parts += sections
     head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}</style>"
     return f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
 
@@ -45,7 +51,8 @@ def _summary(name: str, run: Measurement) -> tuple[str, ...]:
     return (name, *("-" if cell is None else f"{cell:,.2f}" for cell in cells))
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first row is its head."""
     def line(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 

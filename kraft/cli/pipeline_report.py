@@ -1,0 +1,36 @@
+"""`kraft pipeline report`: results of benchmarks and recordings as figures and a page."""
+
+from pathlib import Path
+
+import click
+
+from kraft.cli.options import JSON, print_json, print_table
+
+
+@click.command("report")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True,
+                type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--html", "page_file", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write a page with plots as one HTML file.")
+@click.option("--title", default="kraft pipeline report", show_default=True)
+@JSON
+def report_command(files: tuple[Path, ...], page_file: Path | None, title: str, as_json: bool) -> None:
+    """Show results of `kraft bench --json`, and recordings of `kraft quorum timeline --json`, together.
+
+    The first result is compared with each of the others, run by run.
+    """
+    from kraft.pipeline.report import page, read_inputs, summary
+
+    inputs = read_inputs(files)
+    rows = summary(inputs)
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(("source", "figure", "runs", "median", "low", "high"),
+                    [(row["source"], row["figure"], row["runs"],
+                      *(f"{row[name]:,.1f}" for name in ("median", "low", "high"))) for row in rows])
+    if page_file is not None:
+        try:
+            page_file.write_text(page(title, inputs), "utf-8")
+        except ModuleNotFoundError as error:
+            raise click.ClickException(f"--html draws with {error.name}: pip install 'kraft[bench]'") from error

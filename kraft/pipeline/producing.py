@@ -1,0 +1,183 @@
+"""Writing to partitions so that a batch is there once, however often it is sent, also by another process later on.
+
+A producer id is just a number, and a broker refuses a sequence that it has had. Whoever keeps the id, and makes the
+same batches with the same sequences again, may therefore begin anew at any time: it asks how far it came, goes on
+from there, and what it sends twice is known. No transaction is needed, and two processes that do the same do not hurt.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from kraft.client import Cluster, ConnectionFailedError, RefusedError
+from kraft.client.partitions import EARLIEST, LATEST, list_offsets
+from kraft.client.refusals import check
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft_native import crc
+from kraft_native.batch import follow_batches, walk
+from kraft_native.errors import KraftError
+
+ACKS_ALL: Final = -1
+PRODUCE_TIMEOUT_MS: Final = 30_000
+RETRY_PAUSE_SECONDS: Final = 0.1
+FETCH_BYTES: Final = 8 << 20
+# The newest versions that name topics.
+PRODUCE_VERSION_MAX: Final = 12
+FETCH_VERSION_MAX: Final = 12
+SEQUENCES: Final = 1 << 31
+
+# Where the checksum and the producer's fields stand in a batch's header, and what the checksum begins with.
+CRC_POSITION: Final = 17
+CHECKED_POSITION: Final = 21
+PRODUCER_POSITION: Final = 43
+
+
+class IngestError(KraftError):
+    """What was to be written cannot be, so that every record would be there once; the message says why."""
+
+
+def new_producer(cluster: Cluster) -> tuple[int, int]:
+    """A producer id of our own, and its epoch."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=PRODUCE_TIMEOUT_MS)
+    deadline = time.monotonic() + cluster.timeout
+    while True:
+        found = cluster.send(request, InitProducerIdResponse)
+        if found.error_code not in PASSING or time.monotonic() > deadline:
+            check("a producer id", found.error_code)
+            return found.producer_id, found.producer_epoch
+        time.sleep(RETRY_PAUSE_SECONDS)
+
+
+# What passes when a leader has moved, or a coordinator is still loading.
+PASSING: Final = frozenset({
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR,
+})
+
+
+def signed(batch: bytes, producer: tuple[int, int], sequence: int) -> bytes:
+    """The batch with a producer's id, epoch and first sequence in its header."""
+    data = bytearray(batch)
+    struct.pack_into(">qhi", data, PRODUCER_POSITION, *producer, sequence % SEQUENCES)
+    struct.pack_into(">I", data, CRC_POSITION, crc.checksum(memoryview(data)[CHECKED_POSITION:]))
+    return bytes(data)
+
+
+class Appended(NamedTuple):
+    """How many records (`end`) of a producer a partition has. `known`: the broker knows the producer, so that it would
+    notice a batch that is sent again; else they were counted in the log."""
+
+    end: int
+    known: bool
+
+
+class Writer:
+    """Writes one producer's batches to the partitions of a topic. One thread; a sequence for each partition.
+
+    `starts` are offsets of the partitions from before the producer's first batch.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, producer: tuple[int, int], starts: Mapping[int, int]) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.producer = producer
+        self.starts = starts
+
+    def appended(self) -> dict[int, Appended]:
+        """What each partition has of this producer. `IngestError` when that cannot be known any more."""
+        return {partition: self._appended(partition) for partition in self.starts}
+
+    def _appended(self, partition: int) -> Appended:
+        request = DescribeProducersRequest(topics=[TopicRequest(name=self.topic, partition_indexes=[partition])])
+        answer = self.cluster.leader(self.topic, partition).send(request, DescribeProducersResponse)
+        found = answer.topics[0].partitions[0]
+        check(f"producers of {self.topic}-{partition}", found.error_code, found.error_message)
+        for each in found.active_producers:
+            if each.producer_id == self.producer[0]:
+                return Appended(each.last_sequence + 1, True)
+        return Appended(self._scanned(partition), False)
+
+    def _scanned(self, partition: int) -> int:
+        """The same from the log: a broker forgets a producer that was silent for long."""
+        metadata = [self.cluster.topic(self.topic)]
+        name = (self.topic, partition)
+        log_start = list_offsets(self.cluster, metadata, {name: EARLIEST})[name]
+        end = list_offsets(self.cluster, metadata, {name: LATEST})[name]
+        if log_start > self.starts[partition]:
+            raise IngestError(f"{self.topic}-{partition}: the log starts at offset {log_start} by now, and the broker "
+                              "has forgotten this job's producer: nobody knows what it wrote from "
+                              f"{self.starts[partition]} on")
+        offset, count = self.starts[partition], 0
+        leader = self.cluster.leader(self.topic, partition)
+        version = leader.version(FetchRequest.API_KEY, FETCH_VERSION_MAX)
+        while offset < end:
+            part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+            request = FetchRequest(max_wait_ms=500, min_bytes=1, session_epoch=-1,
+                                   topics=[FetchTopic(topic=self.topic, partitions=[part])])
+            found = leader.send(request, FetchResponse, version=version).responses[0].partitions[0]
+            check(f"{self.topic}-{partition} at offset {offset}", found.error_code)
+            data = memoryview(found.records or b"")
+            whole, reached = follow_batches(data, offset, gaps=True)
+            for batch in walk(data[:whole], check_crc=False):
+                if batch.producer_id == self.producer[0] and not batch.is_control:
+                    count = batch.base_sequence + batch.record_count
+            if reached <= offset:
+                break
+            offset = reached
+        return count
+
+    def send(self, batches: Mapping[int, bytes]) -> None:
+        """Appends a signed batch to each of these partitions, and returns when all replicas have them. What is not
+        answered is sent again; a batch that is there already counts as sent."""
+        left = dict(batches)
+        deadline = time.monotonic() + self.cluster.timeout
+        while left:
+            failure: KraftError | None = None
+            for leader, partitions in self._by_leader(left).items():
+                try:
+                    done = self._send_to(leader, {each: left[each] for each in partitions})
+                except ConnectionFailedError as error:
+                    failure = error
+                    self.cluster.close()
+                    break
+                for partition, code in done.items():
+                    if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                        del left[partition]
+                    else:
+                        failure = RefusedError(f"{self.topic}-{partition}", code)
+                        if code not in PASSING:
+                            raise failure
+            if failure is not None:
+                if time.monotonic() > deadline:
+                    raise failure
+                time.sleep(RETRY_PAUSE_SECONDS)
+
+    def _by_leader(self, partitions: Iterable[int]) -> dict[int, list[int]]:
+        """Partitions by the id of their leader; those without one are left out and tried again."""
+        found: dict[int, list[int]] = {}
+        leaders = {each.partition_index: each.leader_id for each in self.cluster.topic(self.topic).partitions}
+        for partition in partitions:
+            if leaders.get(partition, -1) >= 0:
+                found.setdefault(leaders[partition], []).append(partition)
+        return found
+
+    def _send_to(self, node_id: int, batches: Mapping[int, bytes]) -> dict[int, int]:
+        """Error codes by partition."""
+        data = [PartitionProduceData(index=partition, records=batch) for partition, batch in batches.items()]
+        request = ProduceRequest(acks=ACKS_ALL, timeout_ms=PRODUCE_TIMEOUT_MS,
+                                 topic_data=[TopicProduceData(name=self.topic, partition_data=data)])
+        leader = self.cluster.node(node_id)
+        answer = leader.send(request, ProduceResponse, version=leader.version(request.API_KEY, PRODUCE_VERSION_MAX))
+        return {each.index: each.error_code for each in answer.responses[0].partition_responses}

@@ -1,0 +1,154 @@
+"""`report`: what `kraft bench --json` and the flight recorder wrote, as figures, comparisons and one HTML page."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kraft.load.compare import FIGURES, Ratio, compare
+from kraft.load.measure import Measurement
+from kraft.load.report import html_report, html_table
+from kraft.recorder.entry import Entry, parse
+from kraft.recorder.timeline import merged
+from kraft_native.errors import InvalidArgumentError, MalformedMessageError
+
+STANDING: Final = ("Prospective", "Candidate")
+POINTS: Final = (50, 90, 99)
+
+
+class Election(NamedTuple):
+    """One leader. `took_ms`: from when the first node stood for it, -1 when none is known to have stood; `gap_ms`: from
+    the last sign of the leader before, -1 for the first one."""
+
+    epoch: int
+    leader: int
+    time_ms: float
+    took_ms: float
+    gap_ms: float
+
+
+class Inputs(NamedTuple):
+    """What the files hold: runs by file, and the entries of all recorders in the order of time."""
+
+    runs: dict[str, list[tuple[str, Measurement]]]
+    entries: list[Entry]
+
+
+def read_inputs(paths: Iterable[Path]) -> Inputs:
+    """Results of `kraft bench --json` (one object with `runs`), and recordings (an entry on each line).
+
+    `InvalidArgumentError` for a file that is neither.
+    """
+    runs: dict[str, list[tuple[str, Measurement]]] = {}
+    entries: list[Entry] = []
+    for path in paths:
+        text = path.read_text("utf-8")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and "runs" in found:
+            runs[path.stem] = [(str(run["name"]), _measurement(path, run)) for run in found["runs"]]
+            continue
+        try:
+            entries += [parse(line) for line in text.splitlines() if line.strip()]
+        except MalformedMessageError as error:
+            raise InvalidArgumentError(f"{path}: neither a result of kraft bench nor a recording: {error}") from error
+    return Inputs(runs, merged(entries))
+
+
+def _measurement(path: Path, run: dict[str, Any]) -> Measurement:
+    wanted = [each.name for each in fields(Measurement)]
+    missing = [name for name in wanted if name not in run]
+    if missing:
+        raise InvalidArgumentError(f"{path}: the run {run.get('name')!r} lacks {', '.join(missing)}")
+    return Measurement(**{name: run[name] for name in wanted})
+
+
+def compared(a: Sequence[tuple[str, Measurement]], b: Sequence[tuple[str, Measurement]]) -> list[Ratio]:
+    """A over B, run by run of the same kind of load; as many pairs as both have."""
+    pairs = []
+    for kind in dict.fromkeys(run.workload["kind"] for _, run in a):
+        sides = [[run for _, run in side if run.workload["kind"] == kind] for side in (a, b)]
+        pairs += list(zip(*sides, strict=False))
+    return compare(pairs)
+
+
+def elections(entries: Sequence[Entry]) -> list[Election]:
+    """Every leader that the recordings tell of, in order."""
+    found: list[Election] = []
+    stood_ms = seen_ms = -1.0
+    for entry in entries:
+        role = entry.values.get("role")
+        if entry.what == "becomes" and role in STANDING and stood_ms < 0:
+            stood_ms = entry.time_ms
+        if entry.what == "becomes" and role == "Leader":
+            found.append(Election(int(entry.values["epoch"]), entry.node_id, entry.time_ms,
+                                  entry.time_ms - stood_ms if stood_ms >= 0 else -1,
+                                  entry.time_ms - seen_ms if seen_ms >= 0 else -1))
+            stood_ms = -1.0
+        if found and entry.node_id == found[-1].leader:
+            seen_ms = max(entry.time_ms, entry.until_ms)
+    return found
+
+
+def election_times(told: Sequence[Election]) -> dict[str, list[float]]:
+    """What is known of how long elections took, and of how long nobody led; nothing of which nothing is known."""
+    found = {"election ms": [each.took_ms for each in told if each.took_ms >= 0],
+             "without leader ms": [each.gap_ms for each in told if each.gap_ms >= 0]}
+    return {figure: times for figure, times in found.items() if times}
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """Median, 90 %, 99 % and the largest; empty for no values."""
+    if not values:
+        return {}
+    if len(values) == 1:
+        return {**{str(point): values[0] for point in POINTS}, "max": values[0]}
+    cuts = statistics.quantiles(values, n=100, method="inclusive")
+    return {**{str(point): cuts[point - 1] for point in POINTS}, "max": max(values)}
+
+
+def summary(inputs: Inputs) -> list[dict[str, Any]]:
+    """The figures, one row for each file and figure."""
+    rows: list[dict[str, Any]] = []
+    for name, runs in inputs.runs.items():
+        for figure, value_of in FIGURES.items():
+            values = [value for _, run in runs if (value := value_of(run)) is not None]
+            if values:
+                rows.append({"source": name, "figure": figure, "runs": len(values), "median": statistics.median(values),
+                             "low": min(values), "high": max(values)})
+    rows += [{"source": "recordings", "figure": figure, "runs": len(times), "median": statistics.median(times),
+              "low": min(times), "high": max(times)}
+             for figure, times in election_times(elections(inputs.entries)).items()]
+    return rows
+
+
+def page(title: str, inputs: Inputs) -> str:
+    """The HTML page: all runs, each file beside the first one, elections with their percentiles."""
+    runs = [(f"{source}: {name}" if len(inputs.runs) > 1 else name, run)
+            for source, named in inputs.runs.items() for name, run in named]
+    names = list(inputs.runs)
+    sections = []
+    for name in names[1:]:
+        ratios = compared(inputs.runs[names[0]], inputs.runs[name])
+        rows = [("figure", names[0], name, "ratio", "95 % interval")]
+        rows += [(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}",
+                  f"{each.low:.3f} to {each.high:.3f}") for each in ratios]
+        sections.append(f"<h2>Compared</h2>{html_table(rows)}")
+    if told := elections(inputs.entries):
+        head = ("figure", *(f"p{point}" for point in POINTS), "max")
+        figures = [(figure, *(f"{value:,.1f}" for value in percentiles(times).values()))
+                   for figure, times in election_times(told).items()]
+        each_one = [(str(each.epoch), str(each.leader), _ms(each.took_ms), _ms(each.gap_ms)) for each in told]
+        sections.append("<h2>Elections</h2>" + html_table([head, *figures])
+                        + html_table([("epoch", "leader", "took ms", "without leader ms"), *each_one]))
+    return html_report(title, runs, sections=sections)
+
+
+def _ms(value: float) -> str:
+    return "-" if value < 0 else f"{value:,.1f}"

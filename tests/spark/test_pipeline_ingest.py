@@ -1,0 +1,161 @@
+"""Ingest into a running node: every row once, in the partition that librdkafka chooses, whatever died on the way."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+
+from kraft.cli.command import run
+from kraft.client import Cluster
+from kraft.pipeline import ingest
+from kraft.pipeline.ingest import Columns, open_job, run_job
+from kraft.pipeline.origins import origin_of
+from kraft.pipeline.producing import IngestError, Writer
+from kraft.pipeline.row_files import files_in
+from kraft.pipeline.workers import Threads
+from kraft_native.errors import InvalidArgumentError
+from tests.spark.topics import Topics
+
+COUNT = 500
+
+
+def records(topics: Topics, topic: str) -> list[tuple[int, int, bytes | None, bytes | None]]:
+    """(partition, offset, key, value) of all that is in the topic."""
+    origin = origin_of({"kafka.bootstrap.servers": topics.address, "subscribe": topic})
+    ends = origin.latest(origin.partitions())
+    found = []
+    for piece in origin.ranges({name: (0, end) for name, end in ends.items()}):
+        for columns in origin.read(piece, ("offset", "key", "value")):
+            rows = pa.record_batch(columns).to_pydict()
+            found += [(piece.partition, *row) for row in zip(rows["offset"], rows["key"], rows["value"], strict=True)]
+    origin.close()
+    return sorted(found)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Two files of 500 rows, in row groups of 100; every tenth row has no key."""
+    directory = tmp_path / "rows"
+    directory.mkdir()
+    for number in range(2):
+        ids = range(number * COUNT, (number + 1) * COUNT)
+        table = pa.table({"id": pa.array([None if row % 10 == 0 else f"key-{row}" for row in ids]),
+                          "text": pa.array([b"value %d" % row for row in ids])})
+        pq.write_table(table, directory / f"{number}.parquet", row_group_size=100)
+    return directory
+
+
+def job(topics: Topics, topic: str, directory: Path, rows: Path, **given: Any) -> ingest.Ingested:
+    with Cluster(topics.address) as cluster:
+        plan = open_job(directory, cluster, files_in([rows]), topic, Columns("text", "id"), split_bytes=1, **given)
+    return run_job(directory, topics.address, plan, Threads(2))
+
+
+def check(topics: Topics, topic: str) -> None:
+    found = records(topics, topic)
+    assert sorted(value for *_, value in found) == sorted(b"value %d" % row for row in range(2 * COUNT))
+
+
+def test_every_row_once_and_where_librdkafka_puts_it(topics: Topics, topic: str, tmp_path: Path, rows: Path) -> None:
+    topics.create(topic, 3)
+    topics.create(f"{topic}-theirs", 3)
+    assert job(topics, topic, tmp_path / "job", rows) == (2 * COUNT, 0)
+    check(topics, topic)
+    producer = Producer({"bootstrap.servers": topics.address, "partitioner": "murmur2_random"})
+    for row in range(2 * COUNT):
+        if row % 10:
+            producer.produce(f"{topic}-theirs", b"", f"key-{row}")
+    assert producer.flush(20) == 0
+    ours, theirs = ({key: partition for partition, _, key, _ in records(topics, each) if key is not None}
+                    for each in (topic, f"{topic}-theirs"))
+    assert ours == theirs and len(ours) == 900
+    assert job(topics, topic, tmp_path / "job", rows) == (0, 0)
+
+
+def dies(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
+    """Stands for a worker's death: before a request, or after it was answered."""
+    real, calls = Writer.send, itertools.count()
+
+    def send(writer: Writer, batches: Any) -> None:
+        last = next(calls) == at
+        if last and not after:
+            raise KeyboardInterrupt
+        real(writer, batches)
+        if last:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Writer, "send", send)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_killed_at_every_request(topics: Topics, topic: str, tmp_path: Path, rows: Path,
+                                 monkeypatch: pytest.MonkeyPatch, after: bool, forgotten: bool) -> None:
+    """One death after the other in one job, each a request later than the one before; also where the broker has
+    forgotten the producers meanwhile."""
+    topics.create(topic, 2)
+    monkeypatch.setattr(ingest, "CHUNK_ROWS", 30)
+    if forgotten:
+        monkeypatch.setattr(Writer, "_appended", lambda writer, partition: ingest_count(writer, partition))
+    died = at = 0
+    while True:
+        with monkeypatch.context() as patch:
+            dies(patch, at, after)
+            try:
+                job(topics, topic, tmp_path / "job", rows)
+                break
+            except KeyboardInterrupt:
+                died += 1
+                at += 1
+    assert died >= 3
+    check(topics, topic)
+
+
+def ingest_count(writer: Writer, partition: int) -> Any:
+    from kraft.pipeline.producing import Appended
+
+    return Appended(writer._scanned(partition), False)
+
+
+def test_a_job_keeps_to_its_plan(topics: Topics, topic: str, tmp_path: Path, rows: Path) -> None:
+    topics.create(topic)
+    job(topics, topic, tmp_path / "job", rows)
+    with pytest.raises(IngestError, match="begun with topic"):
+        job(topics, f"{topic}x", tmp_path / "job", rows)
+    (rows / "2.parquet").write_bytes((rows / "1.parquet").read_bytes())
+    with pytest.raises(IngestError, match="begun with files"):
+        job(topics, topic, tmp_path / "job", rows)
+    (rows / "2.parquet").unlink()
+    (rows / "1.parquet").touch()
+    (tmp_path / "job" / "done" / "9.json").unlink()
+    with pytest.raises(IngestError, match="changed since the job began"):
+        job(topics, topic, tmp_path / "job", rows)
+
+
+def test_csv_and_json_and_times(topics: Topics, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topics.create(topic, 2, retention_ms="-1")
+    table = pa.table({"id": [1, 2], "name": ["a", None], "at": pa.array([10, 20], pa.timestamp("ms")), "p": [1, 0]})
+    pyarrow.csv.write_csv(table, tmp_path / "a.csv")
+    (tmp_path / "b.jsonl").write_text('{"id": 3, "name": "c", "at": "1970-01-01T00:00:00.030", "p": 1}\n')
+    arguments = ["--topic", topic, "--bootstrap", topics.address, "--timestamp", "at", "--partition", "p", "--json"]
+    files = [str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl")]
+    assert run(["pipeline", "ingest", *files, "--job", str(tmp_path / "job"), *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 3
+    found = sorted(((partition, json.loads(value or b"")) for partition, _, _, value in records(topics, topic)),
+                   key=lambda each: (each[0], each[1]["id"]))
+    assert [(partition, each["id"], each["name"]) for partition, each in found] == [(0, 2, None), (1, 1, "a"),
+                                                                                     (1, 3, "c")]
+    for wrong, text in ((["--partition", "q"], "column 'q' is not among"),
+                        (["--key", "p", "--partition", "id"], "1 to 2")):
+        assert run(["pipeline", "ingest", files[0], "--job", str(tmp_path / wrong[1]), *arguments[:4], *wrong]) == 1
+        assert text in capsys.readouterr().err
+    with pytest.raises(InvalidArgumentError, match="not one of"):
+        files_in([Path(__file__)])
