@@ -354,6 +354,7 @@ cdef class ReplicaFetcher:
 
     cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1:
         cdef Partition partition = followed.partition
+        cdef int64_t log_start = partition.core.log_start
         cdef bint appended
         if partition.removed or partition.is_leader or partition.leader_epoch != followed.leader_epoch:
             self.unfollow(partition)
@@ -370,6 +371,8 @@ cdef class ReplicaFetcher:
             if appended:
                 self.place(followed)
             partition.follow_marks(part.high_watermark, part.log_start_offset)
+            if partition.core.log_start != log_start:
+                self.changed[followed.key] = followed      # a leader may wait for it: DeleteRecords of Kafka's
         except KraftError as error:
             return self.stop_following(followed, error.code, error)
         return 0

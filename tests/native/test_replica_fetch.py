@@ -145,6 +145,21 @@ def test_a_session_names_only_what_moved(line: Line) -> None:
             for each in request.topics[0].partitions] == [(0, 1, 0)]
 
 
+def test_the_leader_is_told_of_a_log_start_that_followed_its_own(line: Line) -> None:
+    leading, following = pair(line)
+    line.connect()
+    leading.append(batch(3))
+    for _ in range(3):
+        line.round()
+    assert (leading.high_watermark, line.next_request().topics) == (3, [])
+    leading.delete_records(2)
+    line.round()
+    assert following.log.log_start_offset == 2
+    assert [each.log_start_offset for each in line.next_request().topics[0].partitions] == [2]
+    line.round()
+    assert line.next_request().topics == []
+
+
 def test_a_response_in_small_pieces(line: Line) -> None:
     leading, following = pair(line)
     for _ in range(20):

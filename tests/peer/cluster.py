@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.integration.admin import wait_until
 from tests.integration.process import DEFAULTS
@@ -31,14 +32,20 @@ class JavaBroker(KafkaProcess):
         self.node_id = node_id
         self.port, = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
+        directories = f"{directory},{directory}-more"       # so that it tells the controller where its replicas lie
         super().__init__(directory.with_name(f"{directory.name}-home"), {
             "process.roles": "broker", "node.id": str(node_id), "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{self.address}", "log.dirs": str(directory), **PROTOCOLS, **settings},
+            "listeners": f"PLAINTEXT://{self.address}", "log.dirs": directories, **PROTOCOLS, **settings},
             "384m", QUICK_START)
 
     @property
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
 
     def format(self) -> None:  # type: ignore[override] - a broker has one way
         super().format("--no-initial-controllers", cluster_id=CLUSTER_ID)
@@ -121,16 +128,28 @@ class MixedCluster:
         found = self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions[index]
         return Replicas(found.leader, sorted(found.replicas), sorted(found.isrs))
 
-    def await_in_sync(self, topic: str, partitions: int) -> None:
+    def await_in_sync(self, topic: str) -> None:
         """Waits until every replica is in sync."""
-        wait_until(lambda: all(self.replicas(topic, index).isr == self.replicas(topic, index).replicas
-                               for index in range(partitions)), f"all replicas of {topic} are in sync", SECONDS)
+        def in_sync() -> bool:
+            partitions = self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions.values()
+            return all(sorted(each.isrs) == sorted(each.replicas) for each in partitions)
+        wait_until(in_sync, f"all replicas of {topic} are in sync", SECONDS)
+
+    def end_of(self, topic: str, index: int = 0) -> int:
+        """The offset that the next record gets."""
+        where = TopicPartition(topic, index)
+        return int(self.admin.list_offsets({where: OffsetSpec.latest()})[where].result(SECONDS).offset)
+
+    def log_of(self, node_id: int, topic: str, index: int) -> bytes:
+        """The bytes of a broker's replica, in whichever of its directories; none where it has none."""
+        directory = self.brokers[node_id].directory
+        return b"".join(segments(each, topic, index) for each in (directory, Path(f"{directory}-more")))
 
     def check_logs(self, topic: str, index: int = 0) -> None:
         """Every replica has the same log, byte for byte, once what was written last has come to all."""
         owners = self.replicas(topic, index).replicas
         def same() -> bool:
-            logs = [segments(self.brokers[node_id].directory, topic, index) for node_id in owners]
+            logs = [self.log_of(node_id, topic, index) for node_id in owners]
             return bool(logs[0]) and all(log == logs[0] for log in logs)
         wait_until(same, f"the logs of {topic}-{index} are the same", SECONDS)
 

@@ -1,13 +1,22 @@
 """Brokers of both kinds in one cluster, under controllers of either: they replicate from each other, lead by turns, and
 what was acknowledged or committed is known to all, the logs the same byte for byte."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from kraft.client import Cluster
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tests.integration.admin import wait_until
-from tests.integration.clients import librdkafka_consumer
+from tests.integration.clients import Reachable, Record, librdkafka_consumer, librdkafka_produce
 from tests.integration.load import Producer
 from tests.peer.cluster import MixedCluster, mixed_cluster
 from tests.peer.kafka import require_kafka
@@ -16,6 +25,9 @@ from tests.peer.quorum import JAVA, OURS, SECONDS
 pytestmark = pytest.mark.peer
 
 TOPIC = "mixed"
+CUT = "cut"
+TRIMMED = "trimmed"
+MOVED = "moved"
 PARTITIONS = 3
 GROUPS = [f"group-{number}" for number in range(6)]
 
@@ -56,17 +68,73 @@ def committed(cluster: MixedCluster) -> set[int]:
     return found
 
 
+def send(cluster: Reachable, topic: str, index: int, *values: bytes, acks: str = "all") -> None:
+    """Each value is acknowledged before the next one is sent."""
+    for value in values:
+        librdkafka_produce(cluster, topic, [Record(None, value)], partition=index, acks=acks)
+
+
+def kill_with_a_tail(cluster: MixedCluster, victim: int) -> None:
+    """Kills a leader that has a record which nobody else has: its followers stand still. What it acknowledged first may
+    answer fetches that they had sent, what came then did not."""
+    index = victim - 11
+    send(cluster, CUT, index, b"common")
+    assert cluster.replicas(CUT, index).leader == victim
+    others = [broker for node_id, broker in cluster.brokers.items() if node_id != victim]
+    for each in others:
+        os.kill(each.pid, signal.SIGSTOP)
+    try:
+        victims = cluster.brokers[victim]
+        send(victims, CUT, index, b"perhaps", b"tail", acks="1")
+        assert b"tail" in cluster.log_of(victim, CUT, index)
+        victims.kill()
+    finally:
+        for each in others:
+            os.kill(each.pid, signal.SIGCONT)
+
+
 def lose_a_leader(cluster: MixedCluster, victim: int, producers: list[Producer]) -> None:
-    """Kills a broker that leads; when others lead, acknowledge and coordinate, it comes back and catches up."""
-    assert cluster.replicas(TOPIC, victim - 11).leader == victim
-    offset = 10 * victim
-    commit(cluster, offset)
-    cluster.brokers[victim].kill()
-    wait_until(lambda: cluster.replicas(TOPIC, victim - 11).leader not in (victim, -1), "another one leads", SECONDS)
+    """Kills a broker that leads; when others lead, acknowledge and coordinate, it comes back, drops what only it had,
+    and catches up. Meanwhile another log went on to where it starts behind the end of the replica of the killed one."""
+    index = victim - 11
+    assert cluster.replicas(TOPIC, index).leader == victim
+    commit(cluster, victim)
+    kill_with_a_tail(cluster, victim)
+    for topic in (TOPIC, CUT):
+        wait_until(lambda topic=topic: cluster.replicas(topic, index).leader not in (victim, -1), "another one leads",
+                   SECONDS)
     await_acknowledged(producers)
-    assert committed(cluster) == {offset}
+    assert committed(cluster) == {victim}
+    send(cluster, CUT, index, b"later")
+    wait_until(lambda: victim not in cluster.replicas(TRIMMED).isr, "the killed one is out", SECONDS)
+    send(cluster, TRIMMED, 0, *(b"%d" % number for number in range(5)))
+    ends = cluster.admin.delete_records([TopicPartition(TRIMMED, 0, cluster.end_of(TRIMMED))])
+    assert [each.result(SECONDS).low_watermark for each in ends.values()] == [cluster.end_of(TRIMMED)]
     cluster.start_brokers([victim])
-    cluster.await_in_sync(TOPIC, PARTITIONS)
+    for topic in (TOPIC, CUT, TRIMMED):
+        cluster.await_in_sync(topic)
+    send(cluster, TRIMMED, 0, b"on")
+    cluster.check_logs(CUT, index)
+    assert b"later" in cluster.log_of(victim, CUT, index)
+    assert b"tail" not in cluster.log_of(victim, CUT, index)
+
+
+def move(cluster: MixedCluster) -> None:
+    """Two partitions change places between a broker of ours and one of Kafka's, with everything in them."""
+    kept = {}
+    for index in range(2):
+        send(cluster, MOVED, index, *(b"%d of %d" % (number, index) for number in range(20)))
+        kept[index] = cluster.log_of(cluster.replicas(MOVED, index).leader, MOVED, index)
+    wanted = {0: [11], 1: [12]}
+    with Cluster(cluster.address, timeout=SECONDS) as client:
+        answer = client.send(AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=MOVED, partitions=[
+            ReassignablePartition(partition_index=index, replicas=replicas) for index, replicas in wanted.items()])]),
+            AlterPartitionReassignmentsResponse)
+    assert [part.error_code for part in answer.responses[0].partitions] == [0, 0]
+    for index, replicas in wanted.items():
+        wait_until(lambda index=index, replicas=replicas: cluster.replicas(MOVED, index) == (
+            replicas[0], replicas, replicas), f"{MOVED}-{index} is on {replicas}", SECONDS)
+        assert cluster.log_of(replicas[0], MOVED, index) == kept[index]
 
 
 def await_acknowledged(producers: list[Producer], more: int = 50) -> None:
@@ -81,14 +149,18 @@ def test_brokers_of_both_kinds_replicate_each_other(controller: str, brokers: st
     with mixed_cluster(tmp_path, controller, brokers) as cluster:
         cluster.start()
         cluster.create(TOPIC, [[11, 12, 13], [12, 13, 11], [13, 11, 12]], min_insync_replicas="2")
+        cluster.create(CUT, [[11, 12, 13], [12, 13, 11]])
+        cluster.create(TRIMMED, [[13, 11, 12]])
+        cluster.create(MOVED, [[12], [11]])
         producers = [Producer(cluster, TOPIC, index, idempotent=True) for index in range(PARTITIONS)]
         for each in producers:
             each.start()
         try:
             await_acknowledged(producers)
-            cluster.await_in_sync(TOPIC, PARTITIONS)
+            cluster.await_in_sync(TOPIC)
             lose_a_leader(cluster, 12, producers)       # Kafka's
             lose_a_leader(cluster, 11, producers)       # ours
+            move(cluster)
         finally:
             for each in producers:
                 each.end()
