@@ -22,7 +22,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-commit demo demo-engine check lock clean
+.PHONY: help build test peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -110,6 +110,9 @@ bench-peer: build ## our node beside Apache Kafka 4.3.1, in one run (needs Java 
 
 bench-cluster: build ## three nodes of ours beside three of Kafka's, replicated, in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.cluster
+
+bench-failover: build ## three nodes killed fifty times and restarted in turn under a producer; four minutes
+	@$(BIN)/python -m bench.macro.failover
 
 bench-commit: build ## commits of 3 and 5 controllers beside C, etcd and the disk; leaders killed and stopped
 	@$(BIN)/python -m bench.commit.commit

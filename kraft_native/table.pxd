@@ -24,6 +24,7 @@ cdef class PartitionTable:
     cdef Topic latest_by_name              # what the last look-up found: most requests name the same topic
     cdef Topic latest_by_id
     cdef dict endpoints                    # node id -> (host in UTF-8, port, rack in UTF-8 or None)
+    cdef public bint tells_endpoints       # clients are told of them: they all come by the listener that these are of
     cdef dict racks                        # rack in UTF-8 -> ids of its nodes, as `nodes_in` gives them
     cdef readonly Py_ssize_t partition_count
     # What the partitions that were removed had counted (see `Partition`).

@@ -39,6 +39,7 @@ cdef class PartitionTable:
         self.by_name = {}
         self.by_id = {}
         self.endpoints = {}
+        self.tells_endpoints = True
         self.racks = {}
         self.bring = None
 
@@ -148,7 +149,7 @@ cdef class PartitionTable:
         cdef Scratch out = Scratch()
         cdef bytes host, rack
         cdef uint8_t* p
-        if not known:
+        if not known or not self.tells_endpoints:
             return b""
         out.reserve(UVARINT_BYTES_MAX)
         out.size = put_count(out.data, True, <int32_t>len(known)) - out.data

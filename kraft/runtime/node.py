@@ -283,7 +283,9 @@ class Node:
             self._learn_endpoints(image)
 
     def _learn_endpoints(self, image: MetadataImage) -> None:
-        """Where clients find each broker, for those who ask the wrong one (KIP-951)."""
+        """Where clients find each broker, for those who ask the wrong one (KIP-951). The addresses are those of one
+        listener; where there are others, clients ask for the metadata of theirs."""
+        self.table.tells_endpoints = len(self.config.broker_listeners) == 1
         name = self.config.inter_broker_listener
         for broker in image.brokers.values():
             for endpoint in broker.endpoints:

@@ -186,6 +186,9 @@ def test_who_leads_is_told(node: Node, version: int) -> None:
     assert told == ((2, 4) if version >= 10 else (-1, -1))
     nodes = [(one.node_id, one.host, one.port, one.rack) for one in response.node_endpoints]
     assert nodes == ([(2, "host-2", 9092, "rack")] if version >= 10 else [])
+    node.table.tells_endpoints = False      # they are of another listener than the client's
+    response = produce_response(node.produce(batch(), version=version))
+    assert (response.responses[0].partition_responses[0].error_code, response.node_endpoints) == (6, [])
 
 
 def test_without_acknowledgement_success_is_silent_and_failure_closes(node: Node) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
+from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message as WireMessage
@@ -27,6 +28,7 @@ from tests.raft.world import key
 
 SECONDS = 10.0
 VOTE = CODECS[VoteRequest]
+ENVELOPE = API_BY_NAME["Envelope"].key
 
 
 class FakePeer:
@@ -207,5 +209,29 @@ def test_controller_in_the_same_node_is_asked_at_once() -> None:
         channel.submit(CreateTopicsRequest(), 7, answered.append)
         asked[0](CreateTopicsResponse())
         assert answered == [CreateTopicsResponse()]
+
+    asyncio.run(run())
+
+
+def test_who_speaks_to_a_controller_hears_when_that_closes_the_connection() -> None:
+    """A broker's next heartbeat goes at once then: the controller takes it for gone after a short grace."""
+    async def run() -> None:
+        lost = asyncio.Event()
+        async with FakePeer((API_VERSIONS_KEY, CreateTopicsRequest.API_KEY, ENVELOPE)) as peer:
+            peer.answers = False
+            channel = ControllerChannel("test", lambda: peer.address, lambda *_: False, SECONDS, lost.set)
+            channel.submit(CreateTopicsRequest(), 7, lambda _answer: None)
+            async with asyncio.timeout(SECONDS):
+                await peer.asked.wait()
+                assert not lost.is_set()
+                peer.serving[0][1].transport.abort()
+                await lost.wait()
+                peer.asked.clear()
+                await peer.asked.wait()        # on a new connection
+            assert peer.connections == 2
+            lost.clear()
+            channel.close()
+            await asyncio.sleep(0)
+            assert not lost.is_set()
 
     asyncio.run(run())
