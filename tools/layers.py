@@ -74,7 +74,7 @@ PACKAGES: dict[str, Rule] = {
     "spark": Rule(("client", "log", "log_dir", "protocol", "reading", "native"),
                   ("logging", "os", "subprocess", "time")),
     "load": Rule(("client", "protocol", "native"), ("os", "random", "time")),
-    # `on_spark` alone imports Spark.
+    # `on_spark` and `spark_stream` alone import Spark.
     "pipeline": Rule(("client", "files", "load", "log", "log_dir", "metadata", "protocol", "recorder", "spark",
                       "native"),
                      ("concurrent", "os", "time")),

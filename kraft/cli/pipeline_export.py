@@ -38,11 +38,13 @@ if TYPE_CHECKING:
               help="Go on for ever, with a commit that often when there is something new.")
 @click.option("--merge-below", type=click.IntRange(1), metavar="MIB",
               help="At the end make large files of those that are smaller.")
+@click.option("--checkpoint", type=click.Path(path_type=Path, file_okay=False),
+              help="With --master: let Spark's streaming drive the commits, with its checkpoint there.")
 @click.option("--allow-loss", is_flag=True, help="Go on when records were deleted before they could be read.")
 @worker_options
 @JSON
-def export_command(table: Path, every: float | None, threads: int | None, master: str | None, as_json: bool,
-                   **options: Any) -> None:
+def export_command(table: Path, every: float | None, checkpoint: Path | None, threads: int | None, master: str | None,
+                   as_json: bool, **options: Any) -> None:
     """Add the records of topics to TABLE, a directory of Parquet files, each record exactly once.
 
     Goes on where the last run ended, however that ended. Reads committed records, from a cluster (--bootstrap) or from
@@ -53,8 +55,13 @@ def export_command(table: Path, every: float | None, threads: int | None, master
     check_table(table)
     settings = _settings(options)
     source_of(options)
+    if checkpoint is not None and master is None:
+        raise click.UsageError("--checkpoint is Spark's: --master says where it runs")
     with chosen_workers(threads, master) as workers, Table(table, _table_settings(settings)) as opened:
-        _run(opened, settings, workers, options, every, as_json)
+        if checkpoint is not None:
+            _stream(opened, settings, workers, options, every, checkpoint, as_json)
+        else:
+            _run(opened, settings, workers, options, every, as_json)
         if options["merge_below"]:
             from kraft.pipeline.merge import merge_small
 
@@ -88,6 +95,28 @@ def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: 
                 time.sleep(every)
                 interrupt.allow(False)
             interrupt.check()
+
+
+def _stream(table: "Table", settings: "FileSettings", workers: "Workers", options: dict[str, Any], every: float | None,
+            checkpoint: Path, as_json: bool) -> None:
+    """Until Spark's query ends, which is when there is nothing more, or at Ctrl-C."""
+    from kraft.pipeline.on_spark import SparkWorkers
+    from kraft.pipeline.spark_stream import export_stream
+    from kraft.pipeline.table import commits
+
+    assert isinstance(workers, SparkWorkers), "--master was given"
+    source = source_of(options) | {"failOnDataLoss": str(not options["allow_loss"]).lower()}
+    if options["batch_records"]:
+        source["maxOffsetsPerTrigger"] = str(options["batch_records"])
+    before = table.last()
+    query = export_stream(workers.spark, table, source, settings, checkpoint.resolve(), every_seconds=every)
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+        for commit in commits(table.path):
+            if before is None or commit.number > before.number:
+                _tell(commit, as_json)
 
 
 def _settings(options: dict[str, Any]) -> "FileSettings":

@@ -1,4 +1,4 @@
-"""The same ranges in Spark's workers: the only part of the pipeline's work that knows Spark.
+"""The same ranges in Spark's workers.
 
 A task is a range, small enough to be told and large enough (a segment and more) that telling costs nothing beside the
 work. Spark tries again what failed; functions are written so that this changes nothing.

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kraft.log_dir import TopicPartition
 from kraft.spark.group_offsets import GroupOffsets
 from kraft.spark.options import ReadOptions
 from kraft.spark.origin import origin_of
@@ -72,11 +73,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._now().to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [TaskRanges(task) for task in tasks_of(self._origin.ranges(self.spans(start, end)), self.options)]
+
+    def spans(self, start: dict[str, Any], end: dict[str, Any]) -> dict[TopicPartition, tuple[int, int]]:
+        """(start, end) of each partition between two offsets."""
         first, last = Mark.from_json(start), Mark.from_json(end)
         there = self._origin.partitions()
-        spans = spans_between(first, last, self._origin.earliest(there), self._origin.latest(there),
-                              self._origin.topic_ids(there), self.options.fail_on_data_loss)
-        return [TaskRanges(task) for task in tasks_of(self._origin.ranges(spans), self.options)]
+        return spans_between(first, last, self._origin.earliest(there), self._origin.latest(there),
+                             self._origin.topic_ids(there), self.options.fail_on_data_loss)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TaskRanges), f"{partition!r} is not one of ours"

@@ -256,4 +256,5 @@ def test_the_command(logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert command(["pipeline", "export", str(logs), "--from", str(logs)]) == 1
     assert "not a table of kraft's" in capsys.readouterr().err
     assert command(["pipeline", "export", str(tmp_path / "other")]) == 2
+    assert command(["pipeline", "export", str(tmp_path / "other"), "--from", str(logs), "--checkpoint", "c"]) == 2
     assert not (tmp_path / "other").exists()
