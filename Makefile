@@ -81,9 +81,10 @@ explore: build ## every interleaving of a small quorum, within bounds; a quarter
 	@for mutant in votes-twice restarted-leader-votes-again leader-counts-unflushed; do \
 		$(BIN)/kraft simulate --exhaustive --model elections --mutant $$mutant 2>/dev/null || exit 1; done
 
-# Every run has a seed: python -m tests.pipeline --runs 1 --seed 7
-pipeline-kills: build ## exports killed at random moments; every run ends with every record once; a few minutes
-	@$(BIN)/python -m tests.pipeline --runs $(KILL_RUNS)
+# Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
+pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour
+	@$(BIN)/python -m tests.pipeline export --runs $(KILL_RUNS)
+	@$(BIN)/python -m tests.pipeline ingest --runs $(KILL_RUNS)
 
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

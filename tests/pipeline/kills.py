@@ -1,8 +1,8 @@
 """Exactly once under fire: an export is killed again and again while its topic grows, and in the end the table has
 every record once.
 
-`python -m tests.pipeline` is the long form: kills at random moments, with a seed. The quick form, `test_kills.py`,
-kills at every step that changes a file.
+`python -m tests.pipeline export` is the long form: kills at random moments, with a seed. The quick form is
+`test_kills.py`, which kills at every step that changes a file.
 """
 
 import multiprocessing
