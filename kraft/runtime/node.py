@@ -342,7 +342,9 @@ class Node:
             await self.control.leave()
 
     def _close_logs(self) -> None:
-        self.logs.close(clean=self.failure is None, broker_epoch=self.broker.epoch if self._served else -1)
+        # A start that ends before the broker served has changed nothing: the mark of the last clean stop stays good.
+        broker_epoch = self.broker.epoch if self._served else self.logs.previous_epoch
+        self.logs.close(clean=self.failure is None, broker_epoch=broker_epoch)
 
     def _disarm(self) -> None:
         if self._timer is not None:

@@ -45,6 +45,7 @@ from kraft.protocol.messages.init_producer_id_response import InitProducerIdResp
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.batch import walk
+from kraft_native.checkpoints import read_clean_shutdown
 from kraft_native.errors import InvalidArgumentError, LogLockedError
 from kraft_native.records import BatchBuilder, records
 from tests.runtime.nodes import config, with_node
@@ -279,6 +280,18 @@ def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path):
         with pytest.raises(OSError, match=str(port)):
             with_node(config(tmp_path / "other", listeners=f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0"),
                       lambda cluster, node: None)
+
+
+def test_a_start_that_fails_keeps_the_mark_of_the_last_clean_stop(tmp_path):
+    """Nothing was changed: the controller is still told the epoch in which the broker said goodbye."""
+    with_node(config(tmp_path), lambda cluster, node: None)
+    epoch = read_clean_shutdown(tmp_path)
+    assert epoch > 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listeners = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]},CONTROLLER://127.0.0.1:0"
+        with pytest.raises(OSError):
+            with_node(config(tmp_path, listeners=listeners), lambda cluster, node: None)
+    assert read_clean_shutdown(tmp_path) == epoch
 
 
 def test_a_deleted_topic_under_its_old_name_is_a_new_one(tmp_path):

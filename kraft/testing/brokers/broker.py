@@ -66,6 +66,7 @@ class Broker:
         self.node = node
         self.id = node.id
         self.incarnation_id = incarnation_id
+        self.previous_epoch = previous_epoch
         self.table: dict[tuple[str, int], Partition] = {}
         self._by_key: dict[Key, Partition] = {}
         self.keeper = IsrKeeper(node.id, self._ask, self._epoch_of)

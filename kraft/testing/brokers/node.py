@@ -156,9 +156,8 @@ class BrokerNode(Node):
         """The broker was let go, or has waited long enough: its logs are closed with the mark of a clean stop."""
         broker, self.broker = self.broker, None
         if broker is not None:
-            if broker.is_open:
-                self.broker_disk.flush()
-                self.broker_disk.clean_epoch = broker.epoch
+            self.broker_disk.flush()
+            self.broker_disk.clean_epoch = broker.epoch if broker.is_open else broker.previous_epoch
             self.later(0, self.leave)
             self.later(2 * self.options.fetch_timeout_ms, self._gone)
 

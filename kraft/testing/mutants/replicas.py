@@ -106,8 +106,14 @@ def diverging_below_the_log_start(patches: Patches) -> None:
 
 @REPLICAS.add(37, "KAFKA-10706")
 def epochs_stay_after_truncation(patches: Patches) -> None:
-    """The epoch cache keeps epochs whose records were cut."""
+    """The epoch cache keeps epochs whose records were cut, also when others take their place."""
+    def begin_epoch(log: ReplicaLog, epoch: int) -> None:
+        if epoch not in [known for known, _ in log.epochs]:
+            log.epochs.append((epoch, log.end_offset))
+            log.epochs.sort()
+
     patches.put(ReplicaLog, "forget_epochs", lambda _log: None)
+    patches.put(ReplicaLog, "begin_epoch", begin_epoch)
 
 
 @REPLICAS.add(37, "KAFKA-10432")
