@@ -20,8 +20,11 @@ from kraft.testing.sim.run import broker_options_of, simulate
 print(*(simulate(seed, broker_options_of(seed).where(fault_seconds=1)).digest for seed in range(8)))
 """
 
-# Bugs of each kind with a seed that shows them soon.
-SHOWN: dict[str, int] = {}
+# Bugs of each kind that many runs show.
+SHOWN = (
+    "fenced-broker-joins-the-isr", "shutdown-offset-moves", "shrink-counts-at-once", "followers-do-not-know-producers",
+    "high-watermark-stays-after-isr-shrink", "reassignment-is-over-early",
+)
 
 
 def test_brokers_without_faults_commit_everything() -> None:
@@ -50,11 +53,11 @@ def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize(("name", "seed"), SHOWN.items())
-def test_a_bug_is_found(name: str, seed: int) -> None:
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_bug_is_found(name: str) -> None:
     """Without the bug the same run holds."""
-    found = hunt([BROKER_MUTANTS[name]], range(seed, seed + 1), finds=1, run=simulate_brokers)[0]
-    assert found.seed == seed
+    found = hunt([BROKER_MUTANTS[name]], range(30), finds=1, run=simulate_brokers)[0]
+    assert found.seed is not None
     assert found.violations
 
 
