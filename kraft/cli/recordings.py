@@ -32,19 +32,23 @@ class Found:
     unknown: dict[str, str] = field(default_factory=dict)
 
 
-def source_options(command: Command) -> Command:
-    """`DIRECTORY...`, `--bootstrap` and `--timeout`."""
+def asking_options(command: Command) -> Command:
+    """`--bootstrap` and `--timeout`."""
     for option in (
         click.option("--timeout", default=SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),
                      help="Seconds that one controller may take."),
         click.option("--bootstrap", envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",
                      help=f"Nodes to ask first; also {BOOTSTRAP_VARIABLE} [default, without a directory: "
                           f"{ADDRESS_DEFAULT}]."),
-        click.argument("directories", nargs=-1, metavar="[DIRECTORY]...",
-                       type=click.Path(path_type=Path, exists=True, file_okay=False)),
     ):
         command = option(command)
     return command
+
+
+def source_options(command: Command) -> Command:
+    """`DIRECTORY...`, and those of `asking_options`."""
+    return click.argument("directories", nargs=-1, metavar="[DIRECTORY]...",
+                          type=click.Path(path_type=Path, exists=True, file_okay=False))(asking_options(command))
 
 
 def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, count: int) -> Found:

@@ -1,4 +1,4 @@
-"""`kraft why`: what the metadata quorum waits for, in sentences."""
+"""`kraft why`: what the metadata quorum, or a partition, waits for, in sentences."""
 
 import time
 from pathlib import Path
@@ -7,7 +7,8 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.options import ADDRESS_DEFAULT, JSON, print_json
-from kraft.cli.recordings import Found, find, source_options
+from kraft.cli.partition_names import complete_partition, parse_partition
+from kraft.cli.recordings import Found, asking_options, find
 from kraft.client import Cluster
 from kraft.client.quorum import Description, QuorumClient
 from kraft.client.recorder import NO_RECORDER
@@ -19,20 +20,23 @@ from kraft_native.errors import KraftError
 
 
 @kraft.command("why")
-@source_options
+@click.argument("names", nargs=-1, metavar="[TOPIC/PARTITION]... [DIRECTORY]...", shell_complete=complete_partition)
+@asking_options
 @JSON
-def why_command(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
+def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
     """Tell why there is no leader, why a voter is not caught up, why a change of the voters is pending.
 
-    Asks running controllers (--bootstrap), reads the files of some that may not run any more (DIRECTORY: a data
+    With TOPIC/PARTITION: who leads it and why, what keeps replicas out of sync, what a reassignment waits for.
+
+    Asks running nodes (--bootstrap), reads the files of controllers that may not run any more (DIRECTORY: a data
     directory, or the metadata log's in it), or both. Ends with 1 when something is not as it should be.
     """
-    found = find(directories, bootstrap, timeout, CAPACITY)
-    asked = bootstrap is not None or not directories
-    if asked and NO_RECORDER in found.unknown.values() and not found.running:
-        _ask_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
-    told = answers(Situation(found.entries, found.running if asked else None, found.silent))
-    told += [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
+    directories = tuple(Path(name) for name in names if Path(name).is_dir())
+    partitions = [name for name in names if not Path(name).is_dir()]
+    if partitions:
+        told = _of_partitions(partitions, directories, bootstrap, timeout)
+    else:
+        told = _of_quorum(directories, bootstrap, timeout)
     if as_json:
         print_json([answer._asdict() for answer in told])
     else:
@@ -40,6 +44,31 @@ def why_command(directories: tuple[Path, ...], bootstrap: str | None, timeout: f
             click.echo(answer.text)
     if not all(answer.is_well for answer in told):
         raise click.exceptions.Exit(1)
+
+
+def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: str | None,
+                   timeout: float) -> list[Answer]:
+    from kraft.cli.partition_why import partition_answers, story_of_files
+
+    wanted = []
+    for name in names:
+        topic, index = parse_partition(name)
+        if index is None:
+            raise click.UsageError(f"{name}: neither TOPIC/PARTITION nor a directory")
+        wanted.append((topic, index))
+    if directories and bootstrap is None:
+        return [answer for each in wanted for answer in story_of_files(directories, each)]
+    with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
+        return [answer for each in wanted for answer in partition_answers(cluster, each)]
+
+
+def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: float) -> list[Answer]:
+    found = find(directories, bootstrap, timeout, CAPACITY)
+    asked = bootstrap is not None or not directories
+    if asked and NO_RECORDER in found.unknown.values() and not found.running:
+        _ask_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
+    told = answers(Situation(found.entries, found.running if asked else None, found.silent))
+    return told + [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
 
 
 def _ask_leader(found: Found, bootstrap: str, timeout: float) -> None:

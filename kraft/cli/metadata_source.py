@@ -1,0 +1,207 @@
+"""Where `kraft metadata` reads a metadata log: files, ours or Apache Kafka's, or the controller that leads."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from kraft.cli.log_dump import Range, batches
+from kraft.cli.partition import open_partition
+from kraft.cli.partition_story import PartitionStory
+from kraft.client import Cluster
+from kraft.client.connection import Connection
+from kraft.client.quorum import QuorumClient
+from kraft.client.refusals import check
+from kraft.config.errors import InvalidConfigError
+from kraft.metadata.image import EMPTY, MetadataImage
+from kraft.metadata.replay import Replayer
+from kraft.metadata.snapshot import SnapshotContent, decode_snapshot
+from kraft.protocol.record_frames import decode_record
+from kraft.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, Request
+from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
+from kraft.raft.wire_changes import CODECS
+from kraft.runtime.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.snapshot_files import SnapshotId, list_snapshots
+from kraft_native import fileio
+from kraft_native.batch import Batch, walk
+from kraft_native.control import control_records
+from kraft_native.errors import CorruptRecordError, OffsetOutOfRangeError
+from kraft_native.records import records
+
+READER: Final = ReplicaKey(NOBODY)
+
+
+class AsOf(NamedTuple):
+    """A point of the log: up to and including an offset, or a time in milliseconds; neither: its end."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> Self:
+        """An offset, or a time such as 2026-01-31T09:00:00 (UTC unless it says otherwise)."""
+        if text is None:
+            return cls()
+        if text.isdecimal():
+            return cls(offset=int(text))
+        try:
+            moment = datetime.fromisoformat(text if text[-1] == "Z" or "+" in text[10:] else text + "+00:00")
+        except ValueError:
+            raise InvalidConfigError(f"--as-of: {text!r} is no offset, and no time such as "
+                                     "2026-01-31T09:00:00") from None
+        return cls(time_ms=int(moment.timestamp() * 1000))
+
+    def includes(self, offset: int, timestamp_ms: int) -> bool:
+        return (self.offset is None or offset <= self.offset) and (
+            self.time_ms is None or timestamp_ms <= self.time_ms)
+
+
+def from_files(path: Path, as_of: AsOf, story: PartitionStory | None = None) -> MetadataImage:
+    """Of a log's directory, of the data directory that it is in, or of a snapshot (*.checkpoint). What is in the log
+    counts, committed or not: the files do not say. `story` hears all of it that is read. `CorruptRecordError` for
+    damage."""
+    if path.is_file():
+        return begin(story, _of_snapshot(path, SnapshotId.of(path.name) or SnapshotId(0, 0)))
+    inner = path / DIRECTORY_NAME
+    directory = inner if inner.is_dir() else path
+    start = EMPTY
+    partition = open_partition(directory)
+    log_start = min((each.base_offset for each in partition.segments), default=0)
+    for snapshot in reversed(list_snapshots(directory)):
+        if story is not None and log_start == 0:
+            break       # the whole log is there: it tells how things came to be
+        if as_of.offset is None or snapshot.end_offset - 1 <= as_of.offset:
+            found = _of_snapshot(directory / snapshot.file_name, snapshot)
+            if as_of.time_ms is None or found.timestamp_ms <= as_of.time_ms:
+                start = found
+                break
+    damage: list[str] = []
+    wanted = Range(start.offset + 1, None, None)
+    image = replay(begin(story, start), (batch for _, _, batch in batches(partition, wanted, damage.append)), as_of,
+                   story)
+    if damage:
+        raise CorruptRecordError(f"{directory}: {'; '.join(damage)}")
+    return image
+
+
+def _of_snapshot(path: Path, snapshot: SnapshotId) -> MetadataImage:
+    return decode_snapshot(fileio.read_file(path)).image(snapshot.end_offset, snapshot.epoch)
+
+
+def begin(story: PartitionStory | None, image: MetadataImage) -> MetadataImage:
+    """A story that does not begin with the log begins with a snapshot's image."""
+    known = None if story is None else image.partition(story.topic, story.index)
+    if story is not None and known is not None:
+        story.starts(image.topic_ids[story.topic], known.leader, known.replicas, known.isr, known.elr)
+    return image
+
+
+def from_leader(cluster: Cluster, as_of: AsOf, story: PartitionStory | None = None) -> MetadataImage:
+    """Of the controller that leads, what is committed there. Any node of the cluster may be asked first."""
+    told = QuorumClient(cluster).describe()
+    addresses = next((each.addresses for each in told.voters if each.node_id == told.leader), ())
+    if addresses:
+        host, _, port = addresses[0].partition("://")[2].rpartition(":")
+        leader = cluster.connect(host.strip("[]"), int(port))
+    else:
+        leader = QuorumClient(cluster).leader()     # of a release that does not tell where voters are
+    with leader:
+        return Follower(leader, told.epoch, story).read(as_of)
+
+
+class Follower:
+    """Reads a leader's log as one that is no replica of it."""
+
+    def __init__(self, leader: Connection, epoch: int, story: PartitionStory | None = None) -> None:
+        self._leader = leader
+        self._epoch = epoch
+        self._story = story
+        self._last_epoch = 0
+
+    def read(self, as_of: AsOf) -> MetadataImage:
+        replayer = Replayer(EMPTY)
+        while True:
+            answer = self._fetch(replayer.offset + 1)
+            if answer.snapshot is not None:
+                replayer = Replayer(begin(self._story, self._snapshot(answer.snapshot, as_of)))
+                self._last_epoch = answer.snapshot.epoch
+                continue
+            committed = AsOf(offset=answer.high_watermark - 1)
+            found = list(walk(bytes(answer.records))) if isinstance(answer.records, bytes) else []
+            before = replayer.offset
+            finished = not _replay(replayer, found, (as_of, committed), self._story)
+            if found:
+                self._last_epoch = found[-1].leader_epoch
+            if finished or replayer.offset == before or replayer.offset >= answer.high_watermark - 1:
+                replayer.take()
+                return replayer.image
+
+    def _fetch(self, offset: int) -> FetchResponse:
+        found = self._ask(FetchRequest(
+            cluster_id=None, replica=READER, epoch=self._epoch, fetch_offset=offset,
+            last_fetched_epoch=self._last_epoch))
+        assert isinstance(found, FetchResponse)
+        check("the metadata log", found.error)
+        return found
+
+    def _snapshot(self, snapshot: OffsetAndEpoch, as_of: AsOf) -> MetadataImage:
+        data = b""
+        while True:
+            found = self._ask(FetchSnapshotRequest(
+                cluster_id=None, replica=READER, epoch=self._epoch, snapshot=snapshot, position=len(data)))
+            assert isinstance(found, FetchSnapshotResponse)
+            check("the metadata snapshot", found.error)
+            data += found.data
+            if len(data) >= found.size or not found.data:
+                break
+        content: SnapshotContent = decode_snapshot(data)
+        if not as_of.includes(snapshot.offset - 1, content.last_timestamp_ms):
+            raise OffsetOutOfRangeError(f"the log reaches back to offset {snapshot.offset - 1} only")
+        return content.image(snapshot.offset, snapshot.epoch)
+
+    def _ask(self, request: Request) -> object:
+        codec = CODECS[type(request)]
+        version = self._leader.version(codec.key)
+        answer = self._leader.send(codec.encode_request(request, version), codec.answer, version=version)
+        return codec.decode_response(answer)
+
+
+def replay(start: MetadataImage, found: Iterator[Batch], as_of: AsOf, story: PartitionStory | None) -> MetadataImage:
+    """The image after what is included. `OffsetOutOfRangeError` when the log does not begin where `start` ends."""
+    replayer = Replayer(start)
+    for batch in found:
+        if replayer.offset < 0 < batch.base_offset:
+            raise OffsetOutOfRangeError(f"the log begins at offset {batch.base_offset}, and no snapshot reaches so far "
+                                        "back")
+        if not _replay(replayer, [batch], (as_of,), story):
+            break
+    replayer.take()
+    return replayer.image
+
+
+def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], story: PartitionStory | None) -> bool:
+    """Whether all was included."""
+    for batch in found:
+        rows = [(each.offset, each.timestamp_ms, None) for each in control_records(batch)] if batch.is_control else [
+            (each.offset, each.timestamp_ms, each.value or b"") for each in records(batch)]
+        for offset, timestamp_ms, value in rows:
+            if not all(limit.includes(offset, timestamp_ms) for limit in limits):
+                return False
+            if offset <= replayer.offset:
+                continue
+            if value is None:
+                replayer.advance(offset, batch.leader_epoch, timestamp_ms)
+            else:
+                message, _ = decode_record(value)
+                replayer.replay(message, offset, batch.leader_epoch, timestamp_ms)
+                if story is not None:
+                    story.heard(timestamp_ms, message)
+    return True
+
+
+def load(data: Path | None, bootstrap: str, timeout: float, as_of: AsOf) -> MetadataImage:
+    """From files where they are named, else from the cluster."""
+    if data is not None:
+        return from_files(data, as_of)
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        return from_leader(cluster, as_of)

@@ -1,0 +1,109 @@
+"""The metadata of a cluster as a tree of names: what `kraft metadata` shows, and compares.
+
+    /image /features /brokers/1 /controllers/3001 /topics/orders/0 /configs/topic/orders /quotas /producer_ids /acls
+    /scram /delegation_tokens
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from kraft.cli.quorum_log import plain
+from kraft.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    Endpoint,
+    Levels,
+    MetadataImage,
+)
+from kraft.protocol.ids import id_text
+from kraft.protocol.message import Struct
+from kraft_native.errors import InvalidArgumentError
+
+RESOURCES: Final = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "broker", BROKER_LOGGER_RESOURCE: "broker-logger",
+                    CLIENT_METRICS_RESOURCE: "client-metrics", GROUP_RESOURCE: "group"}
+EVERY: Final = "<default>"
+Tree = dict[str, Any]
+
+
+class Difference(NamedTuple):
+    """One value that is not the same; None on the side that has it not."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+def tree_of(image: MetadataImage) -> Tree:
+    """Everything that the image knows. Numbers and lists are leaves."""
+    configs: Tree = {}
+    for resource, settings in image.configs.items():
+        kind = RESOURCES.get(resource.type, str(resource.type))
+        configs.setdefault(kind, {})[resource.name or EVERY] = dict(settings)
+    return {
+        "image": {"offset": image.offset, "epoch": image.epoch, "timestamp_ms": image.timestamp_ms},
+        "features": dict(image.features),
+        "brokers": {str(each.broker_id): value_of(each) for each in image.brokers.values()},
+        "controllers": {str(each.controller_id): value_of(each) for each in image.controllers.values()},
+        "topics": {topic.name: {"id": id_text(topic.topic_id), **{
+            str(index): value_of(partition) for index, partition in sorted(topic.partitions.items())}}
+            for topic in sorted(image.topics.values(), key=lambda topic: topic.name)},
+        "configs": configs,
+        "quotas": {",".join(f"{kind}={EVERY if name is None else name}" for kind, name in entity): dict(limits)
+                   for entity, limits in image.quotas.items()},
+        "producer_ids": {"next": image.next_producer_id},
+        "acls": {id_text(each): value_of(record) for each, record in image.acls.items()},
+        "scram": {f"{mechanism}:{user}": value_of(record) for (mechanism, user), record in image.scram.items()},
+        "delegation_tokens": {name: value_of(record) for name, record in image.delegation_tokens.items()},
+    }
+
+
+def value_of(value: object) -> Any:
+    """As JSON has it: ids as Kafka writes them, endpoints as NAME://host:port."""
+    if isinstance(value, Endpoint):
+        return f"{value.name}://{value.host}:{value.port}"
+    if isinstance(value, Levels):
+        return f"{value.minimum}-{value.maximum}"
+    if isinstance(value, Struct):
+        return plain(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: value_of(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, UUID):
+        return id_text(value)
+    if isinstance(value, Mapping):
+        return {str(name): value_of(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [value_of(each) for each in value]
+    return value
+
+
+def at(tree: Tree, path: str) -> Any:
+    """What stands at `/a/b/c`. `InvalidArgumentError`, naming what is there instead, when nothing does."""
+    found: Any = tree
+    done = ""
+    for name in filter(None, path.split("/")):
+        if not isinstance(found, dict) or name not in found:
+            names = ", ".join(list(found)[:10]) if isinstance(found, dict) and found else "nothing"
+            raise InvalidArgumentError(f"{path}: there is no {name} in {done or '/'}; there is: {names}")
+        found, done = found[name], f"{done}/{name}"
+    return found
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value with its path."""
+    if isinstance(value, dict) and value:
+        for name, each in value.items():
+            yield from leaves(each, f"{path}/{name}")
+    elif value != {}:
+        yield path, value
+
+
+def differences(before: Any, after: Any) -> list[Difference]:
+    """What is not the same, in the order of paths."""
+    old, new = dict(leaves(before)), dict(leaves(after))
+    return [Difference(path, old.get(path), new.get(path)) for path in sorted({**old, **new})
+            if (path in old, old.get(path)) != (path in new, new.get(path))]
