@@ -61,7 +61,7 @@ def test_a_dead_process_loses_nothing() -> None:
     assert bench.disk.quorum_state.read() == HardState(7)
 
 
-def test_a_cut_that_was_not_flushed_may_be_undone_and_what_follows_stays_in_order() -> None:
+def test_what_was_cut_off_never_stands_beside_what_came_in_its_place() -> None:
     ends = []
     for seed in range(200):
         bench = Bench()
@@ -71,11 +71,10 @@ def test_a_cut_that_was_not_flushed_may_be_undone_and_what_follows_stays_in_orde
         bench.append(2, epoch=3)
         bench.disk.lose_power(Random(seed))
         log = bench.open()
-        epochs = [batch.epoch for batch in log.batches]
-        assert epochs == sorted(epochs)
-        assert [batch.base_offset for batch in log.batches] == list(range(len(epochs)))
+        assert [batch.epoch for batch in log.batches] in ([1, 1], [1, 1, 3], [1, 1, 3, 3])
+        assert [batch.base_offset for batch in log.batches] == list(range(len(log.batches)))
         ends.append(log.end)
-    assert OffsetAndEpoch(6, 1) in ends
+    assert OffsetAndEpoch(2, 1) in ends
     assert OffsetAndEpoch(4, 3) in ends
 
 

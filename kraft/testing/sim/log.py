@@ -1,8 +1,9 @@
 """The core's log port on the simulated disk.
 
-Its durability is the engine's: an append is seen at once and is durable when a flush that began after it has ended;
-recovery takes whole batches that follow each other, and cuts the file at the first that is torn. Damage below the
-recovery checkpoint is no torn tail: the log does not open (`DamagedLogError`).
+Its durability is the engine's: an append is seen at once and is durable when a flush that began after it has ended; a
+truncation is durable when it returns, so that what was cut off never stands beside what came in its place. Recovery
+takes whole batches that follow each other, and cuts the file at the first that is torn. Damage below the recovery
+checkpoint is no torn tail: the log does not open (`DamagedLogError`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -166,6 +167,7 @@ class SimLog:
             self._epochs.pop()
         self._disk.recovery_offset = min(self._disk.recovery_offset, self.end.offset)
         self._disk.cut(position)
+        self._disk.flush(self._disk.written())
         self._end_position = position
         self.durable_offset = min(self.durable_offset, self.end.offset)
         self._flushes = [min(offset, self.end.offset) for offset in self._flushes]
