@@ -319,8 +319,10 @@ class Broker:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_ID
 
     def _fetch(self, fetch: Fetch, source_id: int, reply: Reply) -> None:
-        earlier = [each for each in self._parked if each.source_id == source_id]
-        self._parked = [each for each in self._parked if each.source_id != source_id]
+        # What a process that is gone had sent may come late: that is not of the one that waits.
+        earlier = [each for each in self._parked
+                   if (each.source_id, each.fetch.broker_epoch) == (source_id, fetch.broker_epoch)]
+        self._parked = [each for each in self._parked if each not in earlier]
         if fetch.only_new:
             for each in earlier:       # one that asks again has more partitions now: they need not wait
                 self._answer(each)
