@@ -29,6 +29,11 @@ DEFAULTS: Final[Mapping[str, str]] = {
 }
 
 
+def alarms_in(log: str) -> list[str]:
+    """Lines of a node's log that no client must be able to cause."""
+    return [log[match.start():].splitlines()[0] for match in ALARM.finditer(log)]
+
+
 class NodeProcess:
     """A node on `directory`, not running until `start`. A started one again has the port that it had."""
 
@@ -135,8 +140,7 @@ class NodeProcess:
 
     def alarms(self) -> list[str]:
         """Lines of the log that no client must be able to cause."""
-        text = self.log(1_000_000)
-        return [text[match.start():].splitlines()[0] for match in ALARM.finditer(text)]
+        return alarms_in(self.log(1_000_000))
 
     def resident_bytes(self) -> int:
         """Private memory of the process: mapped files aside."""

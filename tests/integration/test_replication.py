@@ -1,7 +1,7 @@
 """Partitions with several replicas, on three nodes of both roles, with a real client."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,28 +9,26 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewTopic
 
 from kraft.client import Cluster
-from kraft.protocol.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kraft.client.reassignments import reassign
+from kraft.local.cluster import LocalCluster
+from kraft.local.node import LocalNode
+from kraft.testing.pytest_plugin import NewCluster
 from tests.integration.admin import DELETE, admin, alter, wait_until
 from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, librdkafka_read, take
-from tests.integration.process import NodeProcess
-from tests.integration.quorum import SECONDS, MakeQuorum, Quorum
+from tests.integration.process import DEFAULTS, alarms_in
+from tests.integration.quorum import SECONDS
 from tests.integration.test_records import numbered, plain
 
 TOPIC = "copied"
 
 
-def partition_of(node: NodeProcess, topic: str = TOPIC, index: int = 0) -> tuple[int, list[int], list[int]]:
+def partition_of(node: LocalNode, topic: str = TOPIC, index: int = 0) -> tuple[int, list[int], list[int]]:
     """(leader, replicas, in-sync replicas) as a client is told."""
     found = admin(node).list_topics(topic, timeout=SECONDS).topics[topic].partitions[index]
     return found.leader, sorted(found.replicas), sorted(found.isrs)
 
 
-def make(node: NodeProcess, replicas: int = 3, partitions: int = 1, **config: str) -> None:
+def make(node: LocalNode, replicas: int = 3, partitions: int = 1, **config: str) -> None:
     admin(node).create_topics([NewTopic(TOPIC, partitions, replicas, config={
         name.replace("_", "."): value for name, value in config.items()})])[TOPIC].result(SECONDS)
 
@@ -40,20 +38,28 @@ def segments(directory: Path, topic: str = TOPIC, index: int = 0) -> bytes:
     return b"".join(path.read_bytes().rstrip(b"\0") for path in sorted((directory / f"{topic}-{index}").glob("*.log")))
 
 
-def same_logs(nodes: Sequence[NodeProcess]) -> bool:
+def same_logs(nodes: Sequence[LocalNode]) -> bool:
     first, *others = (segments(node.directory) for node in nodes)
     return first != b"" and all(other == first for other in others)
 
 
 @pytest.fixture
-def quorum(new_quorum: MakeQuorum) -> Quorum:
-    made = new_quorum(3, is_broker=True, session_ms=2000)
-    made.start()
-    return made
+def stopped(new_kraft_cluster: NewCluster) -> Iterator[LocalCluster]:
+    """Three nodes of both roles. What they log at the end must be nothing that a client caused."""
+    made = new_kraft_cluster(brokers=3, controllers=0, settings={
+        **DEFAULTS, "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"})
+    yield made
+    assert [line for node in made.nodes.values() for line in alarms_in(node.log(1_000_000))] == []
 
 
-def test_what_all_replicas_have_survives_the_leader(quorum: Quorum) -> None:
-    nodes = quorum.nodes
+@pytest.fixture
+def cluster(stopped: LocalCluster) -> LocalCluster:
+    stopped.start()
+    return stopped
+
+
+def test_what_all_replicas_have_survives_the_leader(cluster: LocalCluster) -> None:
+    nodes = cluster.nodes
     make(nodes[1], min_insync_replicas="2")
     first = plain(300, 1)
     librdkafka_produce(nodes[1], TOPIC, first, acks="all", idempotent=True)
@@ -71,8 +77,8 @@ def test_what_all_replicas_have_survives_the_leader(quorum: Quorum) -> None:
     wait_until(lambda: same_logs(list(nodes.values())), "the logs are the same")
 
 
-def test_too_few_replicas_refuse_acks_all(quorum: Quorum) -> None:
-    nodes = quorum.nodes
+def test_too_few_replicas_refuse_acks_all(cluster: LocalCluster) -> None:
+    nodes = cluster.nodes
     make(nodes[1], min_insync_replicas="3")
     librdkafka_produce(nodes[1], TOPIC, plain(10, 1), acks="all")
     leader_id, _, _ = partition_of(nodes[1])
@@ -87,8 +93,8 @@ def test_too_few_replicas_refuse_acks_all(quorum: Quorum) -> None:
     librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
 
 
-def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short(quorum: Quorum) -> None:
-    nodes = quorum.nodes
+def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short(cluster: LocalCluster) -> None:
+    nodes = cluster.nodes
     make(nodes[1], retention_bytes="100000", segment_bytes="1048576", file_delete_delay_ms="0")
     librdkafka_produce(nodes[1], TOPIC, plain(50, 1), acks="all")
     leader_id, _, _ = partition_of(nodes[1])
@@ -104,12 +110,12 @@ def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short
     librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
 
 
-def test_a_consumer_reads_from_the_replica_in_its_rack(new_quorum: MakeQuorum) -> None:
-    nodes = (made := new_quorum(3, is_broker=True, session_ms=2000)).nodes
+def test_a_consumer_reads_from_the_replica_in_its_rack(stopped: LocalCluster) -> None:
+    nodes = stopped.nodes
     for node in nodes.values():
         node.settings |= {"broker.rack": f"rack-{node.node_id}",
                           "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
-    made.start()
+    stopped.start()
     make(nodes[1])
     librdkafka_produce(nodes[1], TOPIC, plain(100, 1), acks="all")
     leader_id, _, _ = partition_of(nodes[1])
@@ -131,17 +137,9 @@ def test_a_consumer_reads_from_the_replica_in_its_rack(new_quorum: MakeQuorum) -
     consumer.close()
 
 
-def reassign(node: NodeProcess, replicas: list[int]) -> None:
-    part = ReassignablePartition(partition_index=0, replicas=replicas)
-    with Cluster(node.address) as cluster:
-        answer = cluster.send(AlterPartitionReassignmentsRequest(
-            topics=[ReassignableTopic(name=TOPIC, partitions=[part])]), AlterPartitionReassignmentsResponse)
-    assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
-
-
 @pytest.mark.parametrize("role", ["leader", "follower"])
-def test_a_throttled_replica_comes_slowly_and_those_in_sync_do_not(quorum: Quorum, role: str) -> None:
-    nodes = quorum.nodes
+def test_a_throttled_replica_comes_slowly_and_those_in_sync_do_not(cluster: LocalCluster, role: str) -> None:
+    nodes = cluster.nodes
     make(nodes[1], replicas=2)
     values = [Record(None, bytes([number]) * 100_000) for number in range(40)]
     librdkafka_produce(nodes[1], TOPIC, values, acks="all")
@@ -150,7 +148,8 @@ def test_a_throttled_replica_comes_slowly_and_those_in_sync_do_not(quorum: Quoru
     alter(nodes[1], TOPIC, f"{role}.replication.throttled.replicas", "*")
     for node_id in nodes:
         alter(nodes[1], str(node_id), f"{role}.replication.throttled.rate", "1", kind=ConfigResource.Type.BROKER)
-    reassign(nodes[1], [*replicas, new])
+    with Cluster(nodes[1].address) as client:
+        assert reassign(client, {(TOPIC, 0): [*replicas, new]}) == {}
     wait_until(lambda: len(segments(nodes[new].directory)) > 0, "the new replica has its first records")
     for number in range(3):
         librdkafka_produce(nodes[1], TOPIC, plain(10, number), acks="all")
