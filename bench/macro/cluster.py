@@ -46,10 +46,10 @@ def rows() -> Iterator[Row]:
 @click.command()
 @click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
 @click.option("--ours", is_flag=True, help="Only our nodes: no ratios.")
-@click.option("--only", default="", help="Only rows whose name contains this text.")
+@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
               help="Where all nodes keep their data.")
-def main(quick: bool, ours: bool, only: str, directory: Path) -> None:
+def main(quick: bool, ours: bool, only: tuple[str, ...], directory: Path) -> None:
     """Measure three nodes of ours, beside three of Apache Kafka."""
     console = Console(width=150)
     if not ours and (reason := missing()) is not None:
@@ -66,11 +66,12 @@ def main(quick: bool, ours: bool, only: str, directory: Path) -> None:
                               Figure("memory after the start", "resident, without file pages", "MB", 0.2),
                               file_pages=False))
         if not (quick or ours):
-            _warm(pair, only)
+            warm = Pair(pair.ours, pair.peer, 1, WARM_SECONDS, 0.2)
+            for _, row in _chosen(loads(), only):
+                row(warm)
             console.print("both are warm")
-        for name, row in rows():
-            if only in name:
-                report.add(row(pair))
+        for _, row in _chosen(rows(), only):
+            report.add(row(pair))
     finally:
         pair.stop()
         shutil.rmtree(home, ignore_errors=True)
@@ -79,11 +80,8 @@ def main(quick: bool, ours: bool, only: str, directory: Path) -> None:
     console.print(f"{time.monotonic() - begun:.0f} s in all", highlight=False)
 
 
-def _warm(pair: Pair, only: str) -> None:
-    warm = Pair(pair.ours, pair.peer, 1, WARM_SECONDS, 0.2)
-    for name, row in loads():
-        if only in name:
-            row(warm)
+def _chosen(found: Iterator[Row], only: tuple[str, ...]) -> list[Row]:
+    return [each for each in found if not only or any(text in each[0] for text in only)]
 
 
 if __name__ == "__main__":
