@@ -136,6 +136,16 @@ cdef class Partition(Watched):
         fetch, then not until the in-sync replicas change."""
         self.on_caught_up = on_caught_up
 
+    def watch_failure(self, on_failure) -> None:
+        """`on_failure(partition)` is called once, when a write or a flush of the log has failed."""
+        self.on_failure = on_failure
+
+    cdef int note_failure(self) except -1:
+        if self.on_failure is not None and self.core.first_failure() is not None:
+            on_failure, self.on_failure = self.on_failure, None
+            on_failure(self)
+        return 0
+
     def lagging(self, int64_t lag_max_ms) -> list:
         """The in-sync followers that did not have everything for longer than `lag_max_ms` milliseconds."""
         cdef int64_t since = monotonic_ms() - lag_max_ms
@@ -257,6 +267,7 @@ cdef class Partition(Watched):
         self.core.publish()            # the high watermark of a log that keeps it itself
         self.advance()
         self.tell_all()
+        self.note_failure()
         self.flush_awaited = self.core.durable_end() < self.core.log_end and self.core.first_failure() is None
         return self.flush_awaited
 

@@ -320,6 +320,7 @@ cdef class ProduceHandler(RequestHandler):
         """What the engine refused. Only what is wrong with the records themselves is told in words, as Kafka does."""
         part.error = error.code
         partition.refused_produces += 1
+        partition.note_failure()
         if part.error == ERROR_INVALID_RECORD or part.error == ERROR_INVALID_TIMESTAMP:
             self.refusals[place] = (str(error).encode()[:TEXT_BYTES_MAX], error.record_errors)
             part.log_start_offset = partition.core.log_start

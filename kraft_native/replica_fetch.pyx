@@ -133,6 +133,7 @@ cdef class ReplicaFetcher:
 
     cdef int stop_following(self, FollowedPartition followed, object code, object cause) except -1:
         self.unfollow(followed.partition)
+        followed.partition.note_failure()
         self.on_error(followed.partition, code, cause)
         return 0
 

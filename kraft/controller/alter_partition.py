@@ -92,13 +92,16 @@ def _validate(
             or not all(replica in partition.replicas for replica in isr)
             or (unclean and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED))):
         return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE if all(_eligible(context, state) for state in states) else ErrorCode.INELIGIBLE_REPLICA
+    eligible = all(_eligible(context, partition, state) for state in states)
+    return ErrorCode.NONE if eligible else ErrorCode.INELIGIBLE_REPLICA
 
 
-def _eligible(context: Context, state: BrokerState) -> bool:
-    """Whether the broker takes part, and is the process that the leader saw; epoch -1: it does not say which."""
+def _eligible(context: Context, partition: PartitionRegistration, state: BrokerState) -> bool:
+    """Whether the broker takes part with that replica's directory, and is the process that the leader saw; epoch -1: it
+    does not say which."""
     broker = context.image.brokers.get(state.broker_id)
-    return broker is not None and broker.active and state.broker_epoch in (-1, broker.epoch)
+    return (broker is not None and broker.active and state.broker_epoch in (-1, broker.epoch)
+            and broker.has_online_dir(partition.directory_of(state.broker_id)))
 
 
 def alter_partition_refused(

@@ -14,6 +14,7 @@ controller.
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
+from uuid import UUID
 
 from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.image import MetadataImage
@@ -68,6 +69,7 @@ class LocalBroker:
         self._interval_ms = heartbeat_interval_ms
         self._ready = False
         self._in_flight = False
+        self._offline: list[UUID] = []
         self._due = False          # when the request under way is answered
         self._now_ms = 0
 
@@ -88,6 +90,12 @@ class LocalBroker:
         elif self.state is not State.STOPPED:
             self.state = State.STOPPING
             self.hurry(now_ms)
+
+    def lose(self, directory_id: UUID, now_ms: int) -> None:
+        """A log directory has failed: the controller hears of it at once, and from then on."""
+        self._offline.append(directory_id)
+        self._registration.log_dirs = [each for each in self._registration.log_dirs if each != directory_id]
+        self.hurry(now_ms)
 
     def hurry(self, now_ms: int) -> None:
         """The next heartbeat is due now, or when the one under way is answered."""
@@ -111,7 +119,8 @@ class LocalBroker:
         self._controller.submit(BrokerHeartbeatRequest(
             broker_id=self._registration.broker_id, broker_epoch=self.epoch,
             current_metadata_offset=self._controller.image.offset, want_fence=not self._ready,
-            want_shut_down=self.state is State.STOPPING, cordoned_log_dirs=[],
+            want_shut_down=self.state is State.STOPPING, offline_log_dirs=self._offline,
+            cordoned_log_dirs=[],
         ), HEARTBEAT_VERSION, now_ms, self._beaten)
 
     def _answered(self, code: int) -> bool:

@@ -118,6 +118,8 @@ class Housekeeping:
         """Notes recovery points, high watermarks and log starts of every directory."""
         turn = Turn()
         for directory in list(self.logs.directories):
+            if directory in self.logs.offline:
+                continue
             for name, each in list(directory.open_logs()):
                 await self._checkpoint_log(each)
                 if self._stopping.is_set():

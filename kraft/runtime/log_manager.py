@@ -1,5 +1,6 @@
 """All logs of a node: where each lies, opening and making them, taking them away, and what is to be removed."""
 
+import errno
 import heapq
 import logging
 import os
@@ -16,7 +17,7 @@ from kraft.broker.ports import LogDirUsage
 from kraft.log import Log
 from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition
 from kraft_native.config import LogConfig
-from kraft_native.errors import KraftError
+from kraft_native.errors import KraftError, StorageError
 from kraft_native.flusher import Flusher
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ class LogManager:
 
     def __init__(self, paths: tuple[Path, ...], *, node_id: int, cluster_id: str, flusher: Flusher) -> None:
         self.directories: list[LogDir] = []
-        self.errors: dict[Path, int] = {}
+        self.offline: list[LogDir] = []
+        """Those that failed while this node runs."""
         self._home: dict[TopicPartition, LogDir] = {}
         self._counts: Counter[LogDir] = Counter()
         self._doomed: list[tuple[float, Path]] = []
@@ -69,6 +71,16 @@ class LogManager:
         directory = self._home.get(TopicPartition(topic, index))
         return None if directory is None else directory.directory_id
 
+    def directory_of(self, topic: str, index: int) -> LogDir | None:
+        """The directory that a partition's log lies in; None when it has none here."""
+        return self._home.get(TopicPartition(topic, index))
+
+    def take_offline(self, directory: LogDir) -> list[tuple[str, int]]:
+        """Its logs are not opened any more; gives them by name. They stay on the disk, without the mark of a clean
+        stop."""
+        self.offline.append(directory)
+        return [(name.topic, name.partition) for name in sorted(self._home) if self._home[name] is directory]
+
     def takes_long(self, topic: str, index: int) -> bool:
         """Whether opening the log may read so much, after a crash, that requests should not meet it."""
         directory = self._home.get(name := TopicPartition(topic, index))
@@ -82,12 +94,15 @@ class LogManager:
         """The partition's log, made when there is none. One of an earlier topic of that name is taken away first."""
         name = TopicPartition(topic, index)
         directory = self._home.get(name)
+        if directory in self.offline:
+            raise StorageError(str(directory.path), errno.EIO, "the log directory has failed")
         if directory is not None and directory.topic_id(topic, index) not in (None, topic_id):
             log.warning("%s: its log belongs to a topic of that name that was deleted; it is removed", name)
             self.remove(topic, index, delay_seconds=0)
             directory = None
         if directory is None:
-            directory = min(self.directories, key=self._counts.__getitem__)
+            directory = min((each for each in self.directories if each not in self.offline),
+                            key=self._counts.__getitem__)
             self._home[name] = directory
             self._counts[directory] += 1
         return directory.log(topic, index, config=config, topic_id=topic_id)
@@ -95,7 +110,7 @@ class LogManager:
     def remove(self, topic: str, index: int, *, delay_seconds: float) -> None:
         """Closes a partition's log and takes its directory out of the way at once; its files go after the delay."""
         directory = self._home.pop(TopicPartition(topic, index), None)
-        if directory is not None:
+        if directory is not None and directory not in self.offline:
             self._counts[directory] -= 1
             self.doom([directory.retire(topic, index)], delay_seconds)
 
@@ -119,6 +134,8 @@ class LogManager:
 
     def _usage_of(self, directory: LogDir) -> LogDirUsage:
         path = str(directory.path.absolute())
+        if directory in self.offline:
+            return LogDirUsage(path, STORAGE_ERROR, -1, -1, ())
         try:
             space = os.statvfs(directory.path)
         except OSError:
@@ -138,9 +155,10 @@ class LogManager:
         failures: list[KraftError | OSError] = []
         for directory in self.directories:
             try:
-                directory.close(clean=clean, broker_epoch=broker_epoch)
+                directory.close(clean=clean and directory not in self.offline, broker_epoch=broker_epoch)
             except (KraftError, OSError) as error:
-                failures.append(error)
+                if directory not in self.offline:
+                    failures.append(error)
         self.directories.clear()
         if failures:
             raise failures[0]

@@ -35,6 +35,7 @@ from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.batch_checks import BatchChecks
 from kraft.runtime.broker_registration import PLAINTEXT
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
+from kraft.runtime.directories import Directories
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.log_manager import LogManager
@@ -169,7 +170,9 @@ class Node:
         self._opened.callback(self.groups.close)
         self.replication = Replication(self.broker, now_ms, self.fail)
         self._opened.callback(self.replication.close)
-        self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication)
+        directories = Directories(self.broker, self.logs, now_ms, self.control.lose_directory, self.fail)
+        self._opened.callback(directories.close)
+        self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication, directories)
         self.turns = ReplicaTurns(self.replicas, self.fail)
         self._opened.callback(self.turns.close)
         # Other controllers are heard from the start: without an election no broker can be registered.

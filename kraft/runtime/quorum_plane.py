@@ -201,6 +201,12 @@ class QuorumPlane:
             self.broker.hurry(self.clock())
         self.schedule()
 
+    def lose_directory(self, directory_id: UUID) -> None:
+        """A log directory of this node's broker has failed: its replicas there take part no more."""
+        if self.broker is not None:
+            self.broker.lose(directory_id, self.clock())
+        self.schedule()
+
     # --- the clock
 
     def _tick(self) -> None:

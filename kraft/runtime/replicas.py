@@ -14,6 +14,7 @@ from kraft.broker.log_settings import log_config
 from kraft.broker.replica_plan import Action, Step
 from kraft.broker.throttles import throttled_partitions
 from kraft.metadata.image import MetadataImage, PartitionRegistration
+from kraft.runtime.directories import Directories
 from kraft.runtime.group_driver import GroupDriver
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replication import Replication
@@ -41,11 +42,13 @@ class TopicSettings(NamedTuple):
 class Replicas:
     """Loop thread only."""
 
-    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, replication: Replication) -> None:
+    def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, replication: Replication,
+                 directories: Directories) -> None:
         self.broker = broker
         self.logs = logs
         self.groups = groups
         self.replication = replication
+        self.directories = directories
         # By what is set for a topic itself: resolving some thirty settings takes longer than making a log.
         self._settings_of: dict[tuple[frozenset[tuple[str, str]], bool], TopicSettings] = {}
         window = {"samples": broker.config.integer("replication.quota.window.num"),
@@ -109,14 +112,18 @@ class Replicas:
         registration = step.partition
         settings = self._settings(step.topic, registration)
         partition = self.broker.table.get(step.topic, step.number)
+        if partition is None and self.logs.directory_of(step.topic, step.number) in self.logs.offline:
+            return                     # told when the directory failed
         if partition is None:
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log)
             opened.remove_with(partial(self._segments_removed, step.topic))
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
                                   min_insync_replicas=settings.min_insync_replicas)
             self._throttle(partition, settings)
+            partition.watch_failure(self._log_failed)
             self.broker.table.add(partition)
             self.failed.pop((step.topic, step.number), None)
+        self.directories.placed(step.topic, step.number, step.topic_id, registration)
         if registration.leader_epoch < partition.leader_epoch:
             return
         if partition.log.config.high_watermark != settings.log.high_watermark:
@@ -136,6 +143,23 @@ class Replicas:
         delay_ms = self.broker.topic_setting(topic, "file.delete.delay.ms")
         assert isinstance(delay_ms, int)
         self.logs.doom((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
+
+    def _log_failed(self, partition: Partition) -> None:
+        """A write or a flush failed. In a later turn: whoever noticed is in the middle of a request."""
+        asyncio.get_running_loop().call_soon(self._lose_directory, partition)
+
+    def _lose_directory(self, partition: Partition) -> None:
+        cause = partition.log.failure
+        assert isinstance(cause, KraftError)
+        for topic, index in self.directories.failed(partition.topic, partition.index, cause):
+            lost = self.broker.table.get(topic, index)
+            if lost is None:
+                continue
+            if topic == OFFSETS_TOPIC:
+                self.groups.resign(index, None)
+            self.replication.roles.remove(lost)
+            self.broker.table.remove(topic, index)
+            self.failed[topic, index] = cause
 
     def _remove(self, step: Step) -> None:
         if step.topic == OFFSETS_TOPIC:

@@ -1,6 +1,7 @@
 """AlterPartition and AlterPartitionReassignments as the controller decides them."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -17,6 +18,12 @@ from kraft.protocol.messages.alter_partition_request import (
     PartitionData,
     TopicData,
 )
+from kraft.protocol.messages.assign_replicas_to_dirs_request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+)
+from kraft.protocol.messages.assign_replicas_to_dirs_request import PartitionData as DirectoryPartition
+from kraft.protocol.messages.assign_replicas_to_dirs_request import TopicData as DirectoryTopic
 from kraft.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -93,6 +100,26 @@ def test_only_a_broker_that_takes_part_becomes_in_sync(world: World) -> None:
     world.beat(2, want_fence=True)
     assert alter(world, 1, 2, 3).error_code == ErrorCode.INELIGIBLE_REPLICA
     assert partition(world).isr == (1, 3)
+
+
+def test_a_replica_in_a_failed_directory_does_not_become_in_sync() -> None:
+    world = World()
+    world.join(1, 3)
+    world.register(2, log_dirs=[UUID(int=9002), UUID(int=9102)])
+    assert not world.beat(2).is_fenced
+    world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
+        name="t", num_partitions=-1, replication_factor=-1,
+        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])])]), 7)
+    topic = world.image.topic("t")
+    assert topic is not None
+    part = DirectoryPartition(partition_index=0)
+    world.ask(AssignReplicasToDirsRequest(
+        broker_id=2, broker_epoch=world.image.brokers[2].epoch, directories=[
+            DirectoryData(id=UUID(int=9102), topics=[DirectoryTopic(topic_id=topic.topic_id, partitions=[part])])]), 0)
+    assert partition(world).directory_of(2) == UUID(int=9102)
+    world.beat(2, offline_log_dirs=[UUID(int=9102)])
+    assert partition(world).isr == (1, 3)
+    assert alter(world, 1, 2, 3).error_code == ErrorCode.INELIGIBLE_REPLICA
 
 
 def test_a_reassignment_is_over_when_those_added_are_in_sync(world: World) -> None:

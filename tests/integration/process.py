@@ -39,12 +39,19 @@ class NodeProcess:
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
+        self.directories = [directory]
+        """All log directories; the first has the metadata log."""
         self.settings = {**DEFAULTS, **(settings or {})}
         self.log_path = directory.with_name(directory.name + ".log")
         self.port = 0
         self.controller_port = 0
         self.kills = 0
         self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def data(self) -> str:
+        """As `--data` wants it."""
+        return ",".join(map(str, self.directories))
 
     @property
     def address(self) -> str:
@@ -73,7 +80,7 @@ class NodeProcess:
         """Starts the process."""
         assert not self.running, "the node runs already"
         command = [sys.executable, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json", "--log-level=info",
-                   f"--data={self.directory}", *self._options(),
+                   f"--data={self.data}", *self._options(),
                    *(f"--set={name}={value}" for name, value in self.settings.items())]
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(

@@ -48,7 +48,7 @@ class MemberProcess(NodeProcess):
 
     def format(self, *options: str) -> None:
         """`kraft storage format`."""
-        code = run(["storage", "format", f"--data={self.directory}", f"--cluster-id={CLUSTER_ID}", *options,
+        code = run(["storage", "format", f"--data={self.data}", f"--cluster-id={CLUSTER_ID}", *options,
                     *(f"--set={name}={value}" for name, value in self.settings.items())])
         assert code == 0, f"format {options} ended with {code}"
 
@@ -88,7 +88,7 @@ class Quorum:
     named). `session_ms`: how long a broker may be silent, and one that was killed cannot come back."""
 
     def __init__(self, directory: Path, count: int, *, voters: int | None = None, static: bool = False,
-                 is_broker: bool = False, session_ms: int = 60_000) -> None:
+                 is_broker: bool = False, session_ms: int = 60_000, directories: int = 1) -> None:
         ports = free_ports(count)
         addresses = [f"127.0.0.1:{port}" for port in ports]
         known = ",".join(f"{number}@{each}" for number, each in enumerate(addresses, 1))
@@ -100,6 +100,8 @@ class Quorum:
                                                  is_broker=is_broker)
                       for node_id, port in enumerate(ports, 1)}
         first = list(self.nodes.values())[:voters]
+        for node in self.nodes.values():
+            node.directories += [directory / f"{node.node_id}-{number}" for number in range(2, directories + 1)]
         for node in self.nodes.values():
             if static:
                 node.format()

@@ -1,0 +1,90 @@
+"""The log directories of this broker, toward the controller: which replica lies where, and which directory failed."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from kraft.broker.broker import Broker
+from kraft.broker.directory_assignments import NEVER_MS, DirectoryAssignments
+from kraft.metadata.image import PartitionRegistration
+from kraft.protocol.message import Message
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+from kraft.runtime.log_manager import LogManager
+from kraft_native.errors import KraftError
+from kraft_native.purgatory import now_ms as monotonic_ms
+
+log = logging.getLogger(__name__)
+
+ASSIGN_VERSION: Final = 0
+GATHER_MS: Final = 20
+"""What comes up within this time goes into one request."""
+
+
+class Directories:
+    """Loop thread only. `lose(directory id)` has the controller told of a directory that failed; `on_failure` hears
+    when the node cannot go on without it."""
+
+    def __init__(self, broker: Broker, logs: LogManager, clock: Callable[[], int], lose: Callable[[UUID], None],
+                 on_failure: Callable[[BaseException], object]) -> None:
+        self._broker = broker
+        self._logs = logs
+        self._clock = clock
+        self._lose = lose
+        self._on_failure = on_failure
+        self._assignments = DirectoryAssignments(broker.node_id, self._submit)
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """The controller is told nothing more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # --- where replicas lie
+
+    def placed(self, topic: str, index: int, topic_id: UUID, registration: PartitionRegistration) -> None:
+        """A replica has its log; the controller is told where, unless the metadata says so already."""
+        home = self._logs.home(topic, index)
+        if home is None or not self._broker.image.metadata_version.directories:
+            return
+        if self._assignments.note((topic_id, index), home, registration.directory_of(self._broker.node_id)):
+            self._arm(GATHER_MS)
+
+    def _submit(self, request: AssignReplicasToDirsRequest) -> None:
+        self._broker.submit(request, ASSIGN_VERSION, self._clock(), self._answered)
+
+    def _answered(self, response: Message) -> None:
+        assert isinstance(response, AssignReplicasToDirsResponse)
+        if self._closed:
+            return
+        self._assignments.answered(response, monotonic_ms())
+        self._arm(0 if self._assignments.deadline_ms == NEVER_MS else self._assignments.deadline_ms - monotonic_ms())
+
+    def _arm(self, delay_ms: int) -> None:
+        if self._timer is None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(max(0, delay_ms) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._assignments.ask(self._broker.epoch)
+
+    # --- failures
+
+    def failed(self, topic: str, index: int, cause: KraftError) -> list[tuple[str, int]]:
+        """The log of a replica failed: its directory goes offline, and the controller is told. Gives the replicas in
+        it, none when it is known. Without another directory, or with the metadata log in it, the node must stop."""
+        directory = self._logs.directory_of(topic, index)
+        if directory is None or directory in self._logs.offline:
+            return []
+        lost = self._logs.take_offline(directory)
+        log.error("log directory %s has failed, its %d replicas are offline: %s", directory.path, len(lost), cause)
+        config = self._broker.config
+        if len(self._logs.offline) == len(self._logs.directories) or directory.path == config.metadata_log_dir:
+            self._on_failure(cause)
+        else:
+            self._lose(directory.directory_id)
+        return lost

@@ -1,0 +1,64 @@
+"""Brokers with two log directories each, one of which fails while the other serves."""
+
+import shutil
+
+from confluent_kafka.admin import NewTopic
+
+from kraft.client import Cluster
+from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from tests.integration.admin import admin, wait_until
+from tests.integration.clients import Record, librdkafka_produce, librdkafka_read
+from tests.integration.process import NodeProcess
+from tests.integration.quorum import SECONDS, MakeQuorum
+from tests.integration.test_records import numbered, plain
+
+TOPIC = "spread"
+PARTITIONS = 4
+
+
+def directories(node: NodeProcess) -> dict[str, tuple[int, list[int]]]:
+    """Of each directory its error and the partitions of the topic in it, as DescribeLogDirs tells."""
+    with Cluster(node.address) as cluster:
+        found = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
+    return {each.log_dir: (each.error_code, sorted(part.partition_index for topic in each.topics
+                                                   for part in topic.partitions if topic.name == TOPIC))
+            for each in found}
+
+
+def partitions(node: NodeProcess) -> dict[int, tuple[int, list[int]]]:
+    """Leader and in-sync replicas of each partition."""
+    found = admin(node).list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions
+    return {index: (each.leader, sorted(each.isrs)) for index, each in found.items()}
+
+
+def test_a_directory_fails_and_the_other_one_serves(new_quorum: MakeQuorum) -> None:
+    made = new_quorum(3, is_broker=True, session_ms=5000, directories=2)
+    made.start()
+    nodes = made.nodes
+    config = {"segment.bytes": str(1 << 20), "min.insync.replicas": "2"}
+    admin(nodes[1]).create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)])[TOPIC].result(SECONDS)
+    for index in range(PARTITIONS):
+        librdkafka_produce(nodes[1], TOPIC, plain(10, index), partition=index, acks="all")
+    victim = nodes[2]
+    first, second = map(str, victim.directories)
+    before = directories(victim)
+    assert {path: error for path, (error, _) in before.items()} == {first: 0, second: 0}
+    lost, kept = before[second][1], before[first][1]
+    assert sorted([*lost, *kept]) == list(range(PARTITIONS)) and lost and kept
+    for path in victim.directories[1].glob(f"{TOPIC}-*"):
+        shutil.rmtree(path)            # the next segment cannot be made
+    value = Record(None, bytes(200_000))
+    librdkafka_produce(nodes[1], TOPIC, [value] * 12, partition=lost[0], acks="all", message_timeout_ms=20_000)
+    others = [node_id for node_id in nodes if node_id != 2]
+    wait_until(lambda: all(partitions(nodes[1])[index] == (partitions(nodes[1])[index][0], others)
+                           and partitions(nodes[1])[index][0] in others for index in lost),
+               "replicas in the failed directory take no part")
+    assert directories(victim) == {first: (0, kept), second: (56, [])}
+    for index in range(PARTITIONS):
+        librdkafka_produce(nodes[1], TOPIC, plain(10, 10 + index), partition=index, acks="all")
+    assert all(2 in partitions(nodes[1])[index][1] for index in kept)
+    here = kept[0]
+    assert librdkafka_read(nodes[1], TOPIC, 20, partition=here) == numbered([*plain(10, here), *plain(10, 10 + here)])
+    assert any("has failed, its" in line for line in victim.alarms())
+    victim.log_path.write_text("")     # the failure was expected
