@@ -22,7 +22,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-commit demo demo-engine check lock clean
+.PHONY: help build test test-spark peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -44,8 +44,13 @@ build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only w
 
 # Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.
 test: build ## all tests, on two cores
-	@$(PYTEST) -n $(JOBS) -m "not peer and not long" --ignore=tests/integration tests
+	@$(PYTEST) -n $(JOBS) -m "not peer and not long" --ignore=tests/integration --ignore=tests/spark tests
 	@$(PYTEST) -n $(JOBS) -m "not peer and not long" tests/integration
+	@$(PYTEST) -m "not long" tests/spark
+
+# One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own.
+test-spark: build ## the tests of the Spark data source, the long ones too
+	@$(PYTEST) tests/spark
 
 # The long form of the mixed quorum: make peer LEADER_KILLS=20
 peer: build ## the tests against Apache Kafka's own classes (needs Java)

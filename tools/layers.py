@@ -79,7 +79,7 @@ PACKAGES: dict[str, Rule] = {
                       "native"),
                      ("concurrent", "os", "time")),
     "cli": Rule(("", "_version", "client", "config", "files", "load", "local", "log", "log_dir", "metadata", "pipeline",
-                 "protocol", "raft", "reading", "recorder", "runtime", "testing", "native"),
+                 "protocol", "raft", "reading", "recorder", "runtime", "spark", "testing", "native"),
                 ("asyncio", "logging", "os", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }

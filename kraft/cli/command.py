@@ -26,7 +26,8 @@ COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 
 # The parts, in the order in which the help lists them; each has a module of its name.
 PARTS: Final = ("server", "storage", "topics", "configs", "groups", "produce", "consume", "cluster", "brokers",
-                "leaders", "quorum", "metadata", "why", "log", "pipeline", "bench", "simulate", "completion")
+                "leaders", "quorum", "metadata", "why", "log", "spark", "pipeline", "bench", "simulate",
+                "completion")
 
 
 class Parts(click.Group):

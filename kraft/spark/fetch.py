@@ -7,17 +7,17 @@ For clusters without TLS and SASL; `library_fetch` is for those.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kraft.client import Cluster, Connection, RefusedError
 from kraft.client.connection import ConnectionFailedError
-from kraft.client.partitions import EARLIEST, list_offsets
+from kraft.client.partitions import EARLIEST, LATEST, list_offsets
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
-from kraft.spark.options import ReadOptions
+from kraft.spark.options import Bound, ReadOptions, Subscription
 from kraft.spark.positions import check_loss
 from kraft.spark.splits import Range
 from kraft_native.batch import first_batch, follow_batches
@@ -49,8 +49,24 @@ class Fetcher:
         self._cluster = Cluster(client["bootstrap.servers"], client_id=client.get("client.id", "kraft-spark"),
                                 timeout=int(client.get("socket.timeout.ms", 30_000)) / 1000)
 
+    @classmethod
+    def of_cluster(cls, client: Mapping[str, str], timeout_ms: int) -> Fetcher:
+        """One that reads whatever there is, of any topic."""
+        return cls(ReadOptions(Subscription("all"), Bound("earliest"), Bound("latest"), client=client,
+                               timeout_ms=timeout_ms))
+
     def close(self) -> None:
         self._cluster.close()
+
+    def raw(self, topic: str, partition: int, start: int) -> Iterator[bytes]:
+        """Record batches from `start` on, up to what was committed to the log when this was called.
+
+        `DataLossError` when the log does not reach back to `start`.
+        """
+        end = list_offsets(self._cluster, [self._cluster.topic(topic)], {(topic, partition): LATEST})[topic, partition]
+        progress = Progress(Range(topic, partition, start, end), self.options)
+        for answer, _, sound in self._answers(progress):
+            yield (answer.records or b"")[:sound]
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
         """The records of a range as columns of about 4 MB of batches each.
@@ -60,10 +76,23 @@ class Fetcher:
         """
         reader = ColumnReader(columns, check_crc=False)
         progress = Progress(piece, self.options)
-        while progress.offset < piece.end:
+        for answer, before, sound in self._answers(progress):
+            found = reader.read(memoryview(answer.records or b"")[:sound], start_offset=before, end_offset=piece.end,
+                                aborted=_aborted(answer))
+            if found.next_offset < min(progress.offset, piece.end):
+                # More than columns of 2 GiB hold, or a damaged record: again from there.
+                progress.offset = found.next_offset
+                self._cluster.close()
+            if len(found):
+                yield found
+
+    def _answers(self, progress: Progress) -> Iterator[tuple[PartitionData, int, int]]:
+        """Answers with batches: (answer, first wanted offset, bytes of whole batches), from the leader, whoever it is
+        by then, up to the end of the range."""
+        while progress.offset < progress.piece.end:
             try:
-                leader = self._cluster.leader(piece.topic, piece.partition)
-                yield from self._from_leader(leader, progress, reader)
+                leader = self._cluster.leader(progress.piece.topic, progress.piece.partition)
+                yield from self._from_leader(leader, progress)
             except (ConnectionFailedError, RefusedError) as error:
                 if isinstance(error, RefusedError) and error.code not in PASSING:
                     raise
@@ -71,7 +100,7 @@ class Fetcher:
                 self._cluster.close()
                 time.sleep(RETRY_PAUSE_SECONDS)
 
-    def _from_leader(self, leader: Connection, progress: Progress, reader: ColumnReader) -> Iterator[Columns]:
+    def _from_leader(self, leader: Connection, progress: Progress) -> Iterator[tuple[PartitionData, int, int]]:
         """Reads until the range ends; raises when the leader is none any more."""
         version = leader.version(FetchRequest.API_KEY, VERSION_MAX)
         piece = progress.piece
@@ -90,14 +119,7 @@ class Fetcher:
                 except ConnectionFailedError as error:
                     failure = error  # what came before it is whole
             if sound:
-                found = reader.read(memoryview(answer.records or b"")[:sound], start_offset=before,
-                                    end_offset=piece.end, aborted=_aborted(answer))
-                if len(found):
-                    yield found
-                if found.next_offset < min(progress.offset, piece.end):
-                    # More than columns of 2 GiB hold, or a damaged record: again from there.
-                    progress.offset = found.next_offset
-                    raise ConnectionFailedError(f"{leader.address}: the answer was used up to {found.next_offset}")
+                yield answer, before, sound
             if failure is not None:
                 raise failure
             if progress.offset >= piece.end:

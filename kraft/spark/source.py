@@ -11,15 +11,25 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from kraft.spark.options import ReadOptions, read_options
 from kraft.spark.origin import origin_of
 from kraft.spark.positions import batch_spans
 from kraft.spark.schema import check_schema, full_schema
+from kraft.spark.sink import BatchWriter, StreamWriter
 from kraft.spark.stream import StreamReader
 from kraft.spark.tasks import TaskRanges, read_rows, tasks_of
+from kraft.spark.write_options import write_options
+from kraft_native.errors import InvalidArgumentError
 
 NAME: Final = "kraft"
 
@@ -39,6 +49,15 @@ class KraftSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         options = read_options(self.options, streaming=True)
         return StreamReader(check_schema(schema, options.include_headers), options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidArgumentError("mode overwrite: a topic cannot be overwritten; use mode append")
+        return BatchWriter(write_options(self.options, schema, streaming=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002
+        # `overwrite` says that each batch is a whole result (output mode complete): it is written behind the others.
+        return StreamWriter(write_options(self.options, schema, streaming=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options, streaming=False)

@@ -1,0 +1,44 @@
+"""An archive of this package for executors that have it not installed: `kraft spark bundle`."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import kraft_native
+from kraft.spark.sessions import PACKAGES
+
+NAMES: Final = ("kraft", "kraft_native", "pyspark_kraft")
+SUFFIXES: Final = (".py", ".so", ".json", ".txt")
+UNPACKED: Final = "kraftenv"
+
+# Zip files begin in 1980: one time for all, so that the same files make the same archive.
+TIME: Final = (1980, 1, 1, 0, 0, 0)
+
+
+def write_bundle(path: Path) -> int:
+    """Writes the archive and gives its size. It runs on machines of this kind with the same Python version, which have
+    the other packages that kraft needs."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, source in _files():
+            entry = zipfile.ZipInfo(name, TIME)
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, source.read_bytes())
+    return path.stat().st_size
+
+
+def bundle_settings(path: Path) -> dict[str, str]:
+    """Settings of Spark by which executors unpack the archive and find what is in it."""
+    return {"spark.archives": f"{path.resolve()}#{UNPACKED}", "spark.executorEnv.PYTHONPATH": f"./{UNPACKED}"}
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    roots = {"kraft_native": Path(kraft_native.__file__).parent}
+    for name in NAMES:
+        root = roots.get(name, PACKAGES / name)
+        for source in sorted(root.rglob("*")):
+            if source.suffix in SUFFIXES and "__pycache__" not in source.parts:
+                yield f"{name}/{source.relative_to(root).as_posix()}", source

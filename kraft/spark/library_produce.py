@@ -1,0 +1,58 @@
+"""Sends rows through the client library (librdkafka), where the cluster wants TLS or SASL. It makes an object per row,
+so it is several times slower."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from kraft.client import ConnectionFailedError
+from kraft.spark.cluster import library_settings, told
+from kraft.spark.write_options import WriteOptions
+from kraft_native.errors import InvalidArgumentError
+
+
+def library_send(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> None:
+    """Sends all rows and waits until they are acknowledged; raises the first refusal."""
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    settings = library_settings(options.client, **{
+        "compression.type": options.codec, "acks": options.acks, "partitioner": "murmur2_random",
+        "enable.idempotence": options.acks == -1, "delivery.timeout.ms": options.timeout_ms})
+    try:
+        producer = Producer(settings)
+        for batch in batches:
+            for row in batch.to_pylist():
+                _send(producer, row, options, delivered)
+            if failures:
+                break
+        left = producer.flush(options.timeout_ms / 1000)
+    except KafkaException as error:
+        raise told(options.bootstrap, error.args[0]) from error
+    if failures:
+        raise told(options.bootstrap, failures[0])
+    if left:
+        raise ConnectionFailedError(f"{options.bootstrap}: {left} rows were not acknowledged in time")
+
+
+def _send(producer: Producer, row: dict[str, object], options: WriteOptions, delivered: object) -> None:
+    topic = options.topic or row.get("topic")
+    if topic is None:
+        raise InvalidArgumentError("column topic: a row has none; the option topic sets one for all rows")
+    place = {} if row.get("partition") is None else {"partition": row["partition"]}
+    headers = [(each["key"], each["value"]) for each in row.get("headers") or ()]  # type: ignore[attr-defined]
+    while True:
+        try:
+            producer.produce(topic, row["value"], row.get("key"), on_delivery=delivered,  # type: ignore[arg-type]
+                             headers=headers if options.include_headers else None, **place)  # type: ignore[arg-type]
+        except BufferError:
+            producer.poll(1.0)
+        else:
+            producer.poll(0)
+            return

@@ -1,0 +1,115 @@
+"""What the options of a write mean, and which columns it may have: as in Spark's Kafka connector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
+
+from kraft.spark.client_options import client_settings
+from kraft.spark.schema import HEADER
+from kraft_native.errors import InvalidArgumentError
+
+DELIVERIES: Final = ("exactly-once", "at-least-once")
+NAMES: Final = {name.lower(): name for name in ("topic", "includeHeaders", "delivery", "stagingLocation",
+                                                "bootstrap.servers", "checkpointLocation", "path", "queryName")}
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
+TEXT: Final = (StringType().simpleString(), BinaryType().simpleString())
+
+COLUMNS: Final = {"topic": TEXT[:1], "key": TEXT, "value": TEXT, "partition": (IntegerType().simpleString(),),
+                  "headers": (ArrayType(HEADER).simpleString(),)}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The options of one write, each with its default filled in."""
+
+    bootstrap: str
+    topic: str | None = None
+    include_headers: bool = False
+    delivery: Literal["exactly-once", "at-least-once"] = "at-least-once"
+    staging: str | None = None
+    codec: str = "none"
+    acks: int = -1
+    timeout_ms: int = 120_000
+    batch_bytes: int = 1_000_000
+    client: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the cluster wants neither TLS nor SASL."""
+        return self.client.get("security.protocol", "plaintext").lower() == "plaintext"
+
+
+def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> WriteOptions:
+    """The options of a batch or streaming write of rows of `schema`. Raises `InvalidArgumentError`."""
+    options = {}
+    for key, value in given.items():
+        if not key.lower().startswith("kafka."):
+            if key.lower() not in NAMES:
+                raise InvalidArgumentError(f"option {key}: there is no such option for a write; there are topic, "
+                                           "includeHeaders, delivery, stagingLocation and the client's, kafka.*")
+            options[NAMES[key.lower()]] = value
+    client = client_settings(given, "producer")
+    bootstrap = client.get("bootstrap.servers") or options.get("bootstrap.servers")
+    if not bootstrap:
+        raise InvalidArgumentError("option kafka.bootstrap.servers: it must be given, to write to a cluster")
+    client["bootstrap.servers"] = bootstrap
+    _check_columns(schema, options.get("topic"))
+    delivery = options.get("delivery", DELIVERIES[0] if streaming else DELIVERIES[1])
+    if delivery not in DELIVERIES or (delivery == DELIVERIES[0] and not streaming):
+        raise InvalidArgumentError(f"option delivery: {delivery!r} is not allowed; a streaming query has "
+                                   f"{' or '.join(DELIVERIES)}, a batch query {DELIVERIES[1]}")
+    codec = _one_of("compression.type", client.pop("compression.type", "none"), CODECS)
+    acks = ACKS[_one_of("acks", client.pop("acks", "all"), tuple(ACKS))]
+    found = WriteOptions(
+        bootstrap=bootstrap, topic=options.get("topic"), delivery=delivery,  # type: ignore[arg-type]
+        include_headers=str(options.get("includeHeaders", "false")).strip().lower() == "true",
+        staging=options.get("stagingLocation") or options.get("checkpointLocation"), codec=codec, acks=acks,
+        timeout_ms=_number("delivery.timeout.ms", client.get("delivery.timeout.ms", "120000")),
+        batch_bytes=max(_number("batch.size", client.get("batch.size", "1000000")), 16_384), client=client)
+    if found.delivery == "exactly-once":
+        _check_exactly_once(found)
+    return found
+
+
+def _check_exactly_once(options: WriteOptions) -> None:
+    if options.staging is None:
+        raise InvalidArgumentError("option stagingLocation: where a query's checkpoint is not given as its option "
+                                   "checkpointLocation, a directory that all executors see must be, to write exactly "
+                                   "once; or set delivery to at-least-once")
+    scheme, separator, _ = options.staging.partition(":/")
+    if separator and scheme != "file":
+        raise InvalidArgumentError(f"option stagingLocation: {options.staging} is not a path of files that all "
+                                   "executors see; give one, or set delivery to at-least-once")
+    if not options.plain:
+        raise InvalidArgumentError("option delivery: exactly-once is not possible with TLS or SASL; set it to "
+                                   "at-least-once")
+    if options.acks != -1:
+        raise InvalidArgumentError("option kafka.acks: to write exactly once it is all")
+
+
+def _check_columns(schema: StructType, topic: str | None) -> None:
+    types = {each.name: each.dataType.simpleString() for each in schema.fields}
+    if topic is None and "topic" not in types:
+        raise InvalidArgumentError("option topic: it is required when the data has no column topic")
+    if "value" not in types:
+        raise InvalidArgumentError("column value: it is required, and the data has none")
+    for name, allowed in COLUMNS.items():
+        if name in types and types[name] not in allowed:
+            raise InvalidArgumentError(f"column {name}: it is {types[name]}, and must be {' or '.join(allowed)}")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value.lower() not in allowed:
+        raise InvalidArgumentError(f"option kafka.{name}: {value!r} is not one of {', '.join(allowed)}")
+    return value.lower()
+
+
+def _number(name: str, value: str) -> int:
+    if not value.strip().isdecimal():
+        raise InvalidArgumentError(f"option kafka.{name}: {value!r} is not a whole number")
+    return int(value)
