@@ -22,7 +22,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test test-spark peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-commit demo demo-engine check lock clean
+.PHONY: help build test test-spark peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -46,7 +46,7 @@ build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only w
 test: build ## all tests, on two cores
 	@$(PYTEST) -n $(JOBS) -m "not peer and not long" --ignore=tests/integration --ignore=tests/spark tests
 	@$(PYTEST) -n $(JOBS) -m "not peer and not long" tests/integration
-	@$(PYTEST) -m "not long" tests/spark
+	@$(PYTEST) -n $(JOBS) --dist loadgroup -m "not long" tests/spark
 
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own.
 test-spark: build ## the tests of the Spark data source, the long ones too
@@ -119,6 +119,10 @@ bench-cluster: build ## three nodes of ours beside three of Kafka's, replicated,
 
 bench-failover: build ## three nodes killed fifty times and restarted in turn under a producer; four minutes
 	@$(BIN)/python -m bench.macro.failover
+
+# Beside Spark's own connector: python -m bench.spark --connector PYTHON --jars JARS (bench/spark/pom.xml names them)
+bench-spark: build ## reads in Spark: rows per second, and processor time per row
+	@$(BIN)/python -m bench.spark
 
 bench-commit: build ## commits of 3 and 5 controllers beside C, etcd and the disk; leaders killed and stopped
 	@$(BIN)/python -m bench.commit.commit
