@@ -26,6 +26,8 @@ from tests.integration.process import NodeProcess
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 SECONDS: Final = 30.0
 BROKER: Final = 100
+DOOR: Final = socket.create_server(("127.0.0.1", 0))
+"""The address of a broker that is a registration only: it accepts connections, which is what controllers probe."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -162,7 +164,7 @@ def register_broker(node: ControllerProcess) -> None:
     with Connection("127.0.0.1", node.controller_port) as connection:
         registered = connection.send(BrokerRegistrationRequest(
             broker_id=BROKER, cluster_id=CLUSTER_ID, incarnation_id=uuid.uuid4(), log_dirs=[random_id(uuid.uuid4)],
-            listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=1, security_protocol=0)],
+            listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=DOOR.getsockname()[1], security_protocol=0)],
             features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
                       for name, (low, high) in SUPPORTED.items()],
         ), BrokerRegistrationResponse)
