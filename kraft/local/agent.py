@@ -123,7 +123,8 @@ class NodeLoop(uvloop.Loop):
     async def create_connection(self, *arguments: Any, **options: Any) -> Any:
         transport: Any
         transport, protocol = await super().create_connection(*arguments, local_addr=(self.host, 0), **options)
-        self.links.take(transport.get_extra_info("socket").fileno())
+        if not transport.is_closing():      # else its protocol has given it up already, and it has no socket any more
+            self.links.take(transport.get_extra_info("socket").fileno())
         return transport, protocol
 
     async def create_server(self, *arguments: Any, **options: Any) -> Any:
