@@ -33,7 +33,7 @@ def origin(rows):
     import kraft_native.columns
     yield pa.RecordBatch.from_pydict({"place": [kraft_native.columns.__file__], "process": [os.getppid()]})
 
-places = frame.mapInArrow(origin, "place string, process int").collect()
+places = frame.mapInArrow(origin, "place string, process long").collect()
 assert frame.count() == 1000, frame.count()
 assert len(places) >= 4 and all("kraftenv" in row.place for row in places), places
 assert len({row.process for row in places}) == 2, places
