@@ -143,7 +143,12 @@ class ControllerChannel:
             if self._here(waiting.request, waiting.version, waiting.answer):
                 self._queue.popleft()
                 continue
-            response = await self._ask(waiting)
+            try:
+                response = await self._ask(waiting)
+            except Exception:  # whatever it is, it ends one request and not the channel
+                log.exception("%s ends by a fault of our own", type(waiting.request).__name__)
+                self._hang_up()
+                response = refusal(waiting.request, ErrorCode.UNKNOWN_SERVER_ERROR)
             if response is None and asyncio.get_running_loop().time() > waiting.expires:
                 response = refusal(waiting.request, ErrorCode.REQUEST_TIMED_OUT)
             if response is not None:
@@ -177,10 +182,13 @@ class ControllerChannel:
         except KraftError as error:
             log.warning("the controller at %s:%d answers with what cannot be read: %s", address.host, address.port,
                         error)
+        self._hang_up()
+        return None
+
+    def _hang_up(self) -> None:
         if self._line is not None:
             self._line.close()
             self._line = None
-        return None
 
     async def _connected(self, address: Endpoint) -> Line:
         if self._line is None or self._line.broken or address != self._address:

@@ -1,0 +1,41 @@
+"""The row of requests to the active controller goes on, whatever one of them meets."""
+
+import asyncio
+import logging
+
+import pytest
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.raft.types import Endpoint
+from kraft.runtime.controller_channel import ControllerChannel
+
+
+def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask() -> list[int]:
+        faults = [AttributeError("no socket"), AttributeError("again")]
+
+        def find() -> Endpoint | None:
+            raise faults.pop(0)
+
+        channel = ControllerChannel("test", find, lambda *_request: False, timeout_seconds=10)
+        answers: list[int] = []
+        done = asyncio.Event()
+
+        def answered(response: Message) -> None:
+            answers.append(response.error_code)  # type: ignore[attr-defined]
+            if len(answers) == 2:
+                done.set()
+
+        for _ in range(2):
+            channel.submit(BrokerHeartbeatRequest(), 1, answered)
+        async with asyncio.timeout(10):
+            await done.wait()
+        channel.close()
+        return answers
+
+    with caplog.at_level(logging.ERROR):
+        assert asyncio.run(ask()) == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["BrokerHeartbeatRequest ends by a fault of our own"] * 2
