@@ -59,6 +59,8 @@ cdef class ReplicaFetcher:
     cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1
     # Whether there was something to append.
     cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1
+    cdef int await_flush(self, Partition partition) except -1
+    cdef int flush_is_over(self) except -1
     cdef int stop_following(self, FollowedPartition followed, object code, object cause) except -1
     cdef int break_off(self, str why) except -1
 

@@ -103,7 +103,8 @@ cdef class ReplicaFetcher:
         self.unfollow(partition)
         self.followed[followed.key] = followed
         self.place(followed)
-        if not self.reading and self.flushes_awaited == 0:
+        self.await_flush(partition)
+        if not self.reading:
             self.ask()
 
     def unfollow(self, Partition partition not None) -> bool:
@@ -177,15 +178,17 @@ cdef class ReplicaFetcher:
             self.take_frames()
         finally:
             self.reading = False
-        if self.flushes_awaited == 0 and self.responses_total == self.requests_total:
+        if self.responses_total == self.requests_total:
             self.ask()
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
     cdef int ask(self) except -1:
-        """Sends the next request, if there is anything to fetch and a reason to."""
+        """Sends the next request, if there is anything to fetch, a reason to, and no flush to wait for."""
         cdef bint idle = self.responses_total == self.requests_total
-        if self.transport is None or (not idle and (self.session_id == 0 or not self.changed)):
+        if self.transport is None or self.flushes_awaited > 0:
+            return 0
+        if not idle and (self.session_id == 0 or not self.changed):
             return 0
         if self.session_id == 0:
             self.restart_session()
@@ -247,7 +250,7 @@ cdef class ReplicaFetcher:
         self.wait = None
         for followed in held.values():
             self.place(followed)
-        if not self.reading and self.flushes_awaited == 0:
+        if not self.reading:
             self.ask()
         return 0
 
@@ -385,7 +388,6 @@ cdef class ReplicaFetcher:
         cdef const uint8_t* end = part.records
         cdef Py_ssize_t left = part.records_bytes
         cdef int64_t log_end = partition.core.log_end, batch
-        cdef FlushWaiter waiter
         while left >= BATCH_HEADER_BYTES:
             batch = <int64_t>load_i32(end + 8) + LOG_OVERHEAD_BYTES
             if batch < BATCH_HEADER_BYTES or batch > left:
@@ -404,15 +406,28 @@ cdef class ReplicaFetcher:
         self.bytes_total += end - first
         if partition.follower_quota is not None:
             partition.follower_quota.record(end - first, monotonic_ms())
-        if partition.core.config.durability_kind == DURABILITY_GROUP_COMMIT:
-            waiter = FlushWaiter.__new__(FlushWaiter)
-            waiter.fetcher = self
-            waiter.partition = partition
-            waiter.end_offset = partition.core.log_end
-            if partition.core.durable_end() < waiter.end_offset and partition.purgatory is not None:
-                if partition.purgatory.park(waiter, [partition], monotonic_ms() + FLUSH_WAIT_MS):
-                    self.flushes_awaited += 1
+        self.await_flush(partition)
         return True
+
+    cdef int await_flush(self, Partition partition) except -1:
+        """With group commit the next request waits until what the log has is durable: it tells the leader so."""
+        cdef FlushWaiter waiter
+        if (partition.core.config.durability_kind != DURABILITY_GROUP_COMMIT or partition.purgatory is None
+                or partition.core.durable_end() >= partition.core.log_end):
+            return 0
+        waiter = FlushWaiter.__new__(FlushWaiter)
+        waiter.fetcher = self
+        waiter.partition = partition
+        waiter.end_offset = partition.core.log_end
+        if partition.purgatory.park(waiter, [partition], monotonic_ms() + FLUSH_WAIT_MS):
+            self.flushes_awaited += 1
+        return 0
+
+    cdef int flush_is_over(self) except -1:
+        self.flushes_awaited -= 1
+        if not self.reading:
+            self.ask()
+        return 0
 
 
 @cython.final
@@ -420,20 +435,25 @@ cdef class FlushWaiter(Parked):
     """The next request waits until an append is durable here."""
 
     cdef int wake(self, int64_t bytes_count) except -1:
-        if (self.partition.removed or self.partition.core.closed or self.partition.core.first_failure() is not None
-                or self.partition.core.durable_end() >= min(self.end_offset, self.partition.core.log_end)):
+        if self.partition.removed or self.partition.core.closed:
+            self.done()
+        elif self.partition.core.first_failure() is not None:
+            # What could not be flushed is never told to the leader.
+            self.fetcher.unfollow(self.partition)
+            self.done()
+        elif self.partition.core.durable_end() >= min(self.end_offset, self.partition.core.log_end):
             self.done()
         return 0
 
     cdef int expire(self) except -1:
-        return self.done()
+        """A flush that takes as long as this is still awaited."""
+        self.purgatory.leave(self)
+        self.fetcher.await_flush(self.partition)
+        return self.fetcher.flush_is_over()
 
     cdef int done(self) except -1:
         self.purgatory.leave(self)
-        self.fetcher.flushes_awaited -= 1
-        if self.fetcher.flushes_awaited == 0 and self.fetcher.responses_total == self.fetcher.requests_total:
-            self.fetcher.ask()
-        return 0
+        return self.fetcher.flush_is_over()
 
 
 @cython.final

@@ -11,6 +11,7 @@ from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.request_header import RequestHeader
 from kraft_native.errors import InvalidArgumentError
+from kraft_native.flusher import Flusher
 from kraft_native.partition import Partition
 from kraft_native.replica_fetch import ReplicaFetcher
 from tests.native.logs import batch
@@ -246,6 +247,22 @@ def test_a_log_that_differs_is_cut_where_the_leaders_epoch_ended(line: Line) -> 
     assert content(following) == content(leading)
     assert following.log.end_offset_for_epoch(1) == leading.log.end_offset_for_epoch(1)
     assert following.log.log_end_offset == 5
+
+
+def test_what_is_not_durable_yet_is_not_told_to_the_next_leader(line: Line) -> None:
+    line.follower.flusher = Flusher(linger_us=None, bytes_trigger=1 << 40)     # flushes when somebody waits
+    leading, following = pair(line, durability="group-commit")
+    following.become_leader(1, node_id=FOLLOWER, replicas=(1, 2), isr=(1, 2))
+    line.follower.produce(batch())
+    leading.become_leader(2, node_id=LEADER, replicas=(1, 2), isr=(1, 2))
+    following.become_follower(2, LEADER)
+    line.fetcher.follow(following)
+    line.connect()
+    assert not line.requests
+    following.log.wait_durable(1)
+    line.follower.purgatory.flush_done()
+    [topic] = line.next_request().topics
+    assert [(each.partition, each.fetch_offset) for each in topic.partitions] == [(0, 1)]
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
