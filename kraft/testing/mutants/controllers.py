@@ -41,7 +41,7 @@ def broker_epoch_of_a_fetch_is_ignored(patches: Patches) -> None:
 @CONTROLLERS.add(31, "KAFKA-13916")
 def fenced_broker_joins_the_isr(patches: Patches) -> None:
     """Nobody looks whether a broker takes part when it becomes in-sync (KIP-841)."""
-    patches.put(alter_partition, "_eligible", lambda _context, _state: True)
+    patches.put(alter_partition, "_eligible", lambda _context, _partition, _state: True)
 
     def caught_up(keeper: Any, key: Any, node_id: int) -> bool:
         led = keeper._led.get(key)
