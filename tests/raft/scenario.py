@@ -73,7 +73,8 @@ class Story:
         try:
             self.run(line)
         except AssertionError as error:
-            return [f"the node stops: {error}"]
+            # Where the package is installed, pytest adds lines of its own to what an assertion says.
+            return [f"the node stops: {str(error).splitlines()[0]}"]
         raise ValueError(f"nothing was broken by: {line}")
 
     def _trace(self, node_id: int, text: str) -> None:
