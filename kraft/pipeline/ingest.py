@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from kraft.client import Cluster
 from kraft.client.partitions import LATEST, every, list_offsets
-from kraft.pipeline.producing import IngestError, Writer, new_producer, signed
+from kraft.client.producing import new_producer, stamped
+from kraft.pipeline.producing import IngestError, Writer
 from kraft.pipeline.row_files import FileSplit, read_split, splits_of
 from kraft.pipeline.workers import Workers
 from kraft_native import fileio
@@ -116,7 +117,7 @@ def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, col
         return plan
     ends = list_offsets(cluster, [found], every([found], LATEST))
     starts = tuple(ends[topic, index] for index in range(len(found.partitions)))
-    splits = [Split(number, file, *new_producer(cluster))
+    splits = [Split(number, file, *new_producer(cluster, cluster.timeout))
               for number, file in enumerate(splits_of(files, split_bytes))]
     plan = Plan(topic, topic_id, starts, columns, codec, pa.__version__, CHUNK_ROWS, tuple(splits))
     (job / "done").mkdir(parents=True, exist_ok=True)
@@ -169,7 +170,7 @@ def ingest_split(task: IngestTask) -> Ingested:
                     # replicas have it. What was counted in the log is on all of them.
                     end, (before, known) = sent[partition] + count, there[partition]
                     if end > before or (known and end == before):
-                        todo[partition] = signed(batch, writer.producer, sent[partition])
+                        todo[partition] = stamped(batch, writer.producer, sent[partition])
                     sent[partition] += count
                 writer.send(todo)
     wrong = [partition for partition, (count, _) in there.items() if count > sent[partition]]

@@ -7,72 +7,34 @@ from there, and what it sends twice is known. No transaction is needed, and two 
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from kraft.client import Cluster, ConnectionFailedError, RefusedError
 from kraft.client.partitions import EARLIEST, LATEST, list_offsets
+from kraft.client.producing import PASSING, PRODUCE_VERSION_MAX, RETRY_PAUSE_SECONDS
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
-from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
-from kraft_native import crc
 from kraft_native.batch import follow_batches, walk
 from kraft_native.errors import KraftError
 
 ACKS_ALL: Final = -1
 PRODUCE_TIMEOUT_MS: Final = 30_000
-RETRY_PAUSE_SECONDS: Final = 0.1
 FETCH_BYTES: Final = 8 << 20
-# The newest versions that name topics.
-PRODUCE_VERSION_MAX: Final = 12
-FETCH_VERSION_MAX: Final = 12
-SEQUENCES: Final = 1 << 31
-
-# Where the checksum and the producer's fields stand in a batch's header, and what the checksum begins with.
-CRC_POSITION: Final = 17
-CHECKED_POSITION: Final = 21
-PRODUCER_POSITION: Final = 43
+FETCH_VERSION_MAX: Final = 12      # the newest that names topics
+# A topic that was made a moment ago is not known everywhere yet.
+PASSING_HERE: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class IngestError(KraftError):
     """What was to be written cannot be, so that every record would be there once; the message says why."""
-
-
-def new_producer(cluster: Cluster) -> tuple[int, int]:
-    """A producer id of our own, and its epoch."""
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=PRODUCE_TIMEOUT_MS)
-    deadline = time.monotonic() + cluster.timeout
-    while True:
-        found = cluster.send(request, InitProducerIdResponse)
-        if found.error_code not in PASSING or time.monotonic() > deadline:
-            check("a producer id", found.error_code)
-            return found.producer_id, found.producer_epoch
-        time.sleep(RETRY_PAUSE_SECONDS)
-
-
-# What passes when a leader has moved, or a coordinator is still loading.
-PASSING: Final = frozenset({
-    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR,
-})
-
-
-def signed(batch: bytes, producer: tuple[int, int], sequence: int) -> bytes:
-    """The batch with a producer's id, epoch and first sequence in its header."""
-    data = bytearray(batch)
-    struct.pack_into(">qhi", data, PRODUCER_POSITION, *producer, sequence % SEQUENCES)
-    struct.pack_into(">I", data, CRC_POSITION, crc.checksum(memoryview(data)[CHECKED_POSITION:]))
-    return bytes(data)
 
 
 class Appended(NamedTuple):
@@ -157,7 +119,7 @@ class Writer:
                         del left[partition]
                     else:
                         failure = RefusedError(f"{self.topic}-{partition}", code)
-                        if code not in PASSING:
+                        if code not in PASSING_HERE:
                             raise failure
             if failure is not None:
                 if time.monotonic() > deadline:

@@ -5,40 +5,19 @@ A producer with an id gives each batch its sequence number, by which a leader kn
 
 from __future__ import annotations
 
-import struct
 import time
 from typing import Final
 
 from kraft.client import Cluster, ConnectionFailedError, RefusedError
+from kraft.client.producing import PRODUCE_VERSION_MAX, SEQUENCES, new_producer, pause, stamped
 from kraft.client.refusals import check
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.spark.write_options import WriteOptions
-from kraft_native import crc
 
-# The newest version that names topics.
-VERSION_MAX: Final = 12
-RETRY_PAUSE_SECONDS: Final = 0.1
-SEQUENCES: Final = 2**31
-
-# Where the fields stand in a batch, and where what its checksum covers begins.
-CRC_POSITION: Final = 17
-CRC_START: Final = 21
-PRODUCER: Final = struct.Struct(">qhi")
-PRODUCER_POSITION: Final = 43
 COUNT_POSITION: Final = 57
-
-# What passes when the partition's leader has moved, or replicas are away for a while.
-PASSING: Final = frozenset({
-    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE,
-})
 
 
 class BatchProducer:
@@ -64,14 +43,8 @@ class BatchProducer:
 
     def identify(self) -> None:
         """Asks for a producer id, of this producer alone."""
-        deadline = self._deadline()
-        while self.producer_id < 0:
-            try:
-                answer = self.cluster.any().send(InitProducerIdRequest(transactional_id=None), InitProducerIdResponse)
-                check("a producer id", answer.error_code)
-                self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
-            except (ConnectionFailedError, RefusedError) as error:
-                self._pause(error, deadline)
+        if self.producer_id < 0:
+            self.producer_id, self.producer_epoch = new_producer(self.cluster, self.options.timeout_ms / 1000)
 
     def send(self, place: TopicPartition, batch: bytes) -> None:
         """Sends one batch and waits until it is acknowledged; one that is there already is not stored again.
@@ -79,23 +52,23 @@ class BatchProducer:
         Raises `RefusedError` or `ConnectionFailedError` when it is not acknowledged in `delivery.timeout.ms`, or never
         will be. It may be there all the same then: send the same batch with the same sequence again.
         """
-        sequence = self.sequences.get(place, 0)
+        producer, sequence = (self.producer_id, self.producer_epoch), self.sequences.get(place, 0)
         count = int.from_bytes(batch[COUNT_POSITION:COUNT_POSITION + 4], "big")
         request = ProduceRequest(acks=self.options.acks, timeout_ms=min(self.options.timeout_ms, 30_000), topic_data=[
             TopicProduceData(name=place.topic, partition_data=[
-                PartitionProduceData(index=place.partition, records=self._stamped(batch, sequence))])])
-        deadline = self._deadline()
+                PartitionProduceData(index=place.partition, records=stamped(batch, producer, sequence))])])
+        deadline = time.monotonic() + self.options.timeout_ms / 1000
         while True:
             try:
                 self._ask(place, request)
                 break
             except (ConnectionFailedError, RefusedError) as error:
-                self._pause(error, deadline)
+                pause(self.cluster, error, deadline)
         self.sequences[place] = (sequence + count) % SEQUENCES
 
     def _ask(self, place: TopicPartition, request: ProduceRequest) -> None:
         leader = self.cluster.leader(place.topic, place.partition)
-        version = leader.version(ProduceRequest.API_KEY, VERSION_MAX)
+        version = leader.version(ProduceRequest.API_KEY, PRODUCE_VERSION_MAX)
         if self.options.acks == 0:
             leader.post(request, version)
             return
@@ -103,22 +76,3 @@ class BatchProducer:
         found = answer.responses[0].partition_responses[0]
         if found.error_code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             check(place.directory_name, found.error_code, found.error_message)
-
-    def _stamped(self, batch: bytes, sequence: int) -> bytes:
-        """The batch with this producer's id and the sequence of its first record."""
-        stamped = bytearray(batch)
-        PRODUCER.pack_into(stamped, PRODUCER_POSITION, self.producer_id, self.producer_epoch, sequence)
-        with memoryview(stamped) as view:
-            checksum = crc.checksum(view[CRC_START:])
-        struct.pack_into(">I", stamped, CRC_POSITION, checksum)
-        return bytes(stamped)
-
-    def _deadline(self) -> float:
-        return time.monotonic() + self.options.timeout_ms / 1000
-
-    def _pause(self, error: ConnectionFailedError | RefusedError, deadline: float) -> None:
-        """Before it is tried again; raises what will not pass."""
-        if time.monotonic() > deadline or (isinstance(error, RefusedError) and error.code not in PASSING):
-            raise error
-        self.cluster.close()
-        time.sleep(RETRY_PAUSE_SECONDS)

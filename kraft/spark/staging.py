@@ -29,11 +29,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from kraft.client.partitions import LATEST, list_offsets
+from kraft.client.producing import SEQUENCES
 from kraft.log_dir import TopicPartition
 from kraft.spark.encoding import Encoded
 from kraft.spark.errors import DataLossError
 from kraft.spark.fetch import Fetcher
-from kraft.spark.produce import SEQUENCES, BatchProducer
+from kraft.spark.produce import BatchProducer
 from kraft.spark.write_options import WriteOptions
 from kraft_native.batch import walk
 

@@ -1,0 +1,72 @@
+"""What every idempotent producer does: a producer id of its own, and its numbers in each batch's header.
+
+A broker refuses a sequence that it has had, so who keeps the id and makes the same batches again may send them as often
+as need be.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import Final
+
+from kraft.client.cluster import Cluster
+from kraft.client.connection import ConnectionFailedError
+from kraft.client.refusals import RefusedError, check
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kraft_native import crc
+
+RETRY_PAUSE_SECONDS: Final = 0.1
+SEQUENCES: Final = 1 << 31
+
+# The newest version of Produce that names topics.
+PRODUCE_VERSION_MAX: Final = 12
+
+# Where the checksum and the producer's fields stand in a batch's header, and what the checksum begins with.
+CRC_POSITION: Final = 17
+CHECKED_POSITION: Final = 21
+PRODUCER: Final = struct.Struct(">qhi")
+PRODUCER_POSITION: Final = 43
+
+# What passes when a leader has moved, replicas are away for a while, or a coordinator is still loading.
+PASSING: Final = frozenset({
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE,
+})
+
+
+def new_producer(cluster: Cluster, timeout: float) -> tuple[int, int]:
+    """A producer id of our own, and its epoch. What passes is waited for, for `timeout` seconds; then, and for
+    what does not pass at once, `RefusedError` or `ConnectionFailedError`."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            found = cluster.any().send(InitProducerIdRequest(transactional_id=None), InitProducerIdResponse)
+            check("a producer id", found.error_code)
+        except (ConnectionFailedError, RefusedError) as error:
+            pause(cluster, error, deadline)
+        else:
+            return found.producer_id, found.producer_epoch
+
+
+def pause(cluster: Cluster, error: ConnectionFailedError | RefusedError, deadline: float) -> None:
+    """Before something is tried again, over new connections. Raises what will not pass, and anything after the deadline
+    (of `time.monotonic`)."""
+    if time.monotonic() > deadline or (isinstance(error, RefusedError) and error.code not in PASSING):
+        raise error
+    cluster.close()
+    time.sleep(RETRY_PAUSE_SECONDS)
+
+
+def stamped(batch: bytes, producer: tuple[int, int], sequence: int) -> bytes:
+    """The batch with a producer's id and epoch, and the sequence of its first record, in its header."""
+    data = bytearray(batch)
+    PRODUCER.pack_into(data, PRODUCER_POSITION, *producer, sequence % SEQUENCES)
+    with memoryview(data) as view:
+        checksum = crc.checksum(view[CHECKED_POSITION:])
+    struct.pack_into(">I", data, CRC_POSITION, checksum)
+    return bytes(data)
