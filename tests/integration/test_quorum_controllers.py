@@ -153,6 +153,6 @@ def test_static_voters_become_records_of_the_log(new_quorum: MakeQuorum) -> None
 
 def test_not_formatted(new_quorum: MakeQuorum) -> None:
     node = new_quorum(1).nodes[1]
-    node.directory = node.directory.with_name("elsewhere")
+    node.directories = [node.directory.with_name("elsewhere")]
     with pytest.raises(AssertionError, match="elsewhere: it is not formatted"):
         node.start()
