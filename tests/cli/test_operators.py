@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from kraft.client import Cluster
 from kraft.client.configs import describe_configs
@@ -68,9 +69,11 @@ def test_throttle_and_cancel(tool: Tool, kraft_cluster: LocalCluster, tmp_path: 
     assert f"node {away.node_id}: the cluster has" in complaints
     plan.write_text(json.dumps({"version": 1, "partitions": [
         {"topic": "r2", "partition": 0, "replicas": [source, third.node_id]}]}))
-    third.slow_disk(400)
+    producer = Producer({"bootstrap.servers": third.address})
+    for _ in range(500):
+        producer.produce("r2", bytes(10_000))       # more than a follower gets at once; the rest takes an hour
+    assert producer.flush(20) == 0
     tool.json("topics", "reassign", "start", plan, "--no-wait", "--throttle", 1000)
-    third.mend_disk()
     with Cluster(third.address) as cluster:
         # Each broker knows of a change a moment after it was made.
         kraft_cluster.wait_until(lambda: throttles(cluster, "topic", "r2") == {
