@@ -51,7 +51,8 @@ cdef class FetchHandler(RequestHandler):
     `waiting_entries_max` partitions do not wait: further ones are answered with what there is.
 
     With `by_rack` a consumer that names its rack is sent to the replica there (KIP-392, Kafka's
-    RackAwareReplicaSelector), and followers are told of a new high watermark at once: their consumers wait for it.
+    RackAwareReplicaSelector), and followers are told of a new high watermark at once: their consumers wait for it. Of a
+    new log start they are always told at once: DeleteRecords waits for it.
     """
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
@@ -196,9 +197,11 @@ cdef class ParkedFetch(Parked):
         return False
 
     cdef bint is_news(self, FetchEntry entry) noexcept:
-        """Whether a follower's consumers wait for the high watermark that was just read."""
-        return (self.handler.by_rack and self.params.replica_id >= 0 and self.session is not None
-                and entry.high_watermark != entry.told_high_watermark)
+        """Whether somebody waits until a follower has heard what was just read: its consumers for the high watermark,
+        whoever deleted records for the log start."""
+        return (self.params.replica_id >= 0 and self.session is not None
+                and (entry.log_start_offset != entry.told_log_start
+                     or (self.handler.by_rack and entry.high_watermark != entry.told_high_watermark)))
 
     cdef int begin_round(self, ReadRules* rules) except -1:
         rules.near = NULL

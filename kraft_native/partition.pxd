@@ -88,3 +88,12 @@ cdef class CommitWaiter(Parked):
     cdef int64_t end_offset
     cdef int32_t leader_epoch
     cdef object callback
+
+
+cdef class DeletionWaiter(Parked):
+    cdef Partition partition
+    cdef int64_t before_offset
+    cdef object is_alive
+    cdef object callback
+
+    cdef bint look(self) except -1

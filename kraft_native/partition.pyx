@@ -26,6 +26,7 @@ from kraft_native.config cimport DURABILITY_GROUP_COMMIT, LogConfig
 from kraft_native.errors cimport (
     ERROR_FENCED_LEADER_EPOCH, ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT, ERROR_UNKNOWN_LEADER_EPOCH,
+    ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kraft_native.purgatory cimport WAKE_BYTES_ALL, monotonic_ms
 from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR
@@ -278,6 +279,8 @@ cdef class Partition(Watched):
                                                    monotonic_ms())
         if replica == NULL:
             return False
+        if replica.start_moved and self.waiters:
+            self.tell_all()            # who deleted records may wait for it
         if replica.in_sync:
             self.advance()
             if self.core.mark > before:
@@ -416,6 +419,30 @@ cdef class Partition(Watched):
         self.tell_all()
         return start
 
+    def low_watermark(self, is_alive) -> int:
+        """The smallest log start of this leader and of the followers of which `is_alive(node id)`; -1 while one of them
+        has not told its own to this leader."""
+        cdef int64_t low = self.core.log_start
+        cdef Py_ssize_t i
+        for i in range(self.progress.count):
+            if self.progress.replicas[i].log_start < low and is_alive(self.progress.replicas[i].node_id):
+                low = self.progress.replicas[i].log_start
+        return low
+
+    def call_when_deleted(self, int64_t before_offset, is_alive, callback, *, int64_t timeout_ms) -> None:
+        """Calls `callback(error_code, low_watermark)` when the low watermark has reached `before_offset`, or it is
+        certain or too late (7) that it will not. At once when that is known already."""
+        cdef DeletionWaiter waiter = DeletionWaiter.__new__(DeletionWaiter)
+        waiter.partition = self
+        waiter.before_offset = before_offset
+        waiter.is_alive = is_alive
+        waiter.callback = callback
+        if waiter.look():
+            return
+        if (timeout_ms <= 0 or self.purgatory is None
+                or not self.purgatory.park(waiter, [self], monotonic_ms() + timeout_ms)):
+            waiter.callback(ERROR_REQUEST_TIMED_OUT, self.low_watermark(is_alive))
+
     def producers(self) -> list:
         """What is kept of each producer, as DescribeProducers tells it (`ProducerState`)."""
         self.require(-1, True)
@@ -436,4 +463,38 @@ cdef class CommitWaiter(Parked):
     cdef int expire(self) except -1:
         self.purgatory.leave(self)
         self.callback(ERROR_REQUEST_TIMED_OUT)
+        return 0
+
+
+@cython.final
+cdef class DeletionWaiter(Parked):
+    """Somebody waits until all replicas that live have deleted records."""
+
+    cdef bint look(self) except -1:
+        """Tells what became known; whether that is the end of it."""
+        cdef int code = ERROR_NONE
+        cdef int64_t low = -1
+        if self.partition.removed:
+            code = ERROR_UNKNOWN_TOPIC_OR_PARTITION
+        elif not self.partition.is_leader:
+            code = ERROR_NOT_LEADER_OR_FOLLOWER
+        elif self.partition.core.closed or self.partition.core.first_failure() is not None:
+            code = ERROR_KAFKA_STORAGE_ERROR
+        else:
+            low = self.partition.low_watermark(self.is_alive)
+            if low < self.before_offset:
+                return False
+        if self.purgatory is not None:
+            self.purgatory.leave(self)
+        self.callback(code, low)
+        return True
+
+    cdef int wake(self, int64_t bytes_count) except -1:
+        self.look()
+        return 0
+
+    cdef int expire(self) except -1:
+        if not self.look():            # a follower that did not tell may be known to be gone by now
+            self.purgatory.leave(self)
+            self.callback(ERROR_REQUEST_TIMED_OUT, self.partition.low_watermark(self.is_alive))
         return 0

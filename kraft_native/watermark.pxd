@@ -12,6 +12,7 @@ cdef struct Replica:
     int64_t broker_epoch           # of the process that fetched last; -1: not told
     int32_t node_id
     bint in_sync                   # counts for the high watermark
+    bint start_moved               # its log start did, with its last fetch
     bint told                      # whoever keeps the in-sync replicas was told that it caught up
 
 

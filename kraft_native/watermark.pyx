@@ -47,7 +47,7 @@ cdef class ReplicaProgress:
             elif known == NULL or not known.in_sync:
                 replica.in_sync = True
                 replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
-            replica.told = False
+            replica.start_moved = replica.told = False
         free(self.replicas)
         self.replicas = grown
         self.count = len(others)
@@ -73,6 +73,7 @@ cdef class ReplicaProgress:
             replica.caught_up_ms = max(replica.caught_up_ms, now_ms)
         elif replica.fetch_ms >= 0 and log_end >= replica.leader_end:
             replica.caught_up_ms = max(replica.caught_up_ms, replica.fetch_ms)
+        replica.start_moved = log_start != replica.log_start
         replica.log_start = log_start
         replica.log_end = log_end
         replica.leader_end = leader_end

@@ -13,7 +13,7 @@ from kraft.client.reassignments import reassign
 from kraft.local.cluster import LocalCluster
 from kraft.local.node import LocalNode
 from kraft.testing.pytest_plugin import NewCluster
-from tests.integration.admin import DELETE, admin, alter, wait_until
+from tests.integration.admin import DELETE, admin, alter, start_offset, wait_until
 from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, librdkafka_read, take
 from tests.integration.process import DEFAULTS, alarms_in
 from tests.integration.quorum import SECONDS
@@ -108,6 +108,19 @@ def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short
     victim.start()
     wait_until(lambda: len(partition_of(left[0])[2]) == 3, "it is back")
     librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
+
+
+def test_what_was_deleted_does_not_come_back_with_another_leader(cluster: LocalCluster) -> None:
+    nodes = cluster.nodes
+    make(nodes[1])
+    librdkafka_produce(nodes[1], TOPIC, plain(100, 1), acks="all")
+    leader_id, _, _ = partition_of(nodes[1])
+    where = TopicPartition(TOPIC, 0, 40)
+    assert admin(nodes[1]).delete_records([where])[where].result(SECONDS).low_watermark == 40
+    nodes[leader_id].kill()
+    left = [node for node in nodes.values() if node.running]
+    wait_until(lambda: partition_of(left[0])[0] not in (leader_id, -1), "another replica leads")
+    assert start_offset(left[0], TOPIC) == 40
 
 
 def test_a_consumer_reads_from_the_replica_in_its_rack(stopped: LocalCluster) -> None:

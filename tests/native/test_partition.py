@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.messages.fetch_request import FetchPartition
 from kraft_native.config import LogConfig
 from kraft_native.errors import (
     FencedLeaderEpochError,
@@ -16,7 +17,7 @@ from kraft_native.errors import (
 )
 from kraft_native.log import Log
 from kraft_native.partition import Partition
-from kraft_native.purgatory import Purgatory
+from kraft_native.purgatory import Purgatory, now_ms
 from kraft_native.table import PartitionTable
 from tests.native.logs import START_MS, batch
 from tests.native.serving import NODE_ID, Node, fetched, produced, serving, topic_id_of
@@ -124,6 +125,64 @@ def test_records_are_deleted(node: Node) -> None:
         partition.delete_records(5)
     assert partition.delete_records(-1) == 4
     assert partition.earliest() == (4, -1, 0)
+
+
+def fetch_as(node: Node, replica: int, offset: int, log_start_offset: int) -> None:
+    asked = FetchPartition(partition=0, fetch_offset=offset, log_start_offset=log_start_offset)
+    node.fetch(("t", asked), replica_id=replica, version=12)
+
+
+class Deletion:
+    """What `call_when_deleted` tells."""
+
+    def __init__(self, partition: Partition, before_offset: int, alive: set[int], timeout_ms: int = 1000) -> None:
+        self.told: list[tuple[int, int]] = []
+        partition.call_when_deleted(before_offset, alive.__contains__, lambda *what: self.told.append(what),
+                                    timeout_ms=timeout_ms)
+
+
+def test_records_are_deleted_when_all_live_replicas_say_so(node: Node) -> None:
+    partition = node.partition(leader=False, high_watermark="manual")
+    partition.become_leader(0, node_id=1, replicas=(1, 2, 3), isr=(1, 2, 3))
+    partition.append(batch(4))
+    fetch_as(node, 2, 4, log_start_offset=0)
+    fetch_as(node, 3, 4, log_start_offset=0)
+    partition.delete_records(3)
+    alive = {2, 3}
+    deletion = Deletion(partition, 3, alive)
+    assert (deletion.told, partition.low_watermark(alive.__contains__)) == ([], 0)
+    fetch_as(node, 2, 4, log_start_offset=3)
+    node.purgatory.drain()
+    assert deletion.told == []
+    fetch_as(node, 3, 4, log_start_offset=3)
+    node.purgatory.drain()
+    assert deletion.told == [(0, 3)]
+    assert Deletion(partition, 3, alive).told == [(0, 3)]
+
+
+def test_whoever_waits_for_a_deletion_hears_how_it_ends(node: Node) -> None:
+    partition = node.partition(leader=False, high_watermark="manual")
+    partition.become_leader(0, node_id=1, replicas=(1, 2, 3), isr=(1,))
+    partition.append(batch(4))
+    partition.delete_records(3)
+    fetch_as(node, 2, 4, log_start_offset=2)
+    assert Deletion(partition, 3, {2}, timeout_ms=0).told == [(7, 2)]
+    assert Deletion(partition, 3, set()).told == [(0, 3)], "those that are gone need not tell"
+    alive = {2, 3}
+    deletions = [Deletion(partition, 3, alive)]
+    node.purgatory.expire(now_ms() + 2000)
+    deletions.append(Deletion(partition, 3, alive))
+    alive -= {2, 3}
+    node.purgatory.expire(now_ms() + 4000)
+    deletions.append(Deletion(partition, 3, {2}))
+    partition.become_follower(1, 2)
+    node.purgatory.drain()
+    partition.become_leader(2, node_id=1, replicas=(1, 2))
+    deletions.append(Deletion(partition, 3, {2}))
+    node.table.remove("t", 0)
+    node.purgatory.drain()
+    assert [each.told for each in deletions] == [[(7, -1)], [(0, 3)], [(6, -1)], [(3, -1)]]
+    partition.log.close()
 
 
 def test_settings_change_while_running(node: Node) -> None:

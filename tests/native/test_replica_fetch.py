@@ -13,6 +13,7 @@ from kraft.protocol.messages.request_header import RequestHeader
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.flusher import Flusher
 from kraft_native.partition import Partition
+from kraft_native.purgatory import now_ms
 from kraft_native.replica_fetch import ReplicaFetcher
 from tests.native.logs import batch
 from tests.native.serving import Node, body_of
@@ -343,6 +344,28 @@ def test_a_follower_takes_over_the_log_start(line: Line) -> None:
     leading.append(batch(1))
     line.round()
     assert following.log.log_start_offset == 2
+
+
+def test_a_follower_hears_of_a_log_start_at_once_and_tells_that_it_has_it(tmp_path: Path, line: Line) -> None:
+    line.fetcher.close()
+    line = Line(line.leader, line.follower, max_wait_ms=10_000)
+    leading, following = pair(line)
+    leading.append(batch(4))
+    line.connect()
+    line.round()
+    held = line.serve()
+    line.leader.purgatory.expire(now_ms() + 10_000)
+    line.take(held)
+    held = line.serve()
+    told: list[tuple[int, int]] = []
+    leading.delete_records(2)
+    leading.call_when_deleted(2, lambda _node_id: True, lambda *what: told.append(what), timeout_ms=1000)
+    line.leader.purgatory.drain()
+    line.take(held)
+    assert (following.log.log_start_offset, told) == (2, [])
+    held = line.serve()
+    line.leader.purgatory.drain()
+    assert told == [(0, 2)] and not held[1].answered
 
 
 def test_an_empty_log_takes_the_batch_that_the_leaders_log_starts_in(line: Line) -> None:

@@ -1,7 +1,15 @@
-"""DeleteRecords (key 21), versions 0 to 2: moves the start of logs. Offset -1 means the high watermark."""
+"""DeleteRecords (key 21), versions 0 to 2: moves the start of logs. Offset -1 means the high watermark.
+
+The answer waits until all replicas whose brokers live have moved theirs (Kafka's DelayedDeleteRecords): no leader that
+comes after this one shows the records again. What does not happen within the request's time is REQUEST_TIMED_OUT.
+"""
+
+from functools import partial
+from typing import NamedTuple
 
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
+from kraft.broker.internal_topics import is_internal
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
 from kraft.protocol.messages.delete_records_response import (
@@ -10,21 +18,53 @@ from kraft.protocol.messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 from kraft_native.errors import KraftError
+from kraft_native.partition import Partition
 
 INVALID_LOW_WATERMARK = -1
 HIGH_WATERMARK = -1
 
 
+class _Deletion(NamedTuple):
+    """Records that are deleted here; `result` is filled in when they are on the other replicas too."""
+
+    partition: Partition
+    before_offset: int
+    result: DeleteRecordsPartitionResult
+
+
 @serves("DeleteRecords")
 def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: RequestContext, answer: Answer) -> None:
     """Each partition has its own error: a log that is only compacted refuses with POLICY_VIOLATION."""
-    answer(DeleteRecordsResponse(topics=[
+    due: list[_Deletion] = []
+    response = DeleteRecordsResponse(topics=[
         DeleteRecordsTopicResult(name=topic.name, partitions=[
-            _partition(broker, topic.name, each) for each in topic.partitions])
-        for topic in request.topics]))
+            _partition(broker, topic.name, each, due) for each in topic.partitions])
+        for topic in request.topics])
+    if not due:
+        answer(response)
+        return
+    open_count = len(due)
+
+    def settled(result: DeleteRecordsPartitionResult, code: int, low_watermark: int) -> None:
+        nonlocal open_count
+        result.error_code, result.low_watermark = code, low_watermark
+        open_count -= 1
+        if open_count == 0:
+            answer(response)
+
+    def is_alive(broker_id: int) -> bool:
+        registration = broker.image.brokers.get(broker_id)
+        return registration is not None and not registration.fenced
+
+    for each in due:
+        each.partition.call_when_deleted(each.before_offset, is_alive, partial(settled, each.result),
+                                         timeout_ms=request.timeout_ms)
 
 
-def _partition(broker: Broker, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+def _partition(broker: Broker, topic: str, asked: DeleteRecordsPartition,
+               due: list[_Deletion]) -> DeleteRecordsPartitionResult:
+    if is_internal(topic):
+        return _refused(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition = broker.partition(topic, asked.partition_index)
     if partition is None:
         return _refused(asked, broker.absence(topic, asked.partition_index))
@@ -37,10 +77,12 @@ def _partition(broker: Broker, topic: str, asked: DeleteRecordsPartition) -> Del
     if offset < 0 or offset > partition.high_watermark:
         return _refused(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
-        low = partition.delete_records(offset)
+        partition.delete_records(offset)
     except KraftError as error:
         return _refused(asked, error.code)
-    return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=low)
+    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
+    due.append(_Deletion(partition, offset, result))
+    return result
 
 
 def _refused(asked: DeleteRecordsPartition, code: int) -> DeleteRecordsPartitionResult:
