@@ -14,9 +14,8 @@ from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import check
 from kraft.config.errors import InvalidConfigError
 from kraft.metadata.image import EMPTY, MetadataImage
-from kraft.metadata.replay import Replayer
+from kraft.metadata.replay import Replayer, logged_records
 from kraft.metadata.snapshot import SnapshotContent, decode_snapshot
-from kraft.protocol.record_frames import decode_record
 from kraft.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, Request
 from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.wire_changes import CODECS
@@ -24,9 +23,7 @@ from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots
 from kraft_native import fileio
 from kraft_native.batch import Batch, walk
-from kraft_native.control import control_records
 from kraft_native.errors import CorruptRecordError, OffsetOutOfRangeError
-from kraft_native.records import records
 
 READER: Final = ReplicaKey(NOBODY)
 
@@ -182,20 +179,14 @@ def replay(start: MetadataImage, found: Iterator[Batch], as_of: AsOf, story: Par
 def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], story: PartitionStory | None) -> bool:
     """Whether all was included."""
     for batch in found:
-        rows = [(each.offset, each.timestamp_ms, None) for each in control_records(batch)] if batch.is_control else [
-            (each.offset, each.timestamp_ms, each.value or b"") for each in records(batch)]
-        for offset, timestamp_ms, value in rows:
-            if not all(limit.includes(offset, timestamp_ms) for limit in limits):
+        for record in logged_records(batch):
+            if not all(limit.includes(record.offset, record.timestamp_ms) for limit in limits):
                 return False
-            if offset <= replayer.offset:
+            if record.offset <= replayer.offset:
                 continue
-            if value is None:
-                replayer.advance(offset, batch.leader_epoch, timestamp_ms)
-            else:
-                message, _ = decode_record(value)
-                replayer.replay(message, offset, batch.leader_epoch, timestamp_ms)
-                if story is not None:
-                    story.heard(timestamp_ms, message)
+            message = replayer.replay_logged(record)
+            if message is not None and story is not None:
+                story.heard(record.timestamp_ms, message)
     return True
 
 

@@ -2,14 +2,37 @@
 and EndTransactionRecord becomes visible with the end or, when AbortTransactionRecord comes, never.
 """
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import EMPTY, MetadataImage
+from kraft.protocol.message import Message
 from kraft.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from kraft.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from kraft.protocol.messages.end_transaction_record import EndTransactionRecord
+from kraft.protocol.record_frames import decode_record
+from kraft_native.batch import Batch
+from kraft_native.records import records
 
 _TRANSACTION_RECORDS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+
+
+class LoggedRecord(NamedTuple):
+    """A record as a log file has it. `value` is None for one that is none of the state's: a control record."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    value: bytes | None
+
+
+def logged_records(batch: Batch) -> Iterator[LoggedRecord]:
+    """What a batch of the metadata log has for a `Replayer`."""
+    for record in records(batch, control=batch.is_control):
+        value = None if batch.is_control else record.value or b""
+        yield LoggedRecord(record.offset, batch.leader_epoch, record.timestamp_ms, value)
 
 
 class Replayer:
@@ -46,6 +69,15 @@ class Replayer:
         self.offset = offset
         self.epoch = epoch
         self._timestamp_ms = timestamp_ms
+
+    def replay_logged(self, record: LoggedRecord) -> Message | None:
+        """Replays a record of a log file; gives its message, None for a control record."""
+        if record.value is None:
+            self.advance(record.offset, record.epoch, record.timestamp_ms)
+            return None
+        message, _ = decode_record(record.value)
+        self.replay(message, record.offset, record.epoch, record.timestamp_ms)
+        return message
 
     def take(self) -> list[tuple[MetadataDelta, MetadataImage]]:
         """What became visible, as (delta, the image after it), oldest first; empty when nothing did."""

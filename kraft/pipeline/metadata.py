@@ -26,14 +26,12 @@ from kraft.metadata.image import (
     TOPIC_RESOURCE,
     MetadataImage,
 )
-from kraft.metadata.replay import Replayer
+from kraft.metadata.replay import Replayer, logged_records
 from kraft.metadata.snapshot import decode_snapshot
 from kraft.protocol.ids import id_text
-from kraft.protocol.record_frames import decode_record
 from kraft_native import fileio
 from kraft_native.batch import Batch, walk
 from kraft_native.errors import CorruptLogError, InvalidArgumentError
-from kraft_native.records import records
 
 DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 TIME: Final = pa.timestamp("ms", "UTC")
@@ -164,7 +162,9 @@ def read_metadata(directory: Path, *, until_offset: int | None = None,
         if (until_offset is not None and batch.base_offset > until_offset) or (
                 until_ms is not None and batch.max_timestamp_ms > until_ms):
             break
-        _replay(replayer, batch, until_offset)
+        for record in logged_records(batch):
+            if replayer.offset < record.offset and (until_offset is None or record.offset <= until_offset):
+                replayer.replay_logged(record)
         for delta, image in replayer.take():
             history.add(delta, Place(image.offset, image.epoch, image.timestamp_ms))
     reached = replayer.image
@@ -174,17 +174,6 @@ def read_metadata(directory: Path, *, until_offset: int | None = None,
                                    f"{reached.offset}; what was before that is not known")
     found = {name: table_of(schema, list(STATE_ROWS[name](reached))) for name, schema in STATE_TABLES.items()}
     return found | {name: table_of(schema, history.rows[name]) for name, schema in EVENT_TABLES.items()}
-
-
-def _replay(replayer: Replayer, batch: Batch, until_offset: int | None) -> None:
-    for record in records(batch, control=batch.is_control):
-        if record.offset <= replayer.offset or (until_offset is not None and record.offset > until_offset):
-            continue
-        if batch.is_control:
-            replayer.advance(record.offset, batch.leader_epoch, record.timestamp_ms)
-        else:
-            message, _ = decode_record(record.value or b"")
-            replayer.replay(message, record.offset, batch.leader_epoch, record.timestamp_ms)
 
 
 def _first_image(partition: Partition) -> MetadataImage:

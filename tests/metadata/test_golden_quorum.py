@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from kraft.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, Resource
-from kraft.metadata.replay import Replayer
+from kraft.metadata.replay import Replayer, logged_records
 from kraft.metadata.snapshot import decode_snapshot, encode_snapshot, image_records
 from kraft.protocol.record_frames import decode_record, encode_record
 from kraft_native.batch import walk
@@ -42,14 +42,10 @@ def replay(paths: list[Path], replayer: Replayer, stops: dict[int, Path]) -> dic
     images = {}
     for path in paths:
         for batch in walk(path.read_bytes()):
-            for record in records(batch, control=batch.is_control):
+            for record in logged_records(batch):
                 if record.offset <= replayer.offset:
                     continue
-                if batch.is_control:
-                    replayer.advance(record.offset, batch.leader_epoch, record.timestamp_ms)
-                else:
-                    message, _ = decode_record(record.value or b"")
-                    replayer.replay(message, record.offset, batch.leader_epoch, record.timestamp_ms)
+                replayer.replay_logged(record)
                 if record.offset + 1 in stops:
                     replayer.take()
                     images[record.offset + 1] = replayer.image
