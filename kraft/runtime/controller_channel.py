@@ -94,6 +94,32 @@ class Line:
                 future.exception()      # perhaps nobody waits for it, which is no fault
 
 
+class KeptLine:
+    """The line to a node that may move: kept as long as it holds and the same address is asked for."""
+
+    def __init__(self, client_id: str, on_lost: Callable[[], None] = lambda: None) -> None:
+        self._client_id = client_id
+        self._on_lost = on_lost
+        self._line: Line | None = None
+        self._address: Endpoint | None = None
+
+    async def to(self, address: Endpoint) -> Line:
+        """The open line to that address. Raises OSError or TimeoutError when it cannot be opened."""
+        line = self._line
+        if line is None or line.broken or address != self._address:
+            self.close()
+            line = Line(self._client_id, self._on_lost)
+            self._line, self._address = line, address
+            await line.open(address)
+        return line
+
+    def close(self, unless: Endpoint | None = None) -> None:
+        """Hangs up, also on who waits for an answer; not when the line leads to `unless`."""
+        if self._line is not None and (unless is None or unless != self._address):
+            self._line.close()
+            self._line = None
+
+
 class ControllerChannel:
     """Requests in a row. `find` gives the active controller's address, None while it is not known; `here` takes a
     request when this very node is the active controller, and says whether it did. After `timeout_seconds` a request is
@@ -106,12 +132,10 @@ class ControllerChannel:
         self._find = find
         self._here = here
         self._timeout_seconds = timeout_seconds
-        self._on_lost = on_lost
         self._queue: deque[_Waiting] = deque()
         self._moved = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
-        self._line: Line | None = None
-        self._address: Endpoint | None = None
+        self._line = KeptLine(client_id, on_lost)
 
     def submit(self, request: Message, version: int, answer: Answer) -> None:
         """`answer` gets the controller's response, or a refusal; never before this returns, unless the controller is
@@ -126,15 +150,13 @@ class ControllerChannel:
     def changed(self) -> None:
         """Another node may lead now: who waits for the old one waits no longer."""
         self._moved.set()
-        if self._line is not None and self._address != self._find():
-            self._line.close()
+        self._line.close(unless=self._find())
 
     def close(self) -> None:
         """Nobody is answered any more."""
         if self._worker is not None:
             self._worker.cancel()
-        if self._line is not None:
-            self._line.close()
+        self._line.close()
 
     async def _work(self) -> None:
         while self._queue:
@@ -147,7 +169,7 @@ class ControllerChannel:
                 response = await self._ask(waiting)
             except Exception:  # whatever it is, it ends one request and not the channel
                 log.exception("%s ends by a fault of our own", type(waiting.request).__name__)
-                self._hang_up()
+                self._line.close()
                 response = refusal(waiting.request, ErrorCode.UNKNOWN_SERVER_ERROR)
             if response is None and asyncio.get_running_loop().time() > waiting.expires:
                 response = refusal(waiting.request, ErrorCode.REQUEST_TIMED_OUT)
@@ -168,7 +190,7 @@ class ControllerChannel:
         if address is None:
             return None
         try:
-            line = await self._connected(address)
+            line = await self._line.to(address)
             left = max(PAUSE_SECONDS, waiting.expires - asyncio.get_running_loop().time())
             api = API_BY_KEY[waiting.request.API_KEY]
             if not api.forwardable:
@@ -182,21 +204,8 @@ class ControllerChannel:
         except KraftError as error:
             log.warning("the controller at %s:%d answers with what cannot be read: %s", address.host, address.port,
                         error)
-        self._hang_up()
+        self._line.close()
         return None
-
-    def _hang_up(self) -> None:
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-
-    async def _connected(self, address: Endpoint) -> Line:
-        if self._line is None or self._line.broken or address != self._address:
-            if self._line is not None:
-                self._line.close()
-            self._line, self._address = Line(self._client_id, self._on_lost), address
-            await self._line.open(address)
-        return self._line
 
     def _envelope(self, waiting: _Waiting) -> EnvelopeRequest:
         api = API_BY_KEY[waiting.request.API_KEY]

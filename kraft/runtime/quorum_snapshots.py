@@ -16,8 +16,8 @@ from kraft.controller.snapshot_turns import Backlog, Limits, SnapshotTurns
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
 from kraft.protocol.messages.controller_heartbeat_response import ControllerHeartbeatResponse
-from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch
-from kraft.runtime.controller_channel import Line
+from kraft.raft.types import NOBODY, OffsetAndEpoch
+from kraft.runtime.controller_channel import KeptLine
 from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.quorum_metadata import QuorumMetadata
 from kraft.runtime.raft_driver import RaftDriver
@@ -56,8 +56,7 @@ class SnapshotKeeper:
         self._turns = self._new_turns()
         self._led_epoch = NOBODY
         self._handed_over_at = NOBODY
-        self._line: Line | None = None
-        self._address: Endpoint | None = None
+        self._line = KeptLine(CLIENT_ID.format(driver.raft.replica.config.node_id))
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -68,7 +67,7 @@ class SnapshotKeeper:
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        self._hang_up()
+        self._line.close()
 
     # --- what the active controller says
 
@@ -170,9 +169,9 @@ class SnapshotKeeper:
         if address is None:
             return None
         try:
-            line = await self._connected(address, replica.config.node_id)
-            if line is None:
-                return None
+            line = await self._line.to(address)
+            if HEARTBEAT not in line.versions.apis:
+                return None             # Kafka's controllers have no such heartbeats
             latest = self._snapshots.latest() or OffsetAndEpoch(0, 0)
             body = await line.ask(ControllerHeartbeatRequest(
                 controller_id=replica.config.node_id, last_snapshot_offset=latest.offset,
@@ -180,22 +179,9 @@ class SnapshotKeeper:
             response = ControllerHeartbeatResponse.decode(body, VERSION)
         except (OSError, TimeoutError, KraftError) as error:
             log.debug("heartbeat to the active controller at %s:%d: %r", address.host, address.port, error)
-            self._hang_up()
+            self._line.close()
             return None
         return response if response.error_code == ErrorCode.NONE else None
-
-    async def _connected(self, address: Endpoint, node_id: int) -> Line | None:
-        """None when the leader has no such heartbeats, as Kafka's controllers have none."""
-        if self._line is None or self._line.broken or address != self._address:
-            self._hang_up()
-            self._line, self._address = Line(CLIENT_ID.format(node_id)), address
-            await self._line.open(address)
-        return self._line if HEARTBEAT in self._line.versions.apis else None
-
-    def _hang_up(self) -> None:
-        if self._line is not None:
-            self._line.close()
-            self._line = None
 
     # --- writing
 
