@@ -9,19 +9,15 @@ bench/out, too.
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from bench.machine import OUT, begin
+from bench.machine import OUT
 from bench.macro.clusters import KafkaCluster, KraftCluster
-from bench.macro.figures import Figure, Pair, Report
-from bench.macro.peer import WARM_SECONDS, Row
+from bench.macro.figures import Figure, Row, chosen, comparison
 from bench.macro.rows import CLUSTER_LOADS, client_rows, load_rows, memory_row, start_rows, topic_rows
 from tests.peer.kafka import missing
 
@@ -51,37 +47,15 @@ def rows() -> Iterator[Row]:
               help="Where all nodes keep their data.")
 def main(quick: bool, ours: bool, only: tuple[str, ...], directory: Path) -> None:
     """Measure three nodes of ours, beside three of Apache Kafka."""
-    console = Console(width=150)
     if not ours and (reason := missing()) is not None:
         raise click.ClickException(f"needs Apache Kafka as a peer, or --ours: {reason}")
-    home = begin(console, directory, "cluster", touch=not quick)
-    if quick:
-        console.print("quick: nothing is warmed, so the peer's figures mean little")
-    begun = time.monotonic()
-    pair = Pair(KraftCluster(home / "kraft"), None if ours else KafkaCluster(home / "kafka"), 1 if quick else 3,
-                1.0 if quick else 2.0, 0.2 if quick else 1.0)
-    report = Report(console)
-    try:
-        report.add(start_rows(pair, Figure("3 nodes up", "all list all three", "s", 1.0, absolute=True),
-                              Figure("memory after the start", "resident, without file pages", "MB", 0.2),
-                              file_pages=False))
+    with comparison("cluster", directory, KraftCluster, None if ours else KafkaCluster, quick=quick) as run:
+        run.report.add(start_rows(run.pair, Figure("3 nodes up", "all list all three", "s", 1.0, absolute=True),
+                                  Figure("memory after the start", "resident, without file pages", "MB", 0.2),
+                                  file_pages=False))
         if not (quick or ours):
-            warm = Pair(pair.ours, pair.peer, 1, WARM_SECONDS, 0.2)
-            for _, row in _chosen(loads(), only):
-                row(warm)
-            console.print("both are warm")
-        for _, row in _chosen(rows(), only):
-            report.add(row(pair))
-    finally:
-        pair.stop()
-        shutil.rmtree(home, ignore_errors=True)
-        report.show()
-        report.save(directory / "cluster.json")
-    console.print(f"{time.monotonic() - begun:.0f} s in all", highlight=False)
-
-
-def _chosen(found: Iterator[Row], only: tuple[str, ...]) -> list[Row]:
-    return [each for each in found if not only or any(text in each[0] for text in only)]
+            run.warm(chosen(loads(), only))
+        run.measure(chosen(rows(), only))
 
 
 if __name__ == "__main__":

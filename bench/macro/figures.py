@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from bench.machine import touch_memory
+from bench.machine import begin, touch_memory
 from bench.macro.servers import Server
 from bench.table import number
+
+WARM_SECONDS = 3.0
 
 
 @dataclass
@@ -109,6 +114,58 @@ class Report:
     def save(self, path: Path) -> None:
         path.write_text(json.dumps([{**asdict(figure), "ratio": figure.ratio, "met": figure.met}
                                     for figure in self._figures], indent=1) + "\n")
+
+
+Row = tuple[str, Callable[[Pair], list[Figure]]]
+"""A name, and what measures the figures."""
+
+
+def chosen(rows: Iterable[Row], only: tuple[str, ...]) -> list[Row]:
+    """The rows whose name contains one of these texts; without any, all."""
+    return [row for row in rows if not only or any(text in row[0] for text in only)]
+
+
+@dataclass
+class Comparison:
+    """A run under way."""
+
+    console: Console
+    pair: Pair
+    report: Report
+
+    def warm(self, rows: Iterable[Row]) -> None:
+        """Does to both what the rows do, and forgets the figures."""
+        warm = Pair(self.pair.ours, self.pair.peer, 1, WARM_SECONDS, 0.2)
+        for _, row in rows:
+            row(warm)
+        self.console.print("both are warm")
+
+    def measure(self, rows: Iterable[Row]) -> None:
+        for _, row in rows:
+            self.report.add(row(self.pair))
+
+
+@contextmanager
+def comparison(name: str, directory: Path, ours: Callable[[Path], Server], peer: Callable[[Path], Server] | None, *,
+               quick: bool) -> Iterator[Comparison]:
+    """A run from the first print to the table, which is shown and saved whatever happens. The servers are made with
+    directories that are theirs, and stopped; `quick`: one short turn of each row."""
+    console = Console(width=150)
+    home = begin(console, directory, name, touch=not quick)
+    if quick:
+        console.print("quick: nothing is warmed, so the peer's figures mean little")
+    begun = time.monotonic()
+    pair = Pair(ours(home / "kraft"), None if peer is None else peer(home / "kafka"), 1 if quick else 3,
+                1.0 if quick else 2.0, 0.2 if quick else 1.0)
+    report = Report(console)
+    try:
+        yield Comparison(console, pair, report)
+    finally:
+        pair.stop()
+        shutil.rmtree(home, ignore_errors=True)
+        report.show()
+        report.save(directory / f"{name}.json")
+    console.print(f"{time.monotonic() - begun:.0f} s in all", highlight=False)
 
 
 def _median(values: list[float]) -> str:

@@ -9,28 +9,23 @@ Java and Maven. The table is written as JSON to bench/out, too.
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from bench.machine import OUT, begin
-from bench.macro.figures import Figure, Pair, Report
+from bench.machine import OUT
+from bench.macro.figures import Figure, Row, chosen, comparison
 from bench.macro.rows import LOADS, client_rows, load_rows, memory_row, paced_rows, restart_row, start_rows, topic_rows
 from bench.macro.servers import KafkaServer, KraftServer
 from tests.peer.kafka import missing
 
-WARM_SECONDS = 3.0
 
-Row = tuple[str, Callable[[Pair], list[Figure]]]
-
-
-def client_loads() -> Iterator[Row]:
-    """What librdkafka does with its defaults, by name."""
+def loads() -> Iterator[Row]:
+    """What is produced, fetched and asked, by name; librdkafka with its defaults."""
+    for load in LOADS:
+        yield load[0], partial(load_rows, load=load)
     yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=200_000_000, produce_aim=0.35,
                                        consume_aim=0.7)
     yield "librdkafka, 1024 B", partial(client_rows, record_bytes=1024, data_bytes=500_000_000, produce_aim=0.5,
@@ -39,9 +34,7 @@ def client_loads() -> Iterator[Row]:
 
 def rows() -> Iterator[Row]:
     """By name, in the order in which they are run."""
-    for load in LOADS:
-        yield load[0], partial(load_rows, load=load)
-    yield from client_loads()
+    yield from loads()
     yield "paced", paced_rows
     yield "memory after the load", partial(memory_row, aim=200, absolute=True)
     yield "CreateTopics", partial(topic_rows, one_ms=3.0, many_seconds=0.3)
@@ -50,43 +43,20 @@ def rows() -> Iterator[Row]:
 
 @click.command()
 @click.option("--quick", is_flag=True, help="One short turn of each row: to see that everything runs.")
-@click.option("--only", default="", help="Only rows whose name contains this text.")
+@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
               help="Where both nodes keep their data.")
-def main(quick: bool, only: str, directory: Path) -> None:
+def main(quick: bool, only: tuple[str, ...], directory: Path) -> None:
     """Measure our node beside Apache Kafka."""
-    console = Console(width=150)
     if (reason := missing()) is not None:
         raise click.ClickException(f"needs Apache Kafka as a peer: {reason}")
-    home = begin(console, directory, "peer", touch=not quick)
-    if quick:
-        console.print("quick: nothing is warmed, so the peer's figures mean little")
-    begun = time.monotonic()
-    pair = Pair(KraftServer(home / "kraft"), KafkaServer(home / "kafka"), 1 if quick else 3, 1.0 if quick else 2.0,
-                0.2 if quick else 1.0)
-    report = Report(console)
-    try:
-        _run(pair, console, report, only, quick)
-    finally:
-        pair.stop()
-        shutil.rmtree(home, ignore_errors=True)
-        report.show()
-        report.save(directory / "peer.json")
-    console.print(f"{time.monotonic() - begun:.0f} s in all", highlight=False)
-
-
-def _run(pair: Pair, console: Console, report: Report, only: str, quick: bool) -> None:
-    report.add(start_rows(pair, Figure("start, fresh", "to the first Metadata reply", "s", 0.4, absolute=True),
-                          Figure("memory after the start", "resident", "MB", 64, absolute=True)))
-    if not quick:
-        warm = Pair(pair.ours, pair.peer, 1, WARM_SECONDS, 0.2)
-        for name, row in [(load[0], partial(load_rows, load=load)) for load in LOADS] + list(client_loads()):
-            if only in name:
-                row(warm)
-        console.print("both are warm")
-    for name, row in rows():
-        if only in name:
-            report.add(row(pair))
+    with comparison("peer", directory, KraftServer, KafkaServer, quick=quick) as run:
+        run.report.add(start_rows(
+            run.pair, Figure("start, fresh", "to the first Metadata reply", "s", 0.4, absolute=True),
+            Figure("memory after the start", "resident", "MB", 64, absolute=True)))
+        if not quick:
+            run.warm(chosen(loads(), only))
+        run.measure(chosen(rows(), only))
 
 
 if __name__ == "__main__":
