@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 5.0
 LOOK_SECONDS_MIN: Final = 0.1
 LOOKS_OF_AN_INTERVAL: Final = 4
+SOON_SECONDS: Final = 0.01
+QUIET_WAIT_MS: Final = 5_000
 ANSWER_SECONDS: Final = 5.0
 HEARTBEAT: Final = ControllerHeartbeatRequest.API_KEY
 VERSION: Final = 0
@@ -56,6 +58,7 @@ class SnapshotKeeper:
         self._turns = self._new_turns()
         self._led_epoch = NOBODY
         self._handed_over_at = NOBODY
+        self._waits_since_ms: int | None = None
         self._line = KeptLine(CLIENT_ID.format(driver.raft.replica.config.node_id))
         self._task: asyncio.Task[None] | None = None
 
@@ -124,18 +127,19 @@ class SnapshotKeeper:
     async def _look_on(self) -> None:
         interval_seconds = self._settings.snapshot_interval_ms / 1000 or LOOK_SECONDS
         pause = max(LOOK_SECONDS_MIN, min(LOOK_SECONDS, interval_seconds / LOOKS_OF_AN_INTERVAL))
+        again_soon = False
         while True:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(SOON_SECONDS if again_soon else pause)
             try:
-                await self._look()
+                again_soon = await self._look()
             except Exception as error:  # noqa: BLE001 - see the class
                 self._on_failure(error)
                 return
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
+        """Writes or hands over where that is due; whether to look again soon."""
         if self._metadata.controller.active and len(self._driver.raft.replica.voters.voters) > 1:
-            self._lead()
-            return
+            return self._lead()
         heard = await self._beat() if self._driver.raft.replica.config.can_vote else None
         if heard is None:
             self.write_when_due()
@@ -143,14 +147,17 @@ class SnapshotKeeper:
             self.write()
         else:
             self.write_when_due(factor=2)
+        return False
 
-    def _lead(self) -> None:
+    def _lead(self) -> bool:
         """The active controller's own turn: it hands over, once, when somebody could take over and nothing is on its
-        way to being committed; the next leader lets it write. Else it writes as it is."""
-        raft, end_offset = self._driver.raft, self._metadata.snapshot_end
+        way to being committed; the next leader lets it write. Else it writes as it is. Whether it waits for such a
+        moment: not in step with records that come at intervals, and not for ever, as under load there may be none."""
+        raft, end_offset, now_ms = self._driver.raft, self._metadata.snapshot_end, self._clock()
+        since_ms, self._waits_since_ms = self._waits_since_ms, None
         if self._metadata.in_transaction or not self._current_turns().is_own(
-                end_offset, self._clock(), strained=self._is_strained()):
-            return
+                end_offset, now_ms, strained=self._is_strained()):
+            return False
         voters, ready = self._caught_up()
         if ready - 1 < voters // 2 + 1 or self._handed_over_at == end_offset:
             self.write()
@@ -158,8 +165,12 @@ class SnapshotKeeper:
             log.info("metadata snapshot: this node hands over the leadership before it writes its own")
             self._handed_over_at = end_offset
             self._driver.hand_over()
+        elif since_ms is None or now_ms - since_ms < QUIET_WAIT_MS:
+            self._waits_since_ms = now_ms if since_ms is None else since_ms
+            return True
         else:
-            self.write_when_due(factor=2)
+            self.write()
+        return False
 
     async def _beat(self) -> ControllerHeartbeatResponse | None:
         """Tells the leader where the last snapshot ends; its answer, None when there is none to go by."""
