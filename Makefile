@@ -22,7 +22,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test test-spark peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help build test test-spark peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -90,6 +90,10 @@ explore: build ## every interleaving of a small quorum, within bounds; a quarter
 pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour
 	@$(BIN)/python -m tests.pipeline export --runs $(KILL_RUNS)
 	@$(BIN)/python -m tests.pipeline ingest --runs $(KILL_RUNS)
+
+# One of them again: python -m tests.pipeline spark --runs 1 --seed 7
+spark-kills: build ## the same in Spark: workers, executors, drivers and brokers are killed; an hour
+	@$(BIN)/python -m tests.pipeline spark --runs $(KILL_RUNS)
 
 fuzz: build ## parsers fed with seeded random damage, bounded
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

@@ -1,0 +1,99 @@
+"""A Spark driver for `spark_kills`, in a process of its own with executors in processes of theirs. It does the jobs
+that it is told, a line of JSON each, and tells how each ended. It may be killed at any moment: the next one goes on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kraft.client import Cluster
+from kraft.pipeline.ingest import Columns, open_job, run_job
+from kraft.pipeline.on_spark import SparkWorkers
+from kraft.pipeline.parquet import FileSettings
+from kraft.pipeline.row_files import files_in
+from kraft.pipeline.spark_stream import export_stream
+from kraft.pipeline.table import Table
+from kraft.spark import session
+from kraft.spark.sessions import PACKAGES, QUICK_JAVA_OPTIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MASTER: Final = "local-cluster[2,1,1024]"
+IN: Final = "records"
+OUT: Final = "rows"
+BATCH: Final = "700"
+
+
+class Job(NamedTuple):
+    """Topic `records` becomes Parquet files, and the Parquet files below `files` become topic `rows`. `export` is how
+    the first is done (`sink`: Spark's file sink, `table`: the pipeline's table), `ingest` the second (`sink`: ours,
+    `job`: the pipeline's, one for each directory of files)."""
+
+    top: str
+    bootstrap: str
+    export: str
+    ingest: str
+
+
+def start_export(spark: SparkSession, job: Job, stack: ExitStack) -> StreamingQuery:
+    top = Path(job.top)
+    source = {"kafka.bootstrap.servers": job.bootstrap, "subscribe": IN, "maxOffsetsPerTrigger": BATCH}
+    if job.export == "table":
+        table = stack.enter_context(Table(top / "table", {}))
+        return export_stream(spark, table, source, FileSettings(), top / "table-checkpoint")
+    frame = spark.readStream.format("kraft").options(**source, startingOffsets="earliest", minPartitions="4").load()
+    return (frame.select("partition", "offset", "value").writeStream.format("parquet")
+            .option("path", str(top / "parquet")).option("checkpointLocation", str(top / "parquet-checkpoint"))
+            .trigger(availableNow=True).start())
+
+
+def start_sink(spark: SparkSession, job: Job) -> StreamingQuery:
+    top = Path(job.top)
+    frame = (spark.readStream.schema("key string, value binary").option("recursiveFileLookup", "true")
+             .option("maxFilesPerTrigger", "2").parquet(str(top / "files")))
+    return (frame.writeStream.format("kraft").options(**{"kafka.bootstrap.servers": job.bootstrap, "topic": OUT,
+                                                         "kafka.batch.size": "20000"})
+            .option("checkpointLocation", str(top / "sink-checkpoint")).trigger(availableNow=True).start())
+
+
+def run_jobs(spark: SparkSession, job: Job) -> None:
+    for files in sorted((Path(job.top) / "files").iterdir()):
+        directory = Path(job.top) / f"job-{files.name}"
+        with Cluster(job.bootstrap) as cluster:
+            plan = open_job(directory, cluster, files_in([files]), OUT, Columns("value", "key"), split_bytes=1)
+        run_job(directory, job.bootstrap, plan, SparkWorkers(spark))
+
+
+def run(spark: SparkSession, job: Job) -> None:
+    """Both directions at once, until all that there is has been moved. Raises what failed."""
+    with ExitStack() as stack:
+        queries = [start_export(spark, job, stack)]
+        stack.callback(lambda: [query.stop() for query in queries])
+        if job.ingest == "sink":
+            queries.append(start_sink(spark, job))
+        else:
+            run_jobs(spark, job)
+        for query in queries:
+            query.awaitTermination()
+
+
+def main() -> None:
+    settings = {"spark.executor.extraJavaOptions": QUICK_JAVA_OPTIONS, "spark.executorEnv.PYTHONPATH": str(PACKAGES),
+                "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
+    spark = session("kills", master=MASTER, quick=True, settings=settings)
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        try:
+            run(spark, Job(**json.loads(line)))
+            print(json.dumps({"done": True}), flush=True)
+        except Exception as error:  # noqa: BLE001 - whatever a killed process leads to: the job is done again
+            print(json.dumps({"failed": f"{type(error).__name__}: {error}"[:2_000]}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+"""Exactly once under fire, in Spark: while a topic becomes Parquet files and Parquet files become a topic, executors,
+their Python workers, the driver and the broker are killed with -9, and the queries begin again at their checkpoints.
+
+`python -m tests.pipeline spark` is the long form; every run has a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.pipeline.origins import origin_of
+from kraft.pipeline.table import covered, live_files
+from tests.golden import REPOSITORY
+from tests.integration.process import NodeProcess
+from tests.pipeline.spark_driver import IN, OUT, Job
+
+SECONDS: Final = 20.0
+START_SECONDS: Final = 600.0
+JOB_SECONDS: Final = 900.0
+ATTEMPTS_MAX: Final = 20
+# From one fault to the next at most; a job without any takes about as long.
+FAULT_SECONDS: Final = 8.0
+
+# Which processes of a driver's session are meant, by what their command lines have.
+KINDS: Final = {"driver": ("tests.pipeline.spark_driver", "SparkSubmit"), "executor": ("CoarseGrainedExecutorBackend",),
+                "worker": ("pyspark.daemon", "pyspark.sql")}
+# Drivers take longest to come back.
+FAULTS: Final = ("driver", "executor", "worker", "broker")
+WEIGHTS: Final = (2, 2, 3, 3)
+
+Rows = Counter[tuple[int, int, bytes]]
+
+
+class Driver:
+    """The driver's process, with all that it starts. Started when it is needed, again when it was killed."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.starts = 0
+        self._process: subprocess.Popen[str] | None = None
+        self._replies: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._home = spark_home(top / "spark")
+
+    def ready(self) -> None:
+        if self._process is not None:
+            return
+        self.starts += 1
+        with (self.top / "driver.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.pipeline.spark_driver"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=log, text=True, cwd=REPOSITORY, start_new_session=True,
+                env={**os.environ, "SPARK_HOME": str(self._home), "SPARK_LOCAL_DIRS": str(self.top / "local")})
+        self._replies = queue.Queue()
+        threading.Thread(target=_collect, args=(self._process.stdout, self._replies), daemon=True).start()
+        if self.reply(START_SECONDS) is None:
+            raise AssertionError(f"Spark did not start; {self.top}/driver.log says why")
+
+    def tell(self, job: Job) -> None:
+        assert self._process is not None and self._process.stdin is not None, "the driver does not run"
+        self._process.stdin.write(json.dumps(job._asdict()) + "\n")
+        self._process.stdin.flush()
+
+    def reply(self, seconds: float) -> dict[str, Any] | None:
+        """What the driver says within so many seconds; None when it says nothing."""
+        try:
+            return self._replies.get(timeout=max(seconds, 0.001))
+        except queue.Empty:
+            return None
+
+    def kill(self, kind: str, chance: random.Random) -> bool:
+        """Kills the driver, or one process of the other kinds; whether there was one. What a driver leaves behind finds
+        out by itself, as on other machines."""
+        found = [pid for pid, command in self._processes() if any(part in command for part in KINDS[kind])]
+        for pid in found if kind == "driver" else found and [chance.choice(found)]:
+            _kill(pid)
+        if kind == "driver":
+            self._forget()
+        return bool(found)
+
+    def end(self) -> None:
+        """Kills it, and what it started."""
+        if self._process is not None:
+            for pid, _ in self._processes():
+                _kill(pid)
+            self._forget()
+
+    def _forget(self) -> None:
+        assert self._process is not None and self._process.stdin is not None, "the driver does not run"
+        self._process.wait()
+        with suppress(BrokenPipeError):     # a job that nobody read
+            self._process.stdin.close()
+        self._process = None
+
+    def _processes(self) -> Iterator[tuple[int, str]]:
+        """(pid, command line) of all processes of the driver's session."""
+        assert self._process is not None, "the driver does not run"
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+                if session == self._process.pid:
+                    yield int(entry.name), command
+
+
+def _collect(lines: IO[str], replies: queue.Queue[dict[str, Any]]) -> None:
+    with lines:
+        for line in lines:
+            if line.startswith("{"):
+                replies.put(json.loads(line))
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):      # it ended by itself
+        os.kill(pid, signal.SIGKILL)
+
+
+def spark_home(home: Path) -> Path:
+    """Spark's home as links: what its workers write there is not left in the installed package."""
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    return home
+
+
+class Topics:
+    """The topics of one run: filled, and read to compare."""
+
+    def __init__(self, node: NodeProcess, partitions: int) -> None:
+        self.node = node
+        admin = AdminClient({"bootstrap.servers": node.address, "log_level": 2})
+        for made in admin.create_topics([NewTopic(name, partitions, 1) for name in (IN, OUT)]).values():
+            made.result(SECONDS)
+
+    def send(self, values: range) -> None:
+        producer = Producer({"bootstrap.servers": self.node.address, "log_level": 2, "enable.idempotence": True})
+        for value in values:
+            producer.produce(IN, b"record %d" % value, b"key %d" % (value % 97))
+        assert producer.flush(SECONDS) == 0, "the node is not there"
+
+    def rows(self, topic: str) -> Rows:
+        origin = origin_of({"kafka.bootstrap.servers": self.node.address, "subscribe": topic})
+        found: Rows = Counter()
+        for piece in origin.ranges({name: (0, end) for name, end in origin.latest(origin.partitions()).items()}):
+            for columns in origin.read(piece, ("offset", "value")):
+                rows = pa.record_batch(columns).to_pydict()
+                found.update((piece.partition, *row) for row in zip(rows["offset"], rows["value"], strict=True))
+        origin.close()
+        return found
+
+
+def write_files(directory: Path, values: range, chance: random.Random) -> None:
+    """Some Parquet files with these rows; each is there whole or not at all."""
+    directory.mkdir(parents=True)
+    cuts = sorted({values.start, values.stop, *(chance.randrange(values.start, values.stop) for _ in range(4))})
+    for start, stop in pairwise(cuts):
+        table = pa.table({"key": [f"key {value % 97}" for value in range(start, stop)],
+                          "value": [b"row %d" % value for value in range(start, stop)]})
+        draft = directory / f".{start}"
+        pq.write_table(table, draft, row_group_size=500)
+        draft.rename(directory / f"{start}.parquet")
+
+
+def exported(top: Path, how: str) -> Rows:
+    """What a reader sees: of the table what its commits name, of Spark's files what its log of them names."""
+    names = [str(top / "table" / file.path) for file in live_files(top / "table")] if how == "table" else sink_files(
+        top / "parquet")
+    found: Rows = Counter()
+    for name in names:
+        rows = pq.read_table(name, columns=["partition", "offset", "value"], partitioning=None).to_pydict()
+        found.update(zip(rows["partition"], rows["offset"], rows["value"], strict=True))
+    return found
+
+
+def sink_files(directory: Path) -> list[str]:
+    """The files that Spark's own reader would read: each batch has a list of its own, and every tenth one of all."""
+    lists = {int(path.name.partition(".")[0]): path for path in (directory / "_spark_metadata").glob("[0-9]*")
+             if not path.name.endswith(".crc")}
+    whole = max((number for number, path in lists.items() if path.suffix == ".compact"), default=-1)
+    entries = [json.loads(line) for number, path in sorted(lists.items()) if number >= whole
+               for line in path.read_text().splitlines()[1:]]
+    return [entry["path"].removeprefix("file://") for entry in entries]
+
+
+def compare(what: str, wanted: Counter[Any], found: Counter[Any]) -> list[str]:
+    return [f"{what}: {row}: {found[row]} times, not {wanted[row]}" for row in (wanted | found)
+            if found[row] != wanted[row]]
+
+
+class Outcome(NamedTuple):
+    """How many processes were killed, and what is wrong in the end."""
+
+    kills: int
+    wrong: list[str]
+
+
+class SparkRuns:
+    """Runs one after the other: a driver that survives one serves the next, as starting it takes longest."""
+
+    def __init__(self, top: Path) -> None:
+        self.driver = Driver(top)
+        self.kills = 0
+
+    def one_run(self, seed: int, top: Path) -> Outcome:
+        """Two or three times more records and more files, and kills while they are moved."""
+        chance = random.Random(seed)
+        node = NodeProcess(top / "data")
+        node.start()
+        try:
+            topics = Topics(node, chance.randint(1, 3))
+            job = Job(str(top), node.address, chance.choice(["sink", "table"]), chance.choice(["sink", "job"]))
+            self.kills = records = rows = 0
+            for number in range(chance.randint(2, 3)):
+                more, files = chance.randint(500, 4_000), chance.randint(500, 4_000)
+                topics.send(range(records, records + more))
+                write_files(top / "files" / str(number), range(rows, rows + files), chance)
+                records, rows = records + more, rows + files
+                self._moved(job, node, chance)
+            return Outcome(self.kills, _wrong(topics, job, records, rows))
+        finally:
+            node.kill()
+
+    def _moved(self, job: Job, node: NodeProcess, chance: random.Random) -> None:
+        """Until the job is done."""
+        faults = [(chance.uniform(0, FAULT_SECONDS), what)
+                  for what in chance.choices(FAULTS, WEIGHTS, k=chance.randint(1, 3))]
+        for _ in range(ATTEMPTS_MAX):
+            answer = self._attempt(job, faults, node, chance)
+            if answer is not None and "done" in answer:
+                return
+        raise AssertionError(f"{job}: not done after {ATTEMPTS_MAX} attempts; the last one: {answer}")
+
+    def _attempt(self, job: Job, faults: list[tuple[float, str]], node: NodeProcess,
+                 chance: random.Random) -> dict[str, Any] | None:
+        """The driver's answer; None when it was killed. Each of the faults comes so long after the one before, and is
+        taken from the list; those that come too late are left."""
+        self.driver.ready()
+        self.driver.tell(job)
+        while faults:
+            delay, what = faults[0]
+            if (answer := self.driver.reply(delay)) is not None:
+                return answer
+            faults.pop(0)
+            if what == "broker":
+                node.kill_and_start()
+                self.kills += 1
+            else:
+                self.kills += self.driver.kill(what, chance)
+            if what == "driver":
+                return None
+        answer = self.driver.reply(JOB_SECONDS)
+        assert answer is not None, f"{job}: neither done nor failed after {JOB_SECONDS:.0f} s"
+        return answer
+
+
+def _wrong(topics: Topics, job: Job, records: int, rows: int) -> list[str]:
+    source, top = topics.rows(IN), Path(job.top)
+    sent = Counter({b"record %d" % value: 1 for value in range(records)})
+    wrong = compare("topic to send", sent, Counter(value for _, _, value in source.elements()))
+    wrong += compare(f"topic to Parquet ({job.export})", source, exported(top, job.export))
+    if job.export == "table":
+        covered(top / "table")
+    arrived = Counter(value for _, _, value in topics.rows(OUT).elements())
+    return wrong + compare(f"Parquet to topic ({job.ingest})", Counter({b"row %d" % row: 1 for row in range(rows)}),
+                           arrived)
+
+
+@contextmanager
+def spark_runs(top: Path) -> Iterator[SparkRuns]:
+    runs = SparkRuns(top)
+    try:
+        yield runs
+    finally:
+        runs.driver.end()
