@@ -499,6 +499,7 @@ cdef class Log:
                 self.core.handle()
         self.core.config = config
         self.core.active.index_interval_bytes = config.index_interval_bytes
+        self.core.active.windowed = config.durability_kind == DURABILITY_PAGE_CACHE
 
     # --- durability -------------------------------------------------------------------------------------------------
 

@@ -273,6 +273,7 @@ cdef class LogCore:
 
     cdef int begin_active(self) except -1:
         """What starts anew with each active segment."""
+        self.active.windowed = self.config.durability_kind == DURABILITY_PAGE_CACHE
         self.active_since_ms = clock_ms()
         self.jitter_ms = 0
         if self.config.segment_jitter_ms > 0:

@@ -18,7 +18,8 @@ cdef class SegmentFile:
     cdef readonly bytes path                    # of the .log file
     cdef readonly int64_t size                  # bytes of whole batches in the file (what a reader may touch)
     cdef int fd                                 # -1 until first used (a log of 10,000 segments opens without them)
-    cdef kf_window window                       # small appends go through it; the file is then longer than `size`
+    cdef bint windowed                          # whether small appends go through the window
+    cdef kf_window window                       # the file is longer than `size` while it is open
     cdef int64_t reserved_to                    # end of the space reserved for later writes; 0: nothing to cut
     cdef int64_t populated_to                   # end of the pages brought into the cache ahead; INT64_MAX: not here
     cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment

@@ -1,8 +1,10 @@
 """The `.log` file of a segment: written at its end, read through a mapping. What the bytes mean is `segment.pyx`.
 
 Writing. Small appends go by a copy into a mapped window (`_c/window.h`), larger ones by one pwritev into space that is
-reserved ahead. The pages of both are brought into the page cache ahead. `size` counts what the owner counts; what a
-failed write, a window or a reservation leaves behind it is never read, and `trim` cuts it off.
+reserved ahead, and so do the small ones of a log that flushes all the time: after a flush the first store into each
+page is a fault, and makes the whole of a large page dirty again. The pages of both are brought into the page cache
+ahead. `size` counts what the owner counts; what a failed write, a window or a reservation leaves behind it is never
+read, and `trim` cuts it off.
 
 Reading. The mapping may reach past the end of the file, so that a growing file is not mapped anew at each append; only
 bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it. A file that
@@ -77,7 +79,7 @@ cdef class SegmentFile:
         cdef int result = -EOPNOTSUPP
         if self.fd < 0:
             self.open_file(True)
-        if bytes_count <= WINDOW_WRITE_BYTES_MAX:
+        if self.windowed and bytes_count <= WINDOW_WRITE_BYTES_MAX:
             result = file_window_reach(&self.window, self.fd, self.size, <size_t>bytes_count)
             # Also where the space could not be reserved: a part of it may have been.
             self.reserved_to = max(self.reserved_to, self.window.end, end)

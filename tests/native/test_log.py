@@ -549,6 +549,26 @@ def test_durability_changes_while_the_log_is_open(tmp_path, before, after):
         assert log.log_end_offset == 6
 
 
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_only_a_log_that_does_not_flush_all_the_time_writes_through_mapped_pages(tmp_path, durability):
+    """After a flush the first store into each page would be a fault, and would have a large page written whole."""
+
+    def mapped_to_be_written() -> int:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        return sum(" rw-s " in line and line.endswith(f"/{name}") for line in lines)
+
+    name = f"{tmp_path.name}/log/{0:020}.log"
+    with Log(tmp_path / "log", small(durability=durability)) as log:
+        log.append_record(b"first")
+        assert mapped_to_be_written() == (durability == "page-cache")
+    with Log(tmp_path / "log", small()) as log:
+        log.reconfigure(small(durability=durability))
+        log.append_record(b"second")
+        assert mapped_to_be_written() == (durability == "page-cache")
+        log.flush()
+        assert [record.value for record in records(bytes(log.read(0)))] == [b"first", b"second"]
+
+
 def test_many_segments_open_without_being_touched(tmp_path):
     directory = tmp_path / "log"
     with Log(directory, small(segment_bytes=300)) as log:
