@@ -9,7 +9,7 @@ import fastavro
 import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType
 
-from kraft.pipeline.decoders import UndecodableError, rows_to_arrow
+from kraft.pipeline.decoding import UndecodableError, rows_to_arrow
 from kraft_native.errors import InvalidArgumentError
 
 TYPES: Final = {"null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from kraft.pipeline.decoders import JSON_TYPES, UndecodableError, without_nulls
+from kraft.pipeline.decoding import UndecodableError, without_nulls
 from kraft_native.errors import InvalidArgumentError
 
-TYPES: Final = dict(zip(JSON_TYPES, (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(),
-                                     pa.timestamp("ms")), strict=True))
+# What the JSON form of a schema calls its types, beside a list for lists and an object for structs.
+TYPES: Final = {"boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
+                "double": pa.float64(), "string": pa.string(), "timestamp": pa.timestamp("ms")}
 BLOCK_BYTES: Final = 8 << 20
 
 

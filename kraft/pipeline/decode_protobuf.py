@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from kraft.pipeline.decoders import UndecodableError, rows_to_arrow
+from kraft.pipeline.decoding import UndecodableError, rows_to_arrow
 from kraft_native.errors import InvalidArgumentError
 
 TYPES: Final = {

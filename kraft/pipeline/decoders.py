@@ -10,20 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from kraft.pipeline.decoding import UndecodableError
 from kraft_native.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMATS: Final = ("bytes", "text", "json", "avro", "protobuf")
-# What the JSON form of a schema calls its types, beside a list for lists and an object for structs.
-JSON_TYPES: Final = ("boolean", "int", "long", "float", "double", "string", "timestamp")
-
-
-class UndecodableError(ValueError):
-    """A value is not what the decoder expects."""
 
 
 class DecoderSpec(NamedTuple):
@@ -162,26 +157,3 @@ def _by_halves(decode: Callable[[pa.Array], pa.Array], kind: pa.DataType, values
             refuse(first, str(error))
         bad.append(first)
         return [pa.nulls(1, kind)]
-
-
-def without_nulls(values: pa.Array, decode: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """`decode` of what is there, with null where nothing was."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not values.null_count:
-        return decode(values)
-    present = decode(values.drop_null())
-    places = pc.cumulative_sum(pc.cast(values.is_valid(), pa.int64()))
-    return present.take(pc.if_else(values.is_valid(), pc.subtract(places, 1), pa.scalar(None, pa.int64())))
-
-
-def rows_to_arrow(rows: list[Any], kind: pa.DataType) -> pa.Array:
-    """Python values as a column. `UndecodableError` when one does not fit the type."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(rows, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError,
-            TypeError) as error:
-        raise UndecodableError(str(error)) from error

@@ -2,12 +2,14 @@
 (librdkafka). What has another name there is renamed, what the source decides itself is refused, what has no
 counterpart is refused with what to use instead; names that the library does not know it refuses itself."""
 
+import logging
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from kraft_native.errors import InvalidArgumentError
 
 PREFIX: Final = "kafka."
+_SILENT: Final = logging.getLogger("kraft.spark.librdkafka")
 
 RENAMED: Final = {
     "request.timeout.ms": "socket.timeout.ms",
@@ -58,3 +60,10 @@ def client_settings(given: Mapping[str, str], kind: Literal["consumer", "produce
         if name not in WITHOUT_EFFECT:
             settings[RENAMED.get(name, name)] = value
     return settings
+
+
+def library_settings(client: Mapping[str, str], **ours: Any) -> dict[str, Any]:
+    """Settings of the client library; it logs nothing, errors are told once, by who asked."""
+    _SILENT.addHandler(logging.NullHandler())
+    _SILENT.propagate = False
+    return {"client.id": "kraft-spark", "logger": _SILENT, **ours, **client}

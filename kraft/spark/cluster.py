@@ -3,12 +3,11 @@ own Fetch, or by the library where the cluster wants TLS or SASL."""
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import confluent_kafka
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from kraft.client import ConnectionFailedError, RefusedError
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft.spark.client_options import library_settings
 from kraft.spark.fetch import Fetcher
 from kraft.spark.library_fetch import LibraryFetcher
 from kraft.spark.options import ReadOptions
@@ -32,16 +32,7 @@ ASK_SECONDS: Final = 30.0
 EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
-_SILENT: Final = logging.getLogger("kraft.spark.librdkafka")
-
 Answer = TypeVar("Answer")
-
-
-def library_settings(client: Mapping[str, str], **ours: Any) -> dict[str, Any]:
-    """Settings of the client library; it logs nothing, errors are told once, by who asked."""
-    _SILENT.addHandler(logging.NullHandler())
-    _SILENT.propagate = False
-    return {"client.id": "kraft-spark", "logger": _SILENT, **ours, **client}
 
 
 def told(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:

@@ -13,7 +13,7 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
 from kraft.log_dir import TopicPartition
-from kraft.spark.cluster import library_settings
+from kraft.spark.client_options import library_settings
 from kraft.spark.options import ReadOptions
 
 LOG: Final = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
 
 from kraft.client import ConnectionFailedError, RefusedError
+from kraft.spark.client_options import library_settings
 from kraft.spark.options import ReadOptions
 from kraft.spark.positions import check_loss
 from kraft.spark.splits import Range
@@ -26,8 +27,6 @@ class LibraryFetcher:
     """A task's consumer. One thread."""
 
     def __init__(self, options: ReadOptions) -> None:
-        from kraft.spark.cluster import library_settings
-
         self.options = options
         self._consumer = Consumer(library_settings(options.client, **{
             "group.id": options.group_id or f"{options.group_id_prefix}-task", "enable.auto.commit": False,

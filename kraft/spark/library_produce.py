@@ -9,7 +9,8 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kraft.client import ConnectionFailedError
-from kraft.spark.cluster import library_settings, told
+from kraft.spark.client_options import library_settings
+from kraft.spark.cluster import told
 from kraft.spark.write_options import WriteOptions
 from kraft_native.errors import InvalidArgumentError
 

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft.client import RefusedError
-from kraft.spark import cluster
+from kraft.spark.client_options import library_settings
 from kraft.spark.library_produce import library_send
 from kraft.spark.produce import BatchProducer
 from kraft.spark.sink import StreamWriter, Written
@@ -159,7 +159,7 @@ def test_through_the_client_library(topics: Topics, topic: str) -> None:
     library_send(iter([batch_of(range(50), key=pa.array([b"k"] * 50), partition=pa.array([1] * 50, pa.int32()))]),
                  writer.options)
     assert values(topics, topic) == list(range(50))
-    assert cluster.library_settings({})["client.id"] == "kraft-spark"
+    assert library_settings({})["client.id"] == "kraft-spark"
 
 
 # --- exactly once
