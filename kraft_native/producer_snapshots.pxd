@@ -10,5 +10,11 @@ cdef bytes encode_snapshot(const ProducerEntry* entries, int32_t count)
 cdef int32_t snapshot_count(object path, bytes data) except -1
 # One entry of a file that `snapshot_count` has checked.
 cdef void snapshot_entry(bytes data, int32_t index, ProducerEntry* e) noexcept
+# How many batches before the last ones of their producers such a file of `count` entries has.
+cdef int32_t earlier_count(bytes data, int32_t count) noexcept
+# One of them; gives its producer.
+cdef int64_t earlier_batch(bytes data, int32_t count, int32_t index, KeptBatch* kept) noexcept
+# Puts it before the last batch of its producer, whose earlier ones come in order. False: it does not fit there.
+cdef bint put_earlier(ProducerEntry* e, const KeptBatch* kept) noexcept
 # The entry as a ProducerState.
 cdef object describe_entry(const ProducerEntry* e)

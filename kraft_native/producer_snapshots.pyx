@@ -8,8 +8,14 @@
                int64 producer id, int16 epoch, int32 last sequence, int64 last offset, int32 offset delta of the last
                batch, int64 timestamp, int32 coordinator epoch, int64 first offset of the open transaction (-1: none)
 
-We write entries by ascending producer id; Kafka writes them in the order of a Java hash map. Only the last batch of a
-producer is stored, so after a reload older duplicates are seen as out of order, in Kafka too.
+We write entries by ascending producer id; Kafka writes them in the order of a Java hash map.
+
+An entry has the last batch of its producer only. A producer that repeats an earlier one, because its leader stopped
+before the answer, would be told that it is out of order, which ends it; so ours go on where some producer has more
+batches, and Kafka passes over what follows the entries:
+
+       int32   count of earlier batches, then per batch, by producer and offset, 32 bytes:
+               int64 producer id, int64 last offset, int32 last sequence, int32 offset delta, int64 timestamp
 """
 
 import os
@@ -24,7 +30,7 @@ from kraft_native.bytes_be cimport (
     load_i16, load_i32, load_i64, load_u32, store_i16, store_i32, store_i64, store_u32,
 )
 from kraft_native.crc cimport crc32c
-from kraft_native.limits cimport NO_SEQUENCE
+from kraft_native.limits cimport NO_SEQUENCE, PRODUCER_BATCHES_KEPT
 from kraft_native.producer_entry cimport sequence_subtract
 
 from kraft_native.errors import CorruptFileError
@@ -35,6 +41,8 @@ cdef enum:
     SNAPSHOT_HEADER_BYTES = 10
     SNAPSHOT_CRC_FROM = 6
     SNAPSHOT_ENTRY_BYTES = 46
+    EARLIER_COUNT_BYTES = 4
+    EARLIER_BYTES = 32
 
 cdef str SNAPSHOT_SUFFIX = ".snapshot"
 
@@ -60,11 +68,17 @@ cdef int compare_entries(const void* a, const void* b) noexcept nogil:
 
 
 cdef bytes encode_snapshot(const ProducerEntry* entries, int32_t count):
-    cdef Py_ssize_t size = SNAPSHOT_HEADER_BYTES + <Py_ssize_t>count * SNAPSHOT_ENTRY_BYTES
+    cdef Py_ssize_t end = SNAPSHOT_HEADER_BYTES + <Py_ssize_t>count * SNAPSHOT_ENTRY_BYTES
+    cdef int32_t earlier = 0
+    cdef int32_t i
+    for i in range(count):
+        earlier += max(0, entries[i].batch_count - 1)
+    cdef Py_ssize_t size = end + (EARLIER_COUNT_BYTES + <Py_ssize_t>earlier * EARLIER_BYTES if earlier else 0)
     cdef bytes data = PyBytes_FromStringAndSize(NULL, size)
     cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(data)
+    cdef uint8_t* q = p + end + EARLIER_COUNT_BYTES
     cdef ProducerEntry* ordered = <ProducerEntry*>malloc(<size_t>(count + 1) * sizeof(ProducerEntry))
-    cdef int32_t i
+    cdef int b
     if ordered == NULL:
         raise MemoryError("producer snapshot")
     with nogil:
@@ -75,6 +89,11 @@ cdef bytes encode_snapshot(const ProducerEntry* entries, int32_t count):
         store_i32(p + SNAPSHOT_CRC_FROM, count)
         for i in range(count):
             encode_entry(p + SNAPSHOT_HEADER_BYTES + <Py_ssize_t>i * SNAPSHOT_ENTRY_BYTES, ordered + i)
+            for b in range(ordered[i].batch_count - 1):
+                encode_earlier(q, ordered[i].producer_id, ordered[i].batches + b)
+                q += EARLIER_BYTES
+        if earlier > 0:
+            store_i32(p + end, earlier)
         free(ordered)
         store_u32(p + 2, crc32c(0, p + SNAPSHOT_CRC_FROM, <size_t>(size - SNAPSHOT_CRC_FROM)))
     return data
@@ -92,9 +111,43 @@ cdef int32_t snapshot_count(object path, bytes data) except -1:
     if load_u32(p + 2) != crc32c(0, p + SNAPSHOT_CRC_FROM, <size_t>(size - SNAPSHOT_CRC_FROM)):
         raise CorruptFileError(f"{name}: the CRC does not match")
     count = load_i32(p + SNAPSHOT_CRC_FROM)
-    if count < 0 or SNAPSHOT_HEADER_BYTES + <Py_ssize_t>count * SNAPSHOT_ENTRY_BYTES != size:
+    cdef Py_ssize_t end = SNAPSHOT_HEADER_BYTES + <Py_ssize_t>count * SNAPSHOT_ENTRY_BYTES
+    if count < 0 or end > size:
         raise CorruptFileError(f"{name}: {count} entries do not make {size} bytes")
+    if size > end and (size < end + EARLIER_COUNT_BYTES
+                       or end + EARLIER_COUNT_BYTES + <Py_ssize_t>load_i32(p + end) * EARLIER_BYTES != size):
+        raise CorruptFileError(f"{name}: {size - end} bytes behind {count} entries are no earlier batches")
     return count
+
+
+cdef int32_t earlier_count(bytes data, int32_t count) noexcept:
+    cdef Py_ssize_t end = SNAPSHOT_HEADER_BYTES + <Py_ssize_t>count * SNAPSHOT_ENTRY_BYTES
+    if PyBytes_GET_SIZE(data) == end:
+        return 0
+    return load_i32(<const uint8_t*>PyBytes_AS_STRING(data) + end)
+
+
+cdef int64_t earlier_batch(bytes data, int32_t count, int32_t index, KeptBatch* kept) noexcept:
+    cdef const uint8_t* p = (<const uint8_t*>PyBytes_AS_STRING(data) + SNAPSHOT_HEADER_BYTES
+                             + <Py_ssize_t>count * SNAPSHOT_ENTRY_BYTES + EARLIER_COUNT_BYTES
+                             + <Py_ssize_t>index * EARLIER_BYTES)
+    kept.last_offset = load_i64(p + 8)
+    kept.last_sequence = load_i32(p + 16)
+    kept.offset_delta = load_i32(p + 20)
+    kept.timestamp = load_i64(p + 24)
+    set_first_sequence(kept)
+    return load_i64(p)
+
+
+cdef bint put_earlier(ProducerEntry* e, const KeptBatch* kept) noexcept:
+    cdef KeptBatch* last = e.batches + e.batch_count - 1
+    if (e.batch_count == 0 or e.batch_count == PRODUCER_BATCHES_KEPT or kept.last_offset >= last.last_offset
+            or (e.batch_count > 1 and kept.last_offset <= (last - 1).last_offset)):
+        return False
+    last[1] = last[0]
+    last[0] = kept[0]
+    e.batch_count += 1
+    return True
 
 
 cdef void snapshot_entry(bytes data, int32_t index, ProducerEntry* e) noexcept:
@@ -137,12 +190,24 @@ cdef void decode_entry(const uint8_t* p, ProducerEntry* e) noexcept nogil:
     kept.last_offset = load_i64(p + 14)
     kept.offset_delta = load_i32(p + 22)
     kept.timestamp = e.last_timestamp
-    kept.first_sequence = kept.last_sequence
-    if kept.last_sequence >= 0 and kept.offset_delta >= 0:
-        kept.first_sequence = sequence_subtract(kept.last_sequence, kept.offset_delta)
+    set_first_sequence(kept)
     e.batch_count = 1 if kept.last_offset >= 0 else 0
     if e.txn_first_offset < 0:
         e.txn_first_offset = -1
+
+
+cdef void encode_earlier(uint8_t* p, int64_t producer_id, const KeptBatch* kept) noexcept nogil:
+    store_i64(p, producer_id)
+    store_i64(p + 8, kept.last_offset)
+    store_i32(p + 16, kept.last_sequence)
+    store_i32(p + 20, kept.offset_delta)
+    store_i64(p + 24, kept.timestamp)
+
+
+cdef void set_first_sequence(KeptBatch* kept) noexcept nogil:
+    kept.first_sequence = kept.last_sequence
+    if kept.last_sequence >= 0 and kept.offset_delta >= 0:
+        kept.first_sequence = sequence_subtract(kept.last_sequence, kept.offset_delta)
 
 
 def snapshot_path(directory, int64_t offset) -> str:

@@ -23,7 +23,9 @@ from kraft_native.limits cimport (
 from kraft_native.producer_entry cimport (
     TxnRange, last_sequence, queue_front, queue_pop_front, queue_push, queue_remove, queue_reserve, set_epoch,
 )
-from kraft_native.producer_snapshots cimport describe_entry, encode_snapshot, snapshot_count, snapshot_entry
+from kraft_native.producer_snapshots cimport (
+    describe_entry, earlier_batch, earlier_count, encode_snapshot, put_earlier, snapshot_count, snapshot_entry,
+)
 
 from kraft_native.errors import (
     CorruptFileError, InvalidArgumentError, InvalidProducerEpochError, InvalidTxnStateError, OutOfOrderSequenceError,
@@ -388,6 +390,8 @@ cdef class ProducerStates:
         """Fills the empty table."""
         cdef ProducerEntry entry
         cdef ProducerEntry* e
+        cdef KeptBatch kept
+        cdef int64_t producer_id
         cdef int32_t i
         cdef int32_t count = snapshot_count(path, data)
         if queue_reserve(&self.open_txns, count) < 0:
@@ -405,6 +409,12 @@ cdef class ProducerStates:
             e[0] = entry
             if e.txn_first_offset >= 0:
                 queue_push(&self.open_txns, e.txn_first_offset, -1, e.producer_id)
+        for i in range(earlier_count(data, count)):
+            producer_id = earlier_batch(data, count, i, &kept)
+            e = self.find(producer_id)
+            if e != NULL and not put_earlier(e, &kept):
+                raise CorruptFileError(f"{os.fsdecode(path)}: the batch of producer {producer_id} up to "
+                                       f"{kept.last_offset} is not one before its last")
         if self.open_txns.count > 1:
             qsort(queue_front(&self.open_txns), <size_t>self.open_txns.count, sizeof(TxnRange), compare_ranges)
         return 0

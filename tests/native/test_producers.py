@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kraft_native import crc
 from kraft_native.batch import walk
 from kraft_native.errors import (
     CorruptFileError,
@@ -258,6 +259,43 @@ def test_snapshot_round_trip(tmp_path):
     assert list_snapshots(tmp_path) == [4, 6]
     with pytest.raises(InvalidArgumentError, match="covers up to 6"):
         again.write_snapshot(tmp_path, 5)
+
+
+def test_a_snapshot_has_all_batches_that_may_be_repeated(tmp_path):
+    """A leader that stopped before it answered is asked again for what was under way, not only for the last of it."""
+    states = ProducerStates()
+    for i in range(7):
+        append(states, data(10 * i, sequence=2 * i, count=2, timestamp=1000 + i))
+    append(states, data(70, pid=3, sequence=0))
+    append(states, data(71, pid=8, sequence=5))
+    append(states, data(72, pid=8, sequence=6))
+    states.write_snapshot(tmp_path, 73)
+    path = Path(snapshot_path(tmp_path, 73))
+    assert path.stat().st_size == 10 + 3 * 46 + 4 + 5 * 32
+    again = ProducerStates()
+    again.load(path, 73, 0)
+    assert again.describe() == states.describe() == read_snapshot(path)
+    for i in range(2, 7):
+        assert verify(again, data(99, sequence=2 * i, count=2)) == (10 * i, 10 * i + 1, 1000 + i)
+    with pytest.raises(OutOfOrderSequenceError):
+        verify(again, data(99, sequence=2, count=2))
+    assert verify(again, data(99, pid=8, sequence=5)) == (71, 71, 100)
+    append(again, data(73, sequence=14))
+    append(again, data(74, pid=3, sequence=1))
+
+
+def test_a_snapshot_with_half_a_batch_is_corrupt(tmp_path):
+    states = ProducerStates()
+    append(states, data(0))
+    append(states, data(1, sequence=1))
+    states.write_snapshot(tmp_path, 2)
+    path = Path(snapshot_path(tmp_path, 2))
+    body = path.read_bytes()[6:]
+    for damaged in (*(body[:-cut] for cut in (1, 4, 31, 32, 35)), body[:-24] + bytes([0, 9]) + body[-22:]):
+        path.write_bytes(b"\0\1" + crc.checksum(damaged).to_bytes(4, "big") + damaged)
+        with pytest.raises(CorruptFileError, match=r"no earlier batches|not one before its last"):
+            states.load(path, 2, 0)
+        assert len(states) == 0
 
 
 def test_corrupt_snapshots_are_removed_and_reported(tmp_path):

@@ -71,7 +71,8 @@ class Producer:
 
     def kept(self) -> Producer:
         """What a snapshot keeps of it."""
-        return replace(self, batches=[replace(batch, timestamp=self.timestamp) for batch in self.batches[-1:]])
+        return replace(self, batches=[*self.batches[:-1], *(replace(batch, timestamp=self.timestamp)
+                                                            for batch in self.batches[-1:])])
 
 
 class Producers:
