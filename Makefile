@@ -11,6 +11,7 @@ SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 BROKER_SEEDS    ?= 0..4999
 CRASH_SEED      ?= 1
+CLUSTER_FAULTS  ?= 1000
 KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
 CLUSTER_CYCLES  ?= 200
@@ -22,7 +23,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test test-spark peer crash crash-quorum cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help build test test-spark peer crash crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -62,6 +63,10 @@ crash: build ## the crash kit: crash states, failing calls, damaged bytes; about
 # One of them alone: python -m tests.crash_quorum chaos --events 100 --seed 7
 crash-quorum: build ## controllers in processes of their own: killed, paused, wiped, changed under load; about an hour
 	@$(BIN)/python -m tests.crash_quorum --seed $(CRASH_SEED)
+
+# A shorter one: make crash-cluster CLUSTER_FAULTS=50 CRASH_SEED=7
+crash-cluster: build ## three nodes through a thousand faults under real clients, every record and read judged; an hour or two
+	@$(BIN)/python -m tests.crash_cluster --seed $(CRASH_SEED) --faults $(CLUSTER_FAULTS)
 
 # Processes, ports, descriptors and files are counted before and after.
 cycles: build ## three brokers and three controllers started and stopped two hundred times, nothing left behind; ten minutes

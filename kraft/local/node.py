@@ -240,9 +240,16 @@ class LocalNode:
             raise FaultDidNotBiteError(f"{self}: a small file took {took * 1000:.1f} ms with writes {delay_ms} ms late")
 
     def fill_disk(self) -> None:
-        """Every write in its directory fails as on a full disk."""
+        """Every write in its directory fails as on a full disk. A node that cannot go on so may have ended by itself
+        when this returns."""
         self.ask_agent(do="disk", kind="full")
-        if self.ask_agent(do="probe")["error"] == 0:
+        try:
+            code = self.ask_agent(do="probe")["error"]
+        except LocalNodeError:
+            if self.has_ended(STOP_SECONDS):
+                return
+            raise
+        if code == 0:
             raise FaultDidNotBiteError(f"{self}: a file could be written to a full disk")
 
     def mend_disk(self) -> None:
@@ -267,8 +274,11 @@ class LocalNode:
     def ask_agent(self, **request: Any) -> dict[str, Any]:
         """See `kraft.local.agent`."""
         assert self._agent is not None, f"{self} does not run"
-        self._agent.send(json.dumps(request).encode())
-        answer: dict[str, Any] = json.loads(self._agent.recv(1 << 16) or b'{"failed": "the node ended"}')
+        try:
+            self._agent.send(json.dumps(request).encode())
+            answer: dict[str, Any] = json.loads(self._agent.recv(1 << 16) or b'{"failed": "the node ended"}')
+        except ConnectionError:
+            answer = {"failed": "the node ended"}
         if "failed" in answer:
             raise LocalNodeError(f"{self}: {request['do']} failed: {answer['failed']}")
         return answer

@@ -1,0 +1,257 @@
+"""Real clients that go on whatever happens, each a thread, and write down what they did and saw."""
+
+import random
+import struct
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from tests.crash_cluster.history import NO_RECORD, Commit, Problem, Reads, Sends, code_of
+from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka_producer
+
+VALUE: Final = struct.Struct(">iiq")
+"""Producer, partition, sequence; a filler follows."""
+FILLER: Final = b"." * 400
+BURST: Final = 3
+"""Records to each partition at once."""
+PAUSE_SECONDS: Final = 0.1
+OUTSTANDING_MAX: Final = 1_000
+"""Unanswered records to one partition; then the producer waits."""
+FINISH_SECONDS: Final = 600.0
+POLL_RECORDS: Final = 2_000
+POLL_SECONDS: Final = 0.05
+PATIENCE: Final[dict[str, Any]] = {
+    "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200, "metadata_recovery_strategy": "none",
+    "topic_metadata_refresh_fast_interval_ms": 50}
+POSITION_LOST: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE)
+
+
+def code_in(message: confluent_kafka.Message) -> int:
+    """The record as one number; `NO_RECORD` when it is not one of ours for this partition."""
+    value = message.value() or b""
+    if len(value) < VALUE.size:
+        return NO_RECORD
+    producer, partition, sequence = VALUE.unpack_from(value)
+    return code_of(producer, sequence) if partition == message.partition() else NO_RECORD
+
+
+class Client(threading.Thread):
+    """Goes on until it is told to end. What ends it before is in `fault`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.fault: BaseException | None = None
+        self._end = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the thread is told
+            self.fault = error
+
+    @abstractmethod
+    def work(self) -> None:
+        """All that it does."""
+
+    def end(self) -> None:
+        """Asks it to come to its end."""
+        self._end.set()
+
+    def await_end(self) -> None:
+        self.end()
+        self.join()
+        if self.fault is not None:
+            raise self.fault
+
+
+class Producer(Client):
+    """Idempotent, acks=all, for as long as it takes. `floors`, of all producers of the topic: the highest offset that
+    was acknowledged, by partition."""
+
+    def __init__(self, cluster: Reachable, topic: str, number: int, floors: list[int], codec: str) -> None:
+        super().__init__(f"producer {number} of {topic}")
+        self.topic, self.number = topic, number
+        self.sends = [Sends(number) for _ in floors]
+        self.outstanding = [0] * len(floors)
+        self._floors = floors
+        self._producer = librdkafka_producer(
+            cluster, enable_idempotence=True, acks="all", linger_ms=2, message_timeout_ms=0, retry_backoff_ms=20,
+            compression_type=codec, **PATIENCE)
+
+    def work(self) -> None:
+        while not self._end.is_set():
+            for partition, sends in enumerate(self.sends):
+                if self.outstanding[partition] < OUTSTANDING_MAX:
+                    for _ in range(BURST):
+                        self._send(partition, sends)
+            self._producer.poll(0)
+            self._end.wait(PAUSE_SECONDS)
+        left = self._producer.flush(FINISH_SECONDS)
+        assert left == 0, f"{self.name}: {left} records are not answered"
+
+    def _send(self, partition: int, sends: Sends) -> None:
+        sequence = sends.send(self._floors[partition])
+        self.outstanding[partition] += 1
+        self._producer.produce(
+            self.topic, VALUE.pack(self.number, partition, sequence) + FILLER[:sequence * 7 % len(FILLER)],
+            partition=partition, on_delivery=self._delivered)
+
+    def _delivered(self, error: KafkaError | None, message: confluent_kafka.Message) -> None:
+        _, partition, sequence = VALUE.unpack_from(message.value() or b"")
+        self.outstanding[partition] -= 1
+        offset = message.offset()
+        if error is not None:
+            self.sends[partition].failed[sequence] = str(error)
+        elif offset is not None and offset >= 0:
+            self.sends[partition].offsets[sequence] = offset
+            self._floors[partition] = max(offset, self._floors[partition])
+        else:
+            self.sends[partition].failed[sequence] = f"acknowledged without an offset, {offset}"
+
+    @property
+    def sent(self) -> list[int]:
+        return [len(each.offsets) for each in self.sends]
+
+    def has_more_than(self, sent: Sequence[int]) -> bool:
+        """Whether each partition acknowledged a record that was sent after so many."""
+        return all(len(each.offsets) > count and each.offsets[count] >= 0
+                   for each, count in zip(self.sends, sent, strict=True))
+
+
+class Reader(Client):
+    """What readers have in common: they note what they see, and by how much they are there."""
+
+    def __init__(self, name: str, cluster: Reachable, topic: str, partitions: int, group: str, start: int,
+                 **settings: Any) -> None:
+        super().__init__(name)
+        self.topic = topic
+        self.reads = [Reads(name, start) for _ in range(partitions)]
+        self._polls = 0
+        self._consumer = librdkafka_consumer(cluster, group, check_crcs=True, **PATIENCE, **settings)
+
+    def poll(self) -> None:
+        self._polls += 1
+        for message in self._consumer.consume(POLL_RECORDS, POLL_SECONDS):
+            error, partition, offset = message.error(), message.partition(), message.offset()
+            if error is None:
+                assert partition is not None
+                assert offset is not None
+                self.reads[partition].see(offset, code_in(message), self._polls)
+            elif error.code() in POSITION_LOST:
+                self.reads[partition or 0].problems.append(Problem("offset-reset", f"{self.name}: {error}"))
+
+    def is_at(self, ends: Sequence[int]) -> bool:
+        return [each.position for each in self.reads] == list(ends)
+
+
+class Watcher(Reader):
+    """Reads all partitions from 0 on."""
+
+    def __init__(self, name: str, cluster: Reachable, topic: str, partitions: int) -> None:
+        super().__init__(name, cluster, topic, partitions, "none", 0, auto_offset_reset="error")
+        self._consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+
+    def work(self) -> None:
+        while not self._end.is_set():
+            self.poll()
+        self._consumer.close()
+
+
+class Member(Reader):
+    """One of a group. Commits what it saw, again and again, of the partitions that it has."""
+
+    def __init__(self, name: str, cluster: Reachable, topic: str, partitions: int, group: str) -> None:
+        super().__init__(name, cluster, topic, partitions, group, -1, auto_offset_reset="earliest",
+                         session_timeout_ms=6_000, heartbeat_interval_ms=500)
+        self.commits: list[Commit] = []
+        self.rebalances = 0
+        self._committed: dict[int, int] = {}
+        self._assigned: list[int] = []
+        self._consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def _on_assign(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+        self.rebalances += 1
+        self._assigned = [each.partition for each in partitions]
+        for partition in self._assigned:
+            self.reads[partition].begin()
+            self._committed.pop(partition, None)
+
+    def _on_revoke(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
+        self._assigned = []
+
+    def work(self) -> None:
+        while not self._end.is_set():
+            self.poll()
+            self._commit()
+        self._consumer.close()
+
+    def _commit(self) -> None:
+        positions = {partition: self.reads[partition].position for partition in self._assigned}
+        new = {partition: position for partition, position in positions.items()
+               if position > self._committed.get(partition, -1)}
+        if not new:
+            return
+        sent = time.monotonic()
+        try:
+            found = self._consumer.commit(asynchronous=False, offsets=[
+                TopicPartition(self.topic, partition, position) for partition, position in new.items()])
+        except KafkaException:          # of a coordinator that is no more, or a rebalance: the next one tells all again
+            self.commits += [Commit(partition, position, sent, None) for partition, position in new.items()]
+            return
+        answered = time.monotonic()
+        for each in found or ():
+            taken = each.error is None
+            self.commits.append(Commit(each.partition, each.offset, sent, answered if taken else None))
+            if taken:
+                self._committed[each.partition] = each.offset
+
+
+class Group:
+    """Members of one group that come and go. `number`: of the next one."""
+
+    def __init__(self, cluster: Reachable, topic: str, partitions: int, group: str, members: int) -> None:
+        self.name = group
+        self._make = lambda: Member(f"member {len(self.all) + 1}", cluster, topic, partitions, group)
+        self.all: list[Member] = []
+        self.now: list[Member] = []
+        for _ in range(members):
+            self.join()
+
+    def join(self) -> None:
+        member = self._make()
+        self.all.append(member)
+        self.now.append(member)
+        member.start()
+
+    def replace_one(self, chance: random.Random) -> None:
+        """One leaves, another one comes. Who leaves is not waited for."""
+        self.now.pop(chance.randrange(len(self.now))).end()
+        self.join()
+
+    @property
+    def commits(self) -> list[Commit]:
+        return [commit for member in self.all for commit in member.commits]
+
+    @property
+    def rebalances(self) -> int:
+        return sum(each.rebalances for each in self.all)
+
+    def committed(self) -> dict[int, int]:
+        """The highest that was acknowledged, by partition."""
+        found: dict[int, int] = {}
+        for member in self.all:
+            for commit in list(member.commits):
+                if commit.answered is not None:
+                    found[commit.partition] = max(commit.offset, found.get(commit.partition, 0))
+        return found
+
+    def await_end(self) -> None:
+        for member in self.all:
+            member.end()
+        for member in self.all:
+            member.await_end()

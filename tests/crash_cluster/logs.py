@@ -1,0 +1,88 @@
+"""The files of a cluster that is at rest: replicas of a partition are the same byte for byte, and what they have."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+from kraft_native.batch import walk
+from kraft_native.records import records
+from tests.crash_cluster.clients import VALUE
+from tests.crash_cluster.history import NO_RECORD, Problem, code_of
+from tests.integration.history import log_batches, log_messages
+
+RECOVERING = 1
+
+
+def log_bytes(directory: Path, topic: str, index: int) -> bytes:
+    """All segments one after the other, the space reserved past the end of the last one aside."""
+    found = bytearray()
+    for path in sorted((directory / f"{topic}-{index}").glob("*.log")):
+        data = path.read_bytes()
+        written, end = len(data.rstrip(b"\0")), 0
+        batches = walk(data)
+        while end < written:
+            end += next(batches).size_in_bytes
+        found += data[:end]
+    return bytes(found)
+
+
+def same_replicas(directories: Sequence[Path], topic: str, index: int) -> tuple[bytes, list[Problem]]:
+    """The log of the first replica, and in what others differ."""
+    first, *others = (log_bytes(each, topic, index) for each in directories)
+    problems = []
+    for directory, other in zip(directories[1:], others, strict=True):
+        if first != other:
+            at = next((place for place, (one, two) in enumerate(zip(first, other, strict=False)) if one != two),
+                      min(len(first), len(other)))
+            problems.append(Problem(
+                "inconsistent-replicas", f"{topic}-{index}: {directories[0]} has {len(first)} bytes, {directory} "
+                                         f"{len(other)}; the first that differs is {at}"))
+    return first, problems
+
+
+def codes_in(log: bytes, index: int) -> list[int]:
+    """A code for each offset from 0 on, `NO_RECORD` where the record is not ours or there is none."""
+    found: list[int] = []
+    for batch in walk(log):
+        for record in records(batch):
+            value = record.value or b""
+            found += [NO_RECORD] * (record.offset - len(found))
+            code = NO_RECORD
+            if len(value) >= VALUE.size:
+                producer, partition, sequence = VALUE.unpack_from(value)
+                code = code_of(producer, sequence) if partition == index else NO_RECORD
+            found.append(code)
+    return found
+
+
+class Changes:
+    """Counts what happened to partitions, by the metadata log, which is read further each time. An election of the last
+    known leader is told apart from others that are not clean."""
+
+    def __init__(self) -> None:
+        self._end = 0
+        self._last_known: dict[tuple[UUID, int], list[int]] = {}
+
+    def read(self, directory: Path, end: int) -> Counter[str]:
+        """What was not read yet below `end`."""
+        counts: Counter[str] = Counter()
+        for offset, message in log_messages(log_batches(directory, end)):
+            if offset >= self._end and isinstance(message, PartitionChangeRecord):
+                self._count(message, counts)
+        self._end = end
+        return counts
+
+    def _count(self, change: PartitionChangeRecord, counts: Counter[str]) -> None:
+        key = change.topic_id, change.partition_id
+        if change.leader_recovery_state == RECOVERING:
+            known = self._last_known.get(key) == [change.leader]
+            counts["elections of the last known leader"] += known
+            counts["unclean elections"] += not known
+        if change.last_known_elr is not None:
+            self._last_known[key] = change.last_known_elr
+        counts["changes of leaders"] += change.leader >= 0
+        counts["changes of in-sync replicas"] += change.isr is not None
+        counts["reassignments begun"] += bool(change.adding_replicas or change.removing_replicas)
+        counts["reassignments done"] += change.adding_replicas == [] or change.removing_replicas == []
