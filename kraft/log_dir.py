@@ -7,6 +7,7 @@
     <dir>/replication-offset-checkpoint       high watermarks
     <dir>/.kafka_cleanshutdown                the last owner closed it; removed as soon as it is open again
     <dir>/<topic>-<partition>/                one log (`kraft.Log`)
+    <dir>/<topic>-<partition>.<hex>-future/   a log that is on its way here from another directory (KIP-113)
 
 Either Kafka or this class may own a directory; each finds what the other left.
 """
@@ -41,6 +42,8 @@ METADATA_TOPIC = "__cluster_metadata"
 TOPIC_NAME_BYTES_MAX = 249
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _PARTITION_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_FUTURE_DIRECTORY = re.compile(r"(?P<name>.+)\.[0-9a-f]{32}-future")
+_FILE_NAME_BYTES_MAX = 255
 
 
 class TopicPartition(NamedTuple):
@@ -68,9 +71,20 @@ class TopicPartition(NamedTuple):
                 return partition
         return None
 
+    @classmethod
+    def of_future(cls, directory_name: str) -> Self | None:
+        """The partition whose future replica's directory has that name; None for other names."""
+        found = _FUTURE_DIRECTORY.fullmatch(directory_name)
+        return cls.named(found["name"]) if found else None
+
     @property
     def directory_name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    def future_name(self) -> str | None:
+        """A new name for the directory of a future replica; None when it would be too long for a file."""
+        name = f"{self.directory_name}.{uuid.uuid4().hex}-future"
+        return name if len(name) <= _FILE_NAME_BYTES_MAX else None
 
 
 class Marks(NamedTuple):
@@ -245,13 +259,49 @@ class LogDir:
         directory = self.path / name.directory_name
         if not directory.is_dir():
             raise FileNotFoundError(f"{directory}: no such log")
-        suffix = f".{uuid.uuid4().hex}-delete"
-        doomed = self.path / (name.directory_name[: 255 - len(suffix)] + suffix)
-        fileio.rename(directory, doomed)
-        fileio.sync_directory(self.path)
+        doomed = self._doom(directory, name)
         for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
             marks.pop(name, None)
         return doomed
+
+    def _doom(self, directory: Path, name: TopicPartition) -> Path:
+        suffix = f".{uuid.uuid4().hex}-delete"
+        doomed = self.path / (name.directory_name[: _FILE_NAME_BYTES_MAX - len(suffix)] + suffix)
+        fileio.rename(directory, doomed)
+        fileio.sync_directory(self.path)
+        return doomed
+
+    # --- replicas on their way here (KIP-113)
+
+    def futures(self) -> list[tuple[TopicPartition, Path]]:
+        """The future replicas in it with their directories, by name."""
+        names = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
+        return [(partition, self.path / name) for name in names
+                if (partition := TopicPartition.of_future(name)) is not None]
+
+    def begin_future(self, name: TopicPartition, topic_id: uuid.UUID) -> Path:
+        """Makes the directory of a future replica, durably. `InvalidArgumentError` when its name would be too long."""
+        self._need_open()
+        future_name = name.future_name()
+        if future_name is None:
+            raise InvalidArgumentError(f"topic: the name {name.topic!r} is too long for a move between directories")
+        directory = self.path / future_name
+        fileio.make_directory(directory)
+        checkpoints.write_partition_metadata(directory, topic_id)
+        fileio.sync_directory(directory)
+        fileio.sync_directory(self.path)
+        return directory
+
+    def promote_future(self, name: TopicPartition, directory: Path) -> None:
+        """The future replica, closed, is the partition's log from now on, durably. There must be no other here."""
+        self._need_open()
+        fileio.rename(directory, self.path / name.directory_name)
+        fileio.sync_directory(self.path)
+
+    def retire_future(self, name: TopicPartition, directory: Path) -> Path:
+        """Renames a future replica that is not wanted any more; as `retire`."""
+        self._need_open()
+        return self._doom(directory, name)
 
     def delete(self, topic: str, partition: int) -> None:
         """Closes and removes a partition. Once this returns it does not come back, even after a crash.

@@ -178,6 +178,20 @@ cdef class Partition(Watched):
         self.log.reconfigure(config)
         self.tell_all()
 
+    def replace_log(self, Log log not None) -> None:
+        """Goes on with another log that has the same records, which lies in another directory; it gets the remover of
+        the one before, which is closed. Who waits for a flush of that one is answered by what is durable here."""
+        if log.core.log_end != self.core.log_end:
+            raise InvalidArgumentError(f"log: it ends at {log.core.log_end}, that of {self.topic}-{self.index} at "
+                                       f"{self.core.log_end}")
+        log.core.remover = self.core.remover
+        self.log = log
+        self.core = log.core
+        self.appender = log.appender
+        if self.is_leader:
+            self.log.begin_epoch(self.leader_epoch, at_once=False)
+        self.log_changed()
+
     def log_changed(self) -> None:
         """Call it after the log was truncated or its start moved by other ways than this object: those who wait look
         again."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kraft.broker.groups.coordinator import GroupCoordinator
-from kraft.broker.ports import ControllerPort, LogDirPort
+from kraft.broker.ports import ControllerPort, LogDirPort, MovePort
 from kraft.broker.producer_ids import ProducerIdBlock
 from kraft.config.effective import BrokerLayers, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
@@ -36,6 +36,7 @@ class Broker:
     controller: ControllerPort
     log_dirs: LogDirPort
     image: MetadataImage
+    moves: MovePort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     """What clients of each listener are told, with real ports."""
     epoch: int = -1

@@ -4,7 +4,18 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+
+
+class LogUsage(NamedTuple):
+    """One log in a directory. `is_future`: it is on its way here from another directory, and `offset_lag` behind."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    offset_lag: int = 0
+    is_future: bool = False
 
 
 class LogDirUsage(NamedTuple):
@@ -14,8 +25,7 @@ class LogDirUsage(NamedTuple):
     error: int
     total_bytes: int
     usable_bytes: int
-    logs: tuple[tuple[str, int, int], ...]
-    """(topic, partition, size in bytes) of each log."""
+    logs: tuple[LogUsage, ...]
 
 
 class ControllerPort(Protocol):
@@ -34,3 +44,10 @@ class LogDirPort(Protocol):
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
         """The directories' ids, in the order of the configuration."""
+
+
+class MovePort(Protocol):
+    """Who moves replicas between log directories."""
+
+    def alter(self, topic: str, index: int, path: str) -> ErrorCode:
+        """A replica shall lie in the directory of that path; what is against it. Moving takes a while after that."""

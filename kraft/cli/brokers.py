@@ -1,6 +1,7 @@
 """`kraft brokers`: the brokers of a cluster, and taking one out of it."""
 
 import time
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -8,9 +9,11 @@ import click
 from kraft.cli.cluster import size_text
 from kraft.cli.command import kraft
 from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
-from kraft.cli.reassign import THROTTLE, assignments, concerned, start, wait
+from kraft.cli.partition_names import chosen, complete_partition, partition_text
+from kraft.cli.reassign import NO_WAIT, THROTTLE, assignments, concerned, start, wait
 from kraft.client import Cluster, RefusedError, state
 from kraft.client.connection import ConnectionFailedError
+from kraft.client.log_dirs import PlacedReplica, move_replicas, placed_replicas
 from kraft.client.partitions import Partition
 from kraft.client.placement import Placement, changes
 from kraft.client.reassignments import unthrottle
@@ -28,7 +31,7 @@ BROKER: Final = click.argument("broker", type=click.IntRange(0))
 
 @kraft.group("brokers")
 def brokers_group() -> None:
-    """List brokers, move everything off one, take one out of the cluster."""
+    """List brokers and their directories, move everything off one, take one out of the cluster."""
 
 
 @brokers_group.command("list")
@@ -43,6 +46,53 @@ def list_command(bootstrap: str, timeout: float, as_json: bool) -> None:
     print_table(("broker", "address", "rack", "state", "replicas", "leads", "size"),
                 [(row["broker"], row["address"], row["rack"], row["state"], row["replicas"], row["leads"],
                   size_text(row["log_bytes"])) for row in rows])
+
+
+@brokers_group.command("replicas")
+@BROKER
+@cluster_options
+def replicas_command(broker: int, bootstrap: str, timeout: float, as_json: bool) -> None:
+    """List what lies in each log directory of a broker, and what moves to which, with the records that it lacks."""
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        rows = [{"directory": each.path, "partition": partition_text(each.partition), "log_bytes": each.size_bytes,
+                 "state": "moves here" if each.is_future else "here", "lag": each.offset_lag}
+                for each in placed_replicas(cluster, broker)]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(("directory", "partition", "size", "state", "lag"),
+                [(row["directory"], row["partition"], size_text(int(row["log_bytes"])), row["state"], row["lag"])
+                 for row in rows])
+
+
+@brokers_group.command("move")
+@BROKER
+@click.argument("directory")
+@click.argument("names", metavar="TOPIC[/PARTITION]...", nargs=-1, required=True, shell_complete=complete_partition)
+@NO_WAIT
+@cluster_options
+def move_command(broker: int, directory: str, names: tuple[str, ...], no_wait: bool, bootstrap: str, timeout: float,
+                 as_json: bool) -> None:
+    """Move replicas into another log directory of the same broker, and wait until that is done.
+
+    Naming the directory that a replica lies in ends its move. The broker's setting
+    replica.alter.log.dirs.io.max.bytes.per.second is the throttle.
+    """
+    with Cluster(bootstrap, timeout=timeout) as cluster:
+        topics = cluster.metadata().topics
+        replicas = assignments(topics, chosen(names, topics))
+        wanted = [partition for partition, nodes in replicas.items() if broker in nodes]
+        if not wanted:
+            raise InvalidConfigError(f"broker {broker}: it has no replica of {', '.join(names)}")
+        for partition, code in move_replicas(cluster, broker, directory, wanted).items():
+            check(f"partition {partition_text(partition)}", code)
+        if not no_wait:
+            wait_for_moves(cluster, broker, wanted)
+    if as_json:
+        print_json([{"partition": partition_text(each), "directory": directory,
+                     "result": "started" if no_wait else "done"} for each in wanted])
+    else:
+        click.echo(f"{count_of(len(wanted), 'replica')}: {'started' if no_wait else 'done'}")
 
 
 @brokers_group.command("drain")
@@ -125,6 +175,17 @@ def drain(cluster: Cluster, broker: int, throttle_bytes: int | None) -> list[Par
         moved |= dict.fromkeys(then)
     raise RefusedError(f"broker {broker}", ErrorCode.REASSIGNMENT_IN_PROGRESS,
                        f"it got new replicas {ROUNDS_MAX} times while it was drained")
+
+
+def wait_for_moves(cluster: Cluster, broker: int, partitions: Iterable[Partition]) -> None:
+    """Until none of them is on its way to another directory of the broker."""
+    wanted = dict.fromkeys(partitions)
+
+    def moving() -> list[PlacedReplica]:
+        return [each for each in placed_replicas(cluster, broker) if each.is_future and each.partition in wanted]
+
+    while moving():
+        time.sleep(LOOK_SECONDS)
 
 
 def is_up(cluster: Cluster, broker: int) -> bool:

@@ -116,12 +116,14 @@ class Cleaner:
             partition = due.pop()
             if not self._may_compact(partition):
                 continue
+            target = partition.log
             try:
-                await self.loop.run_in_executor(self._threads, self._compact, partition.log)
+                await self.loop.run_in_executor(self._threads, self._compact, target)
             except LogClosedError:
                 continue
             except (KraftError, OSError) as error:
-                if not self._stopped.is_set() and not partition.removed:
+                # One that moved to another directory meanwhile is looked at again there.
+                if not self._stopped.is_set() and not partition.removed and partition.log is target:
                     self._failed(partition, error)
 
     def _failed(self, partition: Partition, error: BaseException) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from kraft.broker.broker import Broker
 from kraft.broker.directory_assignments import NEVER_MS, DirectoryAssignments
+from kraft.log_dir import LogDir
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.message import Message
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -35,6 +36,7 @@ class Directories:
         self._lose = lose
         self._on_failure = on_failure
         self._assignments = DirectoryAssignments(broker.node_id, self._submit)
+        self._promised: dict[tuple[str, int], tuple[UUID, asyncio.Event]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -51,8 +53,33 @@ class Directories:
         home = self._logs.home(topic, index)
         if home is None or not self._broker.image.metadata_version.directories:
             return
-        if self._assignments.note((topic_id, index), home, registration.directory_of(self._broker.node_id)):
+        assigned = registration.directory_of(self._broker.node_id)
+        if (topic, index) in self._promised:
+            home, known = self._promised[topic, index]
+            if home == assigned:
+                known.set()
+        if self._assignments.note((topic_id, index), home, assigned):
             self._arm(GATHER_MS)
+
+    def promise(self, topic: str, index: int, topic_id: UUID, directory: UUID) -> asyncio.Event:
+        """A replica is going to lie in that directory, until `withdraw`. The event is set when the metadata says so
+        (KIP-858: before its log does, so that the controller never counts on a directory that the replica left)."""
+        known = asyncio.Event()
+        self._promised[topic, index] = directory, known
+        if not self._broker.image.metadata_version.directories:
+            known.set()
+        self._place(topic, index, topic_id)
+        return known
+
+    def withdraw(self, topic: str, index: int) -> None:
+        """The replica lies where it lies."""
+        if self._promised.pop((topic, index), None) is not None and (found := self._broker.image.topic(topic)):
+            self._place(topic, index, found.topic_id)
+
+    def _place(self, topic: str, index: int, topic_id: UUID) -> None:
+        registration = self._broker.image.partition(topic, index)
+        if registration is not None and self._broker.node_id in registration.replicas:
+            self.placed(topic, index, topic_id, registration)
 
     def _submit(self, request: AssignReplicasToDirsRequest) -> None:
         self._broker.submit(request, ASSIGN_VERSION, self._clock(), self._answered)
@@ -74,11 +101,10 @@ class Directories:
 
     # --- failures
 
-    def failed(self, topic: str, index: int, cause: KraftError) -> list[tuple[str, int]]:
-        """The log of a replica failed: its directory goes offline, and the controller is told. Gives the replicas in
-        it, none when it is known. Without another directory, or with the metadata log in it, the node must stop."""
-        directory = self._logs.directory_of(topic, index)
-        if directory is None or directory in self._logs.offline:
+    def failed(self, directory: LogDir, cause: KraftError) -> list[tuple[str, int]]:
+        """A log in the directory failed: it goes offline, and the controller is told. Gives the replicas in it, none
+        when it is known. Without another directory, or with the metadata log in it, the node must stop."""
+        if directory in self._logs.offline:
             return []
         lost = self._logs.take_offline(directory)
         log.error("log directory %s has failed, its %d replicas are offline: %s", directory.path, len(lost), cause)

@@ -1,4 +1,8 @@
-"""All logs of a node: where each lies, opening and making them, taking them away, and what is to be removed."""
+"""All logs of a node: where each lies, opening and making them, taking them away, and what is to be removed.
+
+A replica that moves to another directory has a future replica there (KIP-113), which takes its place in the end in two
+renames: the old one goes first. What a crash leaves is therefore the old one, or a future replica that is complete.
+"""
 
 import errno
 import heapq
@@ -9,11 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from kraft.broker.ports import LogDirUsage
+from kraft.broker.ports import LogDirUsage, LogUsage
 from kraft.log import Log
 from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition
 from kraft_native.config import LogConfig
@@ -25,6 +30,17 @@ log = logging.getLogger(__name__)
 STORAGE_ERROR: Final = 56
 # Reading so much of a log back takes a few milliseconds; space reserved ahead counts too.
 SCAN_BYTES_SHORT: Final = 16 << 20
+PREFERRED_MAX: Final = 100_000
+
+
+@dataclass
+class Future:
+    """A replica on its way to another directory. What it has is noted by who copies it."""
+
+    directory: LogDir
+    path: Path
+    end_offset: int = 0
+    size_bytes: int = 0
 
 
 class LogManager:
@@ -40,6 +56,9 @@ class LogManager:
         self._home: dict[TopicPartition, LogDir] = {}
         self._counts: Counter[LogDir] = Counter()
         self._doomed: list[tuple[float, Path]] = []
+        self._preferred: dict[TopicPartition, LogDir] = {}
+        """Where replicas shall be made that are not here yet."""
+        self.futures: dict[TopicPartition, Future] = {}
         try:
             for path in paths:
                 self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher))
@@ -51,6 +70,13 @@ class LogManager:
                 if partition.topic != METADATA_TOPIC:
                     self._home[partition] = directory
                     self._counts[directory] += 1
+        for directory in self.directories:
+            for partition, path in directory.futures():
+                if partition in self.futures or self._home.get(partition) is directory:
+                    log.warning("%s: a move that was given up; it is removed", path)
+                    self.doom([directory.retire_future(partition, path)], 0)
+                else:
+                    self.futures[partition] = Future(directory, path)
 
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
@@ -101,18 +127,60 @@ class LogManager:
             self.remove(topic, index, delay_seconds=0)
             directory = None
         if directory is None:
-            directory = min((each for each in self.directories if each not in self.offline),
-                            key=self._counts.__getitem__)
-            self._home[name] = directory
-            self._counts[directory] += 1
+            online = [each for each in self.directories if each not in self.offline]
+            directory = self._preferred.pop(name, None)
+            if directory not in online:
+                directory = min(online, key=self._counts.__getitem__)
+            self._lies_in(name, directory)
         return directory.log(topic, index, config=config, topic_id=topic_id)
+
+    def _lies_in(self, name: TopicPartition, directory: LogDir) -> None:
+        before = self._home.get(name)
+        if before is not None:
+            self._counts[before] -= 1
+        self._home[name] = directory
+        self._counts[directory] += 1
 
     def remove(self, topic: str, index: int, *, delay_seconds: float) -> None:
         """Closes a partition's log and takes its directory out of the way at once; its files go after the delay."""
+        self.drop_future(TopicPartition(topic, index))
         directory = self._home.pop(TopicPartition(topic, index), None)
         if directory is not None and directory not in self.offline:
             self._counts[directory] -= 1
             self.doom([directory.retire(topic, index)], delay_seconds)
+
+    # --- moves between directories
+
+    def directory_at(self, path: str) -> LogDir | None:
+        """The directory of that path, as `usage` tells it."""
+        return next((each for each in self.directories if str(each.path.absolute()) == path), None)
+
+    def prefer(self, topic: str, index: int, directory: LogDir) -> None:
+        """A replica that is not here yet shall be made in that directory, if it ever comes."""
+        if len(self._preferred) < PREFERRED_MAX:
+            self._preferred[TopicPartition(topic, index)] = directory
+
+    def begin_future(self, topic: str, index: int, topic_id: UUID, directory: LogDir) -> Future:
+        """A place for the replica in another directory, durably. There must be none yet."""
+        name = TopicPartition(topic, index)
+        future = self.futures[name] = Future(directory, directory.begin_future(name, topic_id))
+        return future
+
+    def drop_future(self, name: TopicPartition) -> None:
+        """The move is given up; nobody has the future replica open."""
+        future = self.futures.pop(name, None)
+        if future is not None and future.directory not in self.offline:
+            self.doom([future.directory.retire_future(name, future.path)], 0)
+
+    def promote(self, name: TopicPartition) -> None:
+        """The future replica, closed, takes the place of the replica, if there is one here, whose log is closed."""
+        future = self.futures[name]
+        source = self._home.get(name)
+        if source is not None:
+            self.doom([source.retire(*name)], 0)
+        self._lies_in(name, future.directory)          # if the rest fails it does so in that directory
+        future.directory.promote_future(name, future.path)
+        del self.futures[name]
 
     def doom(self, paths: Iterable[Path], delay_seconds: float) -> None:
         """Notes files and directories, under names that an opening removes, for removal after the delay."""
@@ -140,8 +208,15 @@ class LogManager:
             space = os.statvfs(directory.path)
         except OSError:
             return LogDirUsage(path, STORAGE_ERROR, -1, -1, ())
-        logs = tuple((name.topic, name.partition, each.size_bytes) for name, each in directory.open_logs())
+        logs = (*(LogUsage(*name, each.size_bytes) for name, each in directory.open_logs()),
+                *(LogUsage(*name, future.size_bytes, self._lag(name, future), is_future=True)
+                  for name, future in self.futures.items() if future.directory is directory))
         return LogDirUsage(path, 0, space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize, logs)
+
+    def _lag(self, name: TopicPartition, future: Future) -> int:
+        directory = self._home.get(name)
+        opened = dict(directory.open_logs()).get(name) if directory is not None else None
+        return -1 if opened is None else opened.log_end_offset - future.end_offset
 
     @property
     def previous_epoch(self) -> int:

@@ -25,7 +25,7 @@ from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.replica_plan import plan_all, plan_change
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
-from kraft.log_dir import new_cluster_id
+from kraft.log_dir import LogDir, new_cluster_id
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from kraft.metadata.image import Endpoint as ImageEndpoint
@@ -40,6 +40,7 @@ from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.quorum_plane import QuorumPlane
+from kraft.runtime.replica_moves import ReplicaMoves
 from kraft.runtime.replica_turns import ReplicaTurns
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.replication import Replication
@@ -49,6 +50,7 @@ from kraft.runtime.server_limits import server_limits
 from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity
 from kraft_native.channel import RequestChannel
 from kraft_native.coldread import ColdReader
+from kraft_native.errors import KraftError
 from kraft_native.fetch import FetchHandler
 from kraft_native.fetch_session import SessionCache
 from kraft_native.flusher import Flusher
@@ -172,7 +174,10 @@ class Node:
         self._opened.callback(self.replication.close)
         directories = Directories(self.broker, self.logs, now_ms, self.control.lose_directory, self.fail)
         self._opened.callback(directories.close)
-        self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication, directories)
+        self.moves = self.broker.moves = ReplicaMoves(self.broker, self.logs, directories, self._lose_directory,
+                                                      self.fail)
+        self._opened.push_async_callback(self.moves.stop)
+        self.replicas = Replicas(self.broker, self.logs, self.groups, self.replication, directories, self.moves)
         self.turns = ReplicaTurns(self.replicas, self.fail)
         self._opened.callback(self.turns.close)
         # Other controllers are heard from the start: without an election no broker can be registered.
@@ -189,6 +194,7 @@ class Node:
         self._applied(self.control.image)
         self._learn_endpoints(self.broker.image)
         self.replicas.reconfigure_throttles()
+        self.moves.recover(self.broker.image)
         self.replicas.remove_strays(self.broker.image)
         steps = plan_all(self.broker.image, config.node_id)
         slow = [self.logs.takes_long(step.topic, step.number) for step in steps]
@@ -284,6 +290,9 @@ class Node:
             self._publish_versions()
         if delta.brokers.touched:
             self._learn_endpoints(image)
+
+    def _lose_directory(self, directory: LogDir, cause: KraftError) -> None:
+        self.replicas.lose_directory(directory, cause)
 
     def _learn_endpoints(self, image: MetadataImage) -> None:
         """Where clients find each broker, for those who ask the wrong one (KIP-951). The addresses are those of one

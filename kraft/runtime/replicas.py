@@ -13,10 +13,12 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.log_settings import log_config
 from kraft.broker.replica_plan import Action, Step
 from kraft.broker.throttles import throttled_partitions
+from kraft.log_dir import LogDir, TopicPartition
 from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.runtime.directories import Directories
 from kraft.runtime.group_driver import GroupDriver
 from kraft.runtime.log_manager import LogManager
+from kraft.runtime.replica_moves import ReplicaMoves
 from kraft.runtime.replication import Replication
 from kraft_native.config import LogConfig
 from kraft_native.errors import KraftError
@@ -43,12 +45,13 @@ class Replicas:
     """Loop thread only."""
 
     def __init__(self, broker: Broker, logs: LogManager, groups: GroupDriver, replication: Replication,
-                 directories: Directories) -> None:
+                 directories: Directories, moves: ReplicaMoves) -> None:
         self.broker = broker
         self.logs = logs
         self.groups = groups
         self.replication = replication
         self.directories = directories
+        self.moves = moves
         # By what is set for a topic itself: resolving some thirty settings takes longer than making a log.
         self._settings_of: dict[tuple[frozenset[tuple[str, str]], bool], TopicSettings] = {}
         window = {"samples": broker.config.integer("replication.quota.window.num"),
@@ -93,6 +96,7 @@ class Replicas:
         """How fast throttled replicas are copied may have changed."""
         self.leader_quota.set_rate(self.broker.integer("leader.replication.throttled.rate"))
         self.follower_quota.set_rate(self.broker.integer("follower.replication.throttled.rate"))
+        self.moves.reconfigure()
 
     def _throttle(self, partition: Partition, settings: TopicSettings) -> None:
         partition.throttle(self.leader_quota if partition.index in settings.leader_throttled else None,
@@ -123,6 +127,7 @@ class Replicas:
             partition.watch_failure(self._log_failed)
             self.broker.table.add(partition)
             self.failed.pop((step.topic, step.number), None)
+            self.moves.installed(partition)
         self.directories.placed(step.topic, step.number, step.topic_id, registration)
         if registration.leader_epoch < partition.leader_epoch:
             return
@@ -146,12 +151,18 @@ class Replicas:
 
     def _log_failed(self, partition: Partition) -> None:
         """A write or a flush failed. In a later turn: whoever noticed is in the middle of a request."""
-        asyncio.get_running_loop().call_soon(self._lose_directory, partition)
+        asyncio.get_running_loop().call_soon(self._lose_directory_of, partition)
 
-    def _lose_directory(self, partition: Partition) -> None:
+    def _lose_directory_of(self, partition: Partition) -> None:
+        directory = self.logs.directory_of(partition.topic, partition.index)
         cause = partition.log.failure
-        assert isinstance(cause, KraftError)
-        for topic, index in self.directories.failed(partition.topic, partition.index, cause):
+        if directory is not None and isinstance(cause, KraftError):
+            self.lose_directory(directory, cause)
+
+    def lose_directory(self, directory: LogDir, cause: KraftError) -> None:
+        """Replicas in it are served no more."""
+        self.moves.directory_failed(directory)
+        for topic, index in self.directories.failed(directory, cause):
             lost = self.broker.table.get(topic, index)
             if lost is None:
                 continue
@@ -164,6 +175,7 @@ class Replicas:
     def _remove(self, step: Step) -> None:
         if step.topic == OFFSETS_TOPIC:
             self.groups.resign(step.number, None)
+        self.moves.give_up(TopicPartition(step.topic, step.number))
         if (partition := self.broker.table.get(step.topic, step.number)) is not None:
             self.replication.roles.remove(partition)
             self.broker.table.remove(step.topic, step.number)

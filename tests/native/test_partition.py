@@ -185,6 +185,22 @@ def test_whoever_waits_for_a_deletion_hears_how_it_ends(node: Node) -> None:
     partition.log.close()
 
 
+def test_a_log_in_another_place_takes_over(node: Node, tmp_path: Path) -> None:
+    partition = node.partition()
+    partition.become_leader(3, node_id=NODE_ID)
+    partition.append(batch(4))
+    before = partition.log
+    with Log(tmp_path / "shorter") as shorter, pytest.raises(InvalidArgumentError, match="it ends at 0"):
+        partition.replace_log(shorter)
+    copied = Log(tmp_path / "copied")
+    copied.append_as_follower(before.read(0))
+    partition.replace_log(copied)
+    before.close()
+    partition.append(batch(2))
+    assert (partition.log, partition.high_watermark, partition.end_offset_for_epoch(3)) == (copied, 6, (3, 6))
+    assert fetched(node.fetch(("t", 0, 4)))[0].high_watermark == 6
+
+
 def test_settings_change_while_running(node: Node) -> None:
     partition = node.partition()
     assert produced(node.produce(batch(50))).error_code == 0

@@ -1,6 +1,8 @@
-"""DescribeLogDirs (key 35), versions 1 to 5: the log directories, their space, and the sizes of the logs in them."""
+"""DescribeLogDirs (key 35), versions 1 to 5: the log directories, their space, the sizes of the logs in them,
+and how far those have come that move here from another directory."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
@@ -19,18 +21,22 @@ def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context:
                       answer: Answer) -> None:
     """All logs when no topics are given; a topic without partitions means all of its partitions here."""
     broker.table.settle()
-    wanted = None if request.topics is None else {topic.topic: list(topic.partitions) for topic in request.topics}
+    wanted = None if request.topics is None else {topic.topic: tuple(topic.partitions) for topic in request.topics}
     cordoned = broker.setting("cordoned.log.dirs")
     names = cordoned if isinstance(cordoned, list) else []
     answer(DescribeLogDirsResponse(results=[
         _directory(each, wanted, cordoned="*" in names or each.path in names) for each in broker.log_dirs.usage()]))
 
 
-def _directory(usage: LogDirUsage, wanted: dict[str, list[int]] | None, *, cordoned: bool) -> DescribeLogDirsResult:
+def _directory(usage: LogDirUsage, wanted: Mapping[str, Sequence[int]] | None, *,
+               cordoned: bool) -> DescribeLogDirsResult:
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    for topic, index, size in sorted(usage.logs):
-        if wanted is None or (topic in wanted and (not wanted[topic] or index in wanted[topic])):
-            topics[topic].append(DescribeLogDirsPartition(partition_index=index, partition_size=size))
+    for each in sorted(usage.logs):
+        partitions = None if wanted is None else wanted.get(each.topic, (-1,))
+        if not partitions or each.partition in partitions:
+            topics[each.topic].append(DescribeLogDirsPartition(
+                partition_index=each.partition, partition_size=each.size_bytes, offset_lag=each.offset_lag,
+                is_future_key=each.is_future))
     return DescribeLogDirsResult(
         error_code=usage.error, log_dir=usage.path, total_bytes=usage.total_bytes, usable_bytes=usage.usable_bytes,
         is_cordoned=cordoned,

@@ -1,0 +1,349 @@
+"""Moves replicas from one log directory of this broker to another (KIP-113, KIP-858).
+
+    copying --caught up--> promised --metadata says so--> caught up again --> swapped
+
+The future replica is a log of its own in the other directory, `<topic>-<partition>.<id>-future`. A thread owns it, and
+appends what the loop reads from the replica for it; the throttle is `replica.alter.log.dirs.io.max.bytes.per.second`.
+When it has everything the controller is told where the replica is going to lie; when that is committed the rest, which
+is little, is appended and the two change places in one turn of the loop, so nobody sees the partition without its log.
+
+A restart goes on with what is there: it keeps what both logs have in common, by their leader epochs. A move that cannot
+go on is given up and told; the replica stays where it is.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeVar
+from uuid import UUID
+
+from kraft.broker.broker import Broker
+from kraft.log import Log
+from kraft.log_dir import LogDir, TopicPartition
+from kraft.metadata.image import MetadataImage
+from kraft.protocol.error_codes import ErrorCode
+from kraft.runtime.directories import Directories
+from kraft.runtime.log_manager import Future, LogManager
+from kraft_native.buffer import Slice
+from kraft_native.checkpoints import read_partition_metadata
+from kraft_native.config import LogConfig
+from kraft_native.errors import InvalidArgumentError, KraftError, OperationError
+from kraft_native.partition import Partition
+from kraft_native.purgatory import now_ms as monotonic_ms
+from kraft_native.replication_quota import ReplicationQuota
+
+log = logging.getLogger(__name__)
+
+COPIED_AT_ONCE_BYTES: Final = 1 << 20
+SWAP_BYTES: Final = 1 << 20
+"""What may be missing when the logs change places; each time that it was more, the next bound is twice as large."""
+QUOTA_LOOK_SECONDS: Final = 0.2
+
+Entries = Sequence[tuple[int, int]]
+Given = TypeVar("Given")
+
+
+def common_end(one: Entries, one_end: int, other: Entries, other_end: int) -> int:
+    """The offset up to which two logs have the same records, by (epoch, start offset) of each leader epoch and by their
+    ends; -1 when they have no epoch in common. Records of one epoch come from one leader (KIP-101)."""
+    shared = max((epoch for epoch, _ in one if epoch in dict(other)), default=None)
+    if shared is None:
+        return -1
+
+    def end_of(entries: Entries, log_end: int) -> int:
+        return min((start for epoch, start in entries if epoch > shared), default=log_end)
+
+    return min(end_of(one, one_end), end_of(other, other_end))
+
+
+class _Copy:
+    """The future replica's log; a thread opens it, uses it and closes it. `start` and `end` are its bounds."""
+
+    def __init__(self, path: Path, config: LogConfig) -> None:
+        self.path = path
+        # Closing it makes it durable; until then a crash costs the copying only.
+        self.config = config.replace(durability="page-cache", high_watermark="manual")
+        self.start = self.end = self.size_bytes = 0
+        self._log: Log | None = None
+
+    def open(self) -> None:
+        self._log = Log(self.path, self.config, log_dir_locked=True)
+        self._look()
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def align(self, entries: Entries, log_end: int) -> None:
+        """Drops what the replica, with these epochs and this end, does not have."""
+        assert self._log is not None
+        end = common_end(self._log.epochs.entries(), self.end, entries, log_end)
+        self._log.truncate_to(max(end, 0))
+        self._look()
+
+    def begin_at(self, offset: int) -> None:
+        """What it has is gone from the replica: it begins anew."""
+        assert self._log is not None
+        self._log.truncate_fully_and_start_at(offset)
+        self._look()
+
+    def append(self, records: Slice) -> None:
+        assert self._log is not None
+        self._log.append_as_follower(records)
+        self._look()
+
+    def finish(self, records: Slice | None, high_watermark: int, log_start: int) -> None:
+        """What is missing while it is closed; durable when this returns."""
+        with Log(self.path, self.config, log_dir_locked=True) as opened:
+            if records is not None:
+                opened.append_as_follower(records)
+            opened.set_high_watermark(high_watermark)
+            if opened.log_start_offset < log_start:
+                opened.delete_records(log_start)
+
+    def _look(self) -> None:
+        assert self._log is not None
+        self.start, self.end = self._log.log_start_offset, self._log.log_end_offset
+        self.size_bytes = self._log.size_bytes
+
+
+class _Move:
+    """One replica's move, under way."""
+
+    def __init__(self, partition: Partition, future: Future) -> None:
+        self.partition = partition
+        self.name = TopicPartition(partition.topic, partition.index)
+        self.future = future
+        self.copy = _Copy(future.path, partition.log.config)
+        self.generation = -1           # of the replica's truncations, when the copy was last aligned with it
+        self.swap_bytes = SWAP_BYTES
+        self.task: asyncio.Task[None] | None = None
+
+    def note(self) -> None:
+        """For those who ask how far it is."""
+        self.future.end_offset, self.future.size_bytes = self.copy.end, self.copy.size_bytes
+
+
+class ReplicaMoves:
+    """Loop thread only. `lose(directory, cause)` takes a directory offline; `on_failure` hears of faults of our own."""
+
+    def __init__(self, broker: Broker, logs: LogManager, directories: Directories,
+                 lose: Callable[[LogDir, KraftError], None], on_failure: Callable[[BaseException], object]) -> None:
+        self._broker = broker
+        self._logs = logs
+        self._directories = directories
+        self._lose = lose
+        self._on_failure = on_failure
+        self._moves: dict[TopicPartition, _Move] = {}
+        self._ended: set[asyncio.Task[None]] = set()
+        self._thread: ThreadPoolExecutor | None = None
+        at_once = broker.config["num.replica.alter.log.dirs.threads"]
+        self._room = asyncio.Semaphore(at_once if isinstance(at_once, int) else len(logs.directories))
+        number = broker.config.integer
+        self._quota = ReplicationQuota(
+            samples=number("alter.log.dirs.replication.quota.window.num"),
+            sample_ms=1000 * number("alter.log.dirs.replication.quota.window.size.seconds"))
+        self._closed = False
+
+    def reconfigure(self) -> None:
+        """The throttle may have changed."""
+        self._quota.set_rate(self._broker.integer("replica.alter.log.dirs.io.max.bytes.per.second"))
+
+    async def stop(self) -> None:
+        """Ends all moves where they are: the next start goes on with them."""
+        self._closed = True
+        for name in list(self._moves):
+            self._end(name)
+        await asyncio.gather(*self._ended, return_exceptions=True)
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    # --- what is wanted
+
+    def alter(self, topic: str, index: int, path: str) -> ErrorCode:
+        """Begins a move, or ends one: see `apis.alter_replica_log_dirs`."""
+        target = self._logs.directory_at(path)
+        if target is None:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        home = self._logs.directory_of(topic, index)
+        if target in self._logs.offline or home in self._logs.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        partition = self._broker.table.get(topic, index)
+        if partition is None:
+            if home is not None:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            self._logs.prefer(topic, index, target)
+            return ErrorCode.REPLICA_NOT_AVAILABLE
+        known = self._moves.get(name := TopicPartition(topic, index))
+        if known is not None and known.future.directory is target:
+            return ErrorCode.NONE
+        self.give_up(name)
+        if home is target:
+            return ErrorCode.NONE
+        if self._logs.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR       # its future replica may lie there
+        try:
+            self._begin(partition, self._logs.begin_future(topic, index, UUID(bytes=partition.topic_id), target))
+        except InvalidArgumentError:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        except KraftError:
+            log.exception("%s cannot be moved to %s", name.directory_name, target.path)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
+
+    def recover(self, image: MetadataImage) -> None:
+        """At a start: a future replica without a replica beside it, in the directory where the metadata has it, was
+        complete when the node went down. Those of partitions that are not this broker's any more go."""
+        for name, future in list(self._logs.futures.items()):
+            topic, registration = image.topic(name.topic), image.partition(*name)
+            if (topic is None or registration is None or self._broker.node_id not in registration.replicas
+                    or read_partition_metadata(future.path) not in (None, topic.topic_id)):
+                log.warning("%s: its partition is not here any more; it is removed", future.path)
+                self._logs.drop_future(name)
+            elif (self._logs.directory_of(*name) is None
+                    and registration.directory_of(self._broker.node_id) == future.directory.directory_id):
+                log.warning("%s had everything when the node went down; it takes its place", future.path)
+                self._logs.promote(name)
+
+    def installed(self, partition: Partition) -> None:
+        """The replica is here; a move of it that a restart interrupted goes on."""
+        name = TopicPartition(partition.topic, partition.index)
+        future = self._logs.futures.get(name)
+        if future is None or name in self._moves:
+            return
+        if self._logs.directory_of(*name) is future.directory:
+            self._logs.drop_future(name)
+        else:
+            self._begin(partition, future)
+
+    def give_up(self, name: TopicPartition) -> None:
+        """The replica stays where it is, or it goes; what was copied goes."""
+        self._end(name)
+        with suppress(KraftError, OSError):            # then the next start removes it
+            self._logs.drop_future(name)
+
+    def directory_failed(self, directory: LogDir) -> None:
+        """What moves from or to it stops; what was copied stays, for the time when it comes back."""
+        for name, move in list(self._moves.items()):
+            if directory in (move.future.directory, self._logs.directory_of(*name)):
+                self._end(name)
+
+    def _begin(self, partition: Partition, future: Future) -> None:
+        if self._closed:
+            return
+        move = _Move(partition, future)
+        self._moves[move.name] = move
+        move.task = asyncio.get_running_loop().create_task(self._run(move))
+
+    def _end(self, name: TopicPartition) -> None:
+        move = self._moves.pop(name, None)
+        if move is None:
+            return
+        assert move.task is not None
+        self._ended.add(move.task)
+        move.task.add_done_callback(self._ended.discard)
+        move.task.cancel()
+        if not self._closed:
+            self._directories.withdraw(*name)
+
+    # --- how it is done
+
+    async def _in_thread(self, work: Callable[..., Given], *arguments: object) -> Given:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="kraft-replica-mover")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def _run(self, move: _Move) -> None:
+        try:
+            async with self._room:
+                await self._in_thread(move.copy.open)
+                await self._carry_over(move)
+        except (KraftError, OSError):
+            log.exception("%s cannot be moved to %s, the move is given up", move.name.directory_name,
+                          move.future.directory.path)
+            if self._moves.get(move.name) is move:
+                self.give_up(move.name)
+        except Exception as error:  # noqa: BLE001 - a move that silently ends would be worse
+            self._on_failure(error)
+        finally:
+            if self._thread is not None:               # it does so after what it is at
+                closed = self._thread.submit(move.copy.close)
+                closed.add_done_callback(lambda done: done.exception())    # its files may be gone
+
+    async def _carry_over(self, move: _Move) -> None:
+        partition, promised = move.partition, None
+        while True:
+            await self._catch_up(move)
+            if promised is None:
+                promised = self._directories.promise(*move.name, UUID(bytes=partition.topic_id),
+                                                     move.future.directory.directory_id)
+            if not promised.is_set():
+                await promised.wait()
+                continue
+            await self._in_thread(move.copy.close)
+            if self._swap(move):
+                return
+            await self._in_thread(move.copy.open)
+
+    async def _catch_up(self, move: _Move) -> None:
+        """Copies until there is nothing more to copy."""
+        copy = move.copy
+        while True:
+            source = move.partition.log
+            start, end = source.log_start_offset, source.log_end_offset
+            if source.truncation_generation != move.generation:
+                move.generation = source.truncation_generation
+                await self._in_thread(copy.align, source.epochs.entries(), end)
+            elif copy.end >= end:
+                return
+            else:
+                records = source.read(max(copy.end, start), COPIED_AT_ONCE_BYTES, "log_end")
+                if not len(records):
+                    raise OperationError(f"nothing can be read at {max(copy.end, start)} of {start} to {end}")
+                if copy.end < start and copy.end != records.first_offset:
+                    await self._in_thread(copy.begin_at, records.first_offset)
+                else:
+                    await self._hold_back()
+                    self._quota.record(len(records), monotonic_ms())
+                    await self._in_thread(copy.append, records)
+            move.note()
+
+    async def _hold_back(self) -> None:
+        while (wait_ms := self._quota.wait_ms(monotonic_ms())) > 0:  # noqa: ASYNC110 - it is time that is waited for
+            await asyncio.sleep(min(wait_ms / 1000, QUOTA_LOOK_SECONDS))
+
+    def _swap(self, move: _Move) -> bool:
+        """The copy, closed, takes the replica's place, unless too much came meanwhile."""
+        partition, copy, source = move.partition, move.copy, move.partition.log
+        records = None
+        if source.truncation_generation != move.generation:
+            return False
+        if copy.end < source.log_end_offset:
+            records = source.read(copy.end, move.swap_bytes, "log_end")
+            if records.next_offset < source.log_end_offset:
+                move.swap_bytes *= 2
+                return False
+        mark = source.high_watermark
+        if records is not None or copy.start < source.log_start_offset:
+            copy.finish(records, mark, source.log_start_offset)
+        try:
+            self._logs.promote(move.name)
+            opened = self._logs.open(*move.name, UUID(bytes=partition.topic_id), source.config)
+            if source.config.high_watermark == "manual":
+                opened.set_high_watermark(mark)
+            partition.replace_log(opened)
+        except KraftError as error:
+            if not source.closed:
+                raise
+            home = self._logs.directory_of(*move.name)
+            assert home is not None
+            self._lose(home, error)
+            return True
+        del self._moves[move.name]
+        self._directories.withdraw(*move.name)
+        log.info("%s lies in %s now", move.name.directory_name, move.future.directory.path)
+        return True
