@@ -38,12 +38,18 @@ cdef class ParkedFetch(Parked):
     cdef FetchSession session      # None without
     cdef int32_t session_epoch     # that the session had after this request
     cdef bint begin_session
+    cdef bint looked               # it looked at its entries once
+    cdef int64_t entries_waiting   # what it counts for in the handler's `waiting_entries`
     cdef bint warmed               # the data was brought into memory for it once
     cdef int64_t bytes_ready       # what it would have got, at least, when it last looked, and what moved since
 
     cdef int start(self) except -1
     # Reads, and answers if there is enough, or whatever there is when `final`. True when it waits no longer.
     cdef bint attempt(self, bint final) except -1
+    # In a follower's session: what is to be looked at now.
+    cdef int take_up(self) except -1
+    # And what will have to be again.
+    cdef int put_back(self) except -1
     cdef bint is_news(self, FetchEntry entry) noexcept
     cdef int begin_round(self, ReadRules* rules) except -1
     cdef bint fetch_cold(self) except -1

@@ -116,7 +116,7 @@ cdef class FetchHandler(RequestHandler):
             return ERROR_NONE if not session.entries else ERROR_FETCH_SESSION_ID_NOT_FOUND
         fetch.session = session
         fetch.session_epoch = session.epoch
-        fetch.entries = list(session.entries.values())
+        fetch.entries = session.due(session.used_ms, self.sessions.upkeep_ms)
         return ERROR_NONE
 
 
@@ -126,9 +126,12 @@ cdef class ParkedFetch(Parked):
     cdef int start(self) except -1:
         cdef FetchEntry entry
         cdef list watched
-        if self.attempt(self.params.max_wait_ms <= 0 or not self.entries):
+        if self.attempt(self.params.max_wait_ms <= 0 or (self.session is None and not self.entries)):
             return 0
-        watched = [entry.partition for entry in self.entries if entry.partition is not None]
+        if self.session is not None and self.session.unread is not None:
+            watched = [self.session]
+        else:
+            watched = [entry.partition for entry in self.entries if entry.partition is not None]
         if self.handler.waiting_entries + len(self.entries) > self.handler.waiting_entries_max:
             self.handler.table.purgatory.make_room()
         if (
@@ -137,7 +140,8 @@ cdef class ParkedFetch(Parked):
         ):
             self.attempt(True)
             return 0
-        self.handler.waiting_entries += len(self.entries)
+        self.entries_waiting = len(self.entries)
+        self.handler.waiting_entries += self.entries_waiting
         self.reply.waiter = self
         if self.session is not None:
             self.session.waiting = self
@@ -161,7 +165,7 @@ cdef class ParkedFetch(Parked):
 
     cdef int leave(self) except -1:
         if self.purgatory is not None:
-            self.handler.waiting_entries -= len(self.entries)
+            self.handler.waiting_entries -= self.entries_waiting
             if self.session is not None and self.session.waiting is self:
                 self.session.waiting = None
             self.purgatory.leave(self)
@@ -178,6 +182,7 @@ cdef class ParkedFetch(Parked):
             self.leave()
             self.reply.skip()
             return True
+        self.take_up()
         self.begin_round(&rules)
         for entry in self.entries:
             entry.read(self.handler.table, &rules)
@@ -185,6 +190,7 @@ cdef class ParkedFetch(Parked):
             at_once = (at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0 or entry.preferred >= 0
                        or self.is_news(entry))
             cold = cold or entry.cold is not None
+        self.put_back()
         if cold and self.fetch_cold():
             self.leave()
             return True
@@ -195,6 +201,22 @@ cdef class ParkedFetch(Parked):
         self.forget()
         self.bytes_ready = bytes_count
         return False
+
+    cdef int take_up(self) except -1:
+        if self.session is not None and self.session.unread is not None:
+            if self.looked:
+                self.entries = list(self.session.unread)
+            self.session.unread.clear()        # what moves during the round will be in it
+            self.looked = True
+        return 0
+
+    cdef int put_back(self) except -1:
+        cdef FetchEntry entry
+        if self.session is not None and self.session.unread is not None:
+            for entry in self.entries:
+                if not entry.is_settled() and entry.session is self.session:
+                    self.session.unread[entry] = None
+        return 0
 
     cdef bint is_news(self, FetchEntry entry) noexcept:
         """Whether somebody waits until a follower has heard what was just read: its consumers for the high watermark,
@@ -280,7 +302,7 @@ cdef class ParkedFetch(Parked):
         """A session, if there is room for one. What goes out now is what its client was told."""
         cdef FetchEntry entry
         self.session = self.handler.sessions.create(self.entries, self.reply.api_version >= FETCH_BY_ID_FROM,
-                                                    self.params.replica_id >= 0, monotonic_ms())
+                                                    self.params.replica_id >= 0, self.handler.by_rack, monotonic_ms())
         if self.session is not None:
             for entry in self.entries:
                 tell(entry)

@@ -4,6 +4,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kraft_native.buffer cimport Slice
 from kraft_native.partition cimport Partition
+from kraft_native.purgatory cimport Observer, Purgatory, Watched
 from kraft_native.table cimport PartitionTable
 
 
@@ -31,7 +32,7 @@ cdef struct ReadRules:
     bint look_for_cold             # data that is not in memory is not to be waited for
 
 
-cdef class FetchEntry:
+cdef class FetchEntry(Observer):
     """A place in a request or in a session. Its reading is of the moment: done and encoded in one go."""
     cdef FetchSpec spec
     cdef bytes topic               # name or id, as the request has it
@@ -48,11 +49,23 @@ cdef class FetchEntry:
     cdef Slice records             # None when empty
     cdef list aborted              # of (producer id, first offset, last offset, last stable offset); None: not asked
     cdef Slice cold                # bytes to be brought into memory before this can be read; None
+    cdef bint at_end               # nothing is left to be read, and the follower's place is known to all
     cdef bint goes_out             # goes into the reply
     # --- what a session's client was told last ---
     cdef int64_t told_high_watermark
     cdef int64_t told_log_start
+    # --- in a follower's session ---
+    cdef Watched session           # None elsewhere
+    cdef dict unread               # of the session: what it has to look at
+    cdef bint wakes_for_marks      # a new high watermark is worth an answer
 
+    # In a follower's session it observes its partition: whatever moves makes it one of the `unread`.
+    cdef int enter(self, Watched session, dict unread, bint wakes_for_marks) except -1
+    cdef int exit(self) except -1
+    cdef int observe(self, Partition partition) except -1
+    cdef int unobserve(self) except -1
+    # Nothing is left to be told until the partition moves.
+    cdef bint is_settled(self) noexcept
     cdef Py_ssize_t size(self) noexcept
     # Finds its partition, again if the one known went. False when there is none.
     cdef bint resolve(self, PartitionTable table) except -1

@@ -1,4 +1,6 @@
 from typing import final
 
+from kraft_native.purgatory import Observer
+
 @final
-class FetchEntry: ...
+class FetchEntry(Observer): ...

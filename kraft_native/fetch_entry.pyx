@@ -43,8 +43,7 @@ cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec):
 
 
 @cython.final
-@cython.freelist(256)
-cdef class FetchEntry:
+cdef class FetchEntry(Observer):
     cdef Py_ssize_t size(self) noexcept:
         return 0 if self.records is None else self.records.size
 
@@ -58,6 +57,7 @@ cdef class FetchEntry:
         self.error = error
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
         self.diverging_epoch = self.preferred = -1
+        self.at_end = False
         self.forget()
         return 0
 
@@ -66,11 +66,53 @@ cdef class FetchEntry:
         if self.partition is not None and not self.partition.removed:
             return True
         topic = table.lookup(self.topic, self.by_id)
+        if self.session is not None:
+            self.unobserve()
         self.partition = None if topic is None else topic.at(self.spec.index)
         if self.partition is not None:
+            if self.session is not None:
+                self.observe(self.partition)
             return True
         self.fail(ERROR_UNKNOWN_TOPIC_ID if self.by_id and topic is None else ERROR_UNKNOWN_TOPIC_OR_PARTITION)
         return False
+
+    cdef int observe(self, Partition partition) except -1:
+        if partition.observers is None:
+            partition.observers = []
+        partition.observers.append(self)
+        return 0
+
+    cdef int unobserve(self) except -1:
+        if self.partition is not None:
+            self.partition.observers.remove(self)
+        return 0
+
+    cdef int enter(self, Watched session, dict unread, bint wakes_for_marks) except -1:
+        self.session = session
+        self.unread = unread
+        self.wakes_for_marks = wakes_for_marks
+        unread[self] = None
+        if self.partition is not None:
+            self.observe(self.partition)
+        return 0
+
+    cdef int exit(self) except -1:
+        if self.session is not None:
+            self.unobserve()
+            self.unread.pop(self, None)
+            self.session = None
+            self.unread = None
+        return 0
+
+    cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1:
+        self.unread[self] = None
+        if not marks or self.wakes_for_marks:
+            purgatory.tell(self.session, bytes_count, marks)
+        return 0
+
+    cdef bint is_settled(self) noexcept:
+        return (self.at_end and self.high_watermark == self.told_high_watermark
+                and self.log_start_offset == self.told_log_start)
 
     cdef int read(self, PartitionTable table, ReadRules* rules) except -1:
         cdef int error
@@ -93,8 +135,9 @@ cdef class FetchEntry:
         if self.error != ERROR_NONE:
             partition.refused_fetches += 1
         if rules.replica_id >= 0 and self.error == ERROR_NONE and self.diverging_epoch < 0:
-            partition.note_replica(rules.replica_id, self.spec.log_start_offset, self.spec.fetch_offset,
-                                   rules.broker_epoch)
+            if not partition.note_replica(rules.replica_id, self.spec.log_start_offset, self.spec.fetch_offset,
+                                          rules.broker_epoch):
+                self.at_end = False    # it is looked at until whoever keeps the in-sync replicas knows of it
             self.high_watermark = partition.core.high_watermark()      # it may just have moved by that
         return 0
 
@@ -104,6 +147,7 @@ cdef class FetchEntry:
         self.forget()
         self.error = ERROR_NONE
         self.diverging_epoch = self.preferred = -1
+        self.at_end = False
         self.high_watermark = core.high_watermark()
         self.last_stable_offset = core.last_stable_offset()
         self.log_start_offset = core.log_start
@@ -120,7 +164,8 @@ cdef class FetchEntry:
         if rules.committed:
             self.aborted = NOTHING_ABORTED
         bytes_max = min(max(self.spec.bytes_max, 0), rules.bytes_left)
-        if offset >= core.visible_limit(rules.isolation) or (bytes_max == 0 and not rules.whole_first):
+        self.at_end = offset >= core.visible_limit(rules.isolation)
+        if self.at_end or (bytes_max == 0 and not rules.whole_first):
             return 0
         if rules.look_for_cold:
             self.cold = cold_extent(core, offset, bytes_max)

@@ -3,10 +3,10 @@
 from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.fetch_entry cimport FetchEntry
-from kraft_native.purgatory cimport Parked
+from kraft_native.purgatory cimport Parked, Watched
 
 
-cdef class FetchSession:
+cdef class FetchSession(Watched):
     cdef readonly int32_t session_id
     cdef readonly int32_t epoch            # that the next request must carry
     cdef bint by_id
@@ -14,10 +14,16 @@ cdef class FetchSession:
     cdef Parked waiting                    # the request of it that waits; None
     cdef int64_t created_ms
     cdef int64_t used_ms
+    cdef int64_t looked_ms                 # when all its partitions were looked at
+    cdef dict unread                       # a follower's: FetchEntry -> None, what has to be looked at; None: all
+    cdef bint wakes_for_marks
     cdef dict entries                      # (topic as the request names it, index) -> FetchEntry, next to serve first
 
     # Its data went out: the others have their turn first the next time.
     cdef int move_to_end(self, FetchEntry entry) except -1
+    # What a request that comes now has to look at.
+    cdef list due(self, int64_t now_ms, int64_t upkeep_ms)
+    cdef int admit(self, FetchEntry entry) except -1
 
 
 cdef class SessionCache:
@@ -25,6 +31,7 @@ cdef class SessionCache:
     cdef readonly int64_t slots_max
     cdef readonly int64_t partitions_max
     cdef readonly int64_t eviction_ms
+    cdef readonly int64_t upkeep_ms
     cdef readonly int64_t partition_count
     cdef readonly int64_t evictions_total
     cdef dict sessions                     # id -> FetchSession, least recently used first
@@ -32,7 +39,7 @@ cdef class SessionCache:
     cdef FetchSession get(self, int32_t session_id)
     cdef int remove(self, int32_t session_id) except -1
     # A new session of these entries; None when there is no room for it.
-    cdef FetchSession create(self, list entries, bint by_id, bint of_follower, int64_t now_ms)
+    cdef FetchSession create(self, list entries, bint by_id, bint of_follower, bint wakes_for_marks, int64_t now_ms)
     # Adds, changes and forgets partitions, and goes on to the next epoch. False: there is no room for what is new, or
     # nothing is left, and the session is gone.
     cdef bint update(self, FetchSession session, list entries, list forgotten, int64_t now_ms) except -1

@@ -1,7 +1,9 @@
 from typing import final
 
+from kraft_native.purgatory import Watched
+
 @final
-class FetchSession:
+class FetchSession(Watched):
     session_id: int
     epoch: int
 
@@ -10,9 +12,11 @@ class SessionCache:
     slots_max: int
     partitions_max: int
     eviction_ms: int
+    upkeep_ms: int
     partition_count: int
     evictions_total: int
     def __init__(
-        self, slots_max: int = 1000, *, partitions_max: int = 500_000, eviction_ms: int = 120_000
+        self, slots_max: int = 1000, *, partitions_max: int = 500_000, eviction_ms: int = 120_000,
+        upkeep_ms: int = 1000
     ) -> None: ...
     def __len__(self) -> int: ...

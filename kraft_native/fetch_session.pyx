@@ -7,6 +7,10 @@ Room. There are `slots_max` sessions. When all are taken, the one that was not u
 `eviction_ms` ago or more; else the smallest that is at least that old goes for a new one that is not smaller, and a
 consumer's for a follower's. Otherwise the client goes on without a session. All sessions together keep at most
 `partitions_max` partitions.
+
+A follower's session costs what moved, not what it has. Its entries observe their partitions; those that moved, and
+those that had something to tell when they were last looked at, are its `unread`, and only these are looked at. Once in
+`upkeep_ms` a request looks at all: by that its partitions know that the follower still has everything.
 """
 
 from secrets import randbelow
@@ -21,32 +25,50 @@ cdef enum:
     SLOTS_MAX_DEFAULT = 1000
     PARTITIONS_MAX_DEFAULT = 500_000
     EVICTION_MS_DEFAULT = 120_000
+    UPKEEP_MS_DEFAULT = 1000
 
 
 @cython.final
-cdef class FetchSession:
+cdef class FetchSession(Watched):
     """One client's session."""
 
     cdef int move_to_end(self, FetchEntry entry) except -1:
         cdef tuple key = (entry.topic, entry.spec.index)
         if self.entries.pop(key, None) is not None:        # a later request may have forgotten it
             self.entries[key] = entry
+            if self.unread is not None:
+                self.unread.pop(entry, None)
+                self.unread[entry] = None
+        return 0
+
+    cdef list due(self, int64_t now_ms, int64_t upkeep_ms):
+        if self.unread is not None and now_ms - self.looked_ms < upkeep_ms:
+            return list(self.unread)
+        self.looked_ms = now_ms
+        return list(self.entries.values())
+
+    cdef int admit(self, FetchEntry entry) except -1:
+        if self.unread is not None:
+            entry.enter(self, self.unread, self.wakes_for_marks)
         return 0
 
 
 @cython.final
 cdef class SessionCache:
-    """max.incremental.fetch.session.cache.slots and min.incremental.fetch.session.eviction.ms are the first and last
-    argument. One cache serves all listeners of a node."""
+    """max.incremental.fetch.session.cache.slots and min.incremental.fetch.session.eviction.ms are `slots_max` and
+    `eviction_ms`; `upkeep_ms` should be a small part of replica.lag.time.max.ms. One cache serves all listeners of a
+    node."""
 
     def __init__(self, int64_t slots_max=SLOTS_MAX_DEFAULT, *, int64_t partitions_max=PARTITIONS_MAX_DEFAULT,
-                 int64_t eviction_ms=EVICTION_MS_DEFAULT):
-        for name, value in (("slots_max", slots_max), ("partitions_max", partitions_max), ("eviction_ms", eviction_ms)):
+                 int64_t eviction_ms=EVICTION_MS_DEFAULT, int64_t upkeep_ms=UPKEEP_MS_DEFAULT):
+        for name, value in (("slots_max", slots_max), ("partitions_max", partitions_max), ("eviction_ms", eviction_ms),
+                            ("upkeep_ms", upkeep_ms)):
             if value < 0:
                 raise InvalidArgumentError(f"{name}: {value} is below 0")
         self.slots_max = slots_max
         self.partitions_max = partitions_max
         self.eviction_ms = eviction_ms
+        self.upkeep_ms = upkeep_ms
         self.sessions = {}
 
     def __len__(self) -> int:
@@ -57,11 +79,14 @@ cdef class SessionCache:
 
     cdef int remove(self, int32_t session_id) except -1:
         cdef FetchSession session = self.sessions.pop(session_id, None)
+        cdef FetchEntry entry
         if session is not None:
             self.partition_count -= len(session.entries)
+            for entry in session.entries.values():
+                entry.exit()
         return 0
 
-    cdef FetchSession create(self, list entries, bint by_id, bint of_follower, int64_t now_ms):
+    cdef FetchSession create(self, list entries, bint by_id, bint of_follower, bint wakes_for_marks, int64_t now_ms):
         cdef FetchSession session
         cdef FetchEntry entry
         if not entries or not self.make_room(len(entries), of_follower, now_ms):
@@ -72,8 +97,12 @@ cdef class SessionCache:
         session.epoch = 1
         session.by_id = by_id
         session.of_follower = of_follower
-        session.created_ms = session.used_ms = now_ms
+        session.created_ms = session.used_ms = session.looked_ms = now_ms
+        session.unread = {} if of_follower else None
+        session.wakes_for_marks = wakes_for_marks
         session.entries = {(entry.topic, entry.spec.index): entry for entry in entries}
+        for entry in session.entries.values():
+            session.admit(entry)
         self.sessions[session.session_id] = session
         self.partition_count += len(session.entries)
         return session
@@ -109,14 +138,19 @@ cdef class SessionCache:
             known = session.entries.get(key)
             if known is not None:
                 known.spec = entry.spec
+                if session.unread is not None:
+                    session.unread[known] = None
                 continue
             if self.partition_count >= self.partitions_max:
                 self.remove(session.session_id)
                 return False
             session.entries[key] = entry
+            session.admit(entry)
             self.partition_count += 1
         for key in forgotten:
-            if session.entries.pop(key, None) is not None:
+            known = session.entries.pop(key, None)
+            if known is not None:
+                known.exit()
                 self.partition_count -= 1
         del self.sessions[session.session_id]
         if not session.entries:

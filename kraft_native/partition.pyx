@@ -200,7 +200,7 @@ cdef class Partition(Watched):
 
     cdef int tell_all(self) except -1:
         if self.purgatory is not None:
-            self.purgatory.tell(self, WAKE_BYTES_ALL)
+            self.purgatory.tell(self, WAKE_BYTES_ALL, False)
         return 0
 
     cdef int fence(self, int32_t current_leader_epoch, bint need_leader) noexcept:
@@ -251,8 +251,8 @@ cdef class Partition(Watched):
                 return 0               # only followers read what is not durable yet
         elif not self.core.config.high_watermark_auto:
             self.advance()
-        if self.waiters and self.purgatory is not None:
-            self.purgatory.tell(self, bytes_count)
+        if self.purgatory is not None:
+            self.purgatory.tell(self, bytes_count, False)
         return 0
 
     cdef int64_t own_end(self) noexcept:
@@ -297,8 +297,8 @@ cdef class Partition(Watched):
             self.tell_all()            # who deleted records may wait for it
         if replica.in_sync:
             self.advance()
-            if self.core.mark > before:
-                self.tell_all()
+            if self.core.mark > before and self.purgatory is not None:
+                self.purgatory.tell(self, WAKE_BYTES_ALL, True)
         elif (self.on_caught_up is not None and not replica.told and fetch_offset >= self.core.mark
               and fetch_offset >= self.epoch_start):
             # What it does may replace the replicas: only with the answer "not now" they are as they were.
@@ -306,7 +306,7 @@ cdef class Partition(Watched):
             if not self.on_caught_up(self, node_id):
                 replica = self.progress.find(node_id)
                 replica.told = False
-        return True
+        return replica.in_sync or replica.told or self.on_caught_up is None
 
     cdef int32_t preferred_replica(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil:
         cdef Py_ssize_t i
@@ -344,7 +344,7 @@ cdef class Partition(Watched):
             self.core.mark = mark
             self.core.publish()
             if self.waiters and self.purgatory is not None:
-                self.purgatory.tell(self, WAKE_BYTES_ALL)
+                self.purgatory.tell(self, WAKE_BYTES_ALL, False)
         # What the leader deleted goes here too, as far as it is known to be committed.
         if log_start > self.core.log_start and self.core.mark > self.core.log_start:
             self.log.delete_records(min(log_start, self.core.mark))

@@ -20,11 +20,19 @@ cdef enum:
 cdef class Watched:
     """Something that requests wait on: a partition."""
     cdef dict waiters              # of Parked, in the order in which they came; None until the first
+    cdef list observers            # of Observer; None until the first
     cdef int64_t moved_bytes       # what became visible and was not told yet
     cdef bint moved                # in the purgatory's list of what is to be told
 
     # Looks again at what the flusher has done. True while something is still unflushed.
     cdef bint flushed(self) except -1
+
+
+cdef class Observer:
+    """Something that is told of every move of what it observes, at once."""
+
+    # So many bytes became visible; `marks`: nothing did, only the high watermark moved.
+    cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1
 
 
 cdef class Parked(ReplyWaiter):
@@ -67,8 +75,9 @@ cdef class Purgatory:
     cdef bint park(self, Parked parked, list watched, int64_t deadline_ms) except -1
     # It waits no longer.
     cdef int leave(self, Parked parked) except -1
-    # Its waiters are to be woken at the end of this turn of the loop: so many bytes became visible.
-    cdef int tell(self, Watched watched, int64_t bytes_count) except -1
+    # Its waiters are to be woken at the end of this turn of the loop: so many bytes became visible; for `marks` see
+    # `Observer.moved`.
+    cdef int tell(self, Watched watched, int64_t bytes_count, bint marks) except -1
     # Its `flushed` is to be called when the flusher has done something.
     cdef int await_flush(self, Watched watched) except -1
     # Lets those go whose client is gone.

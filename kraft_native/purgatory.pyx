@@ -39,6 +39,13 @@ cdef class Watched:
         raise AssertionError(f"{type(self).__name__} has nothing to flush")
 
 
+cdef class Observer:
+    """Base of what observes; not used by itself."""
+
+    cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say what it is told for")
+
+
 cdef class Parked(ReplyWaiter):
     """Base of what can wait; not used by itself."""
 
@@ -160,7 +167,11 @@ cdef class Purgatory:
 
     # --- what moves -------------------------------------------------------------------------------------------------
 
-    cdef int tell(self, Watched watched, int64_t bytes_count) except -1:
+    cdef int tell(self, Watched watched, int64_t bytes_count, bint marks) except -1:
+        cdef Observer observer
+        if watched.observers is not None:
+            for observer in watched.observers:
+                observer.moved(self, bytes_count, marks)
         if not watched.waiters:
             return 0
         watched.moved_bytes = min(watched.moved_bytes + bytes_count, <int64_t>WAKE_BYTES_ALL)

@@ -63,6 +63,7 @@ from kraft_native.table import PartitionTable
 log = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 5.0
+SESSION_UPKEEP_MS_MAX: Final = 1000
 
 
 class Node:
@@ -131,7 +132,9 @@ class Node:
         self.cold_reader = ColdReader()
         self._opened.callback(self.cold_reader.close)
         self._opened.callback(self._disarm)
-        self.sessions = SessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"))
+        self.sessions = SessionCache(
+            self.config.integer("max.incremental.fetch.session.cache.slots"),
+            upkeep_ms=min(SESSION_UPKEEP_MS_MAX, self.config.integer("replica.lag.time.max.ms") // 8))
         self.batch_checks = BatchChecks(self.fail)
         self._opened.callback(self.batch_checks.close)
         self.produce = ProduceHandler(self.table, self.batch_checks.offload)
