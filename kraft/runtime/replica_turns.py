@@ -1,9 +1,9 @@
 """Replicas of new topics, and of all topics after a start, are made between requests, in short turns.
 
 A request for a thousand topics is answered when their metadata is durable, as in Kafka; their logs, which take some
-hundreds of microseconds each, follow. A node serves as soon as it has its metadata and what takes long to recover.
-Whoever looks a partition up has its topic made first, so nobody meets a partition that metadata tells of and that is
-not there.
+hundreds of microseconds each, follow once no more topics come. A node serves as soon as it has its metadata and what
+takes long to recover. Whoever looks a partition up has its topic made first, so nobody meets a partition that metadata
+tells of and that is not there.
 """
 
 import asyncio
@@ -16,8 +16,11 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.replica_plan import Action, Step
 from kraft.runtime.replicas import Replicas
 
-# Who was just answered may go on at once: what it asks next waits for the disk, and that time is there for this work.
-FIRST_TURN_SECONDS: Final = 0.001
+# Who makes topics one after the other waits for the metadata of each, not for the logs of those before it: the first
+# turn waits until nothing new has come for so long,
+QUIET_SECONDS: Final = 0.005
+# but no longer than this altogether.
+LATE_SECONDS: Final = 0.25
 TURN_SECONDS: Final = 0.001
 
 
@@ -33,11 +36,13 @@ class ReplicaTurns:
         self._names: dict[bytes, str] = {}
         self._making: str | None = None
         self._closed = False
+        self._late = 0.0               # when the turns begin, whatever comes
         self._timer: asyncio.Handle | None = None
 
     def take(self, steps: Iterable[Step]) -> None:
         """Carries out what concerns replicas that are here, now; makes the others soon."""
         now: list[Step] = []
+        waiting = len(self._due)
         for step in steps:
             if step.topic in self._due:
                 self._due[step.topic].append(step)
@@ -49,9 +54,18 @@ class ReplicaTurns:
             else:
                 now.append(step)
         self._replicas.carry_out(now)
-        if self._due and self._timer is None:
+        if len(self._due) > waiting:
+            self._wait(more=waiting > 0)
+
+    def _wait(self, *, more: bool) -> None:
+        """New topics came, `more` than others that wait already."""
+        loop = asyncio.get_running_loop()
+        if not more:
+            self._late = loop.time() + LATE_SECONDS
             self._table.expect(self.bring)
-            self._timer = asyncio.get_running_loop().call_later(FIRST_TURN_SECONDS, self._turn)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(min(loop.time() + QUIET_SECONDS, self._late), self._turn)
 
     def bring(self, key: bytes | None, by_id: bool) -> None:
         """Makes the replicas of a topic, given by name or id, that are due; of all topics for None."""

@@ -71,6 +71,26 @@ def test_what_is_asked_for_comes_first_and_the_rest_by_itself() -> None:
     asyncio.run(run())
 
 
+def test_topics_that_keep_coming_put_the_turns_off_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        recorder = Recorder()
+        turns = ReplicaTurns(recorder, pytest.fail)  # type: ignore[arg-type]
+        monkeypatch.setattr(replica_turns, "QUIET_SECONDS", 3600)
+        monkeypatch.setattr(replica_turns, "LATE_SECONDS", 0)
+        turns.take(lead("a", 0))
+        turns.take(lead("b", 0))
+        await until(lambda: names(recorder) == ["a-0", "b-0"])
+        monkeypatch.setattr(replica_turns, "LATE_SECONDS", 3600)
+        turns.take(lead("c", 0))
+        monkeypatch.setattr(replica_turns, "QUIET_SECONDS", 0)
+        turns.take(remove("d"))        # nothing new: the turns stay where they are
+        await asyncio.sleep(0)
+        assert names(recorder)[2:] == ["d-0"]
+        turns.take(lead("e", 0))
+        await until(lambda: names(recorder)[3:] == ["c-0", "e-0"])
+    asyncio.run(run())
+
+
 def test_steps_of_a_topic_stay_in_their_order() -> None:
     async def run() -> None:
         recorder = Recorder()
@@ -160,7 +180,8 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
 
     with_node(settings, first)
     mark.unlink()                      # as after a crash
-    monkeypatch.setattr(replica_turns, "FIRST_TURN_SECONDS", 3600)
+    monkeypatch.setattr(replica_turns, "QUIET_SECONDS", 3600)
+    monkeypatch.setattr(replica_turns, "LATE_SECONDS", 3600)
     with_node(settings, second)
     monkeypatch.setattr(log_manager, "SCAN_BYTES_SHORT", 0)
     with_node(settings, late)
