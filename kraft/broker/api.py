@@ -1,4 +1,4 @@
-"""The APIs that Python serves: one file each in `apis`, each registering its handler here.
+"""The APIs that Python serves: one file each in `apis`, each registering its handler here when it is imported.
 
     @serves("DescribeCluster")
     def describe_cluster(broker, request, context, answer):
@@ -34,6 +34,7 @@ Handler = Callable[["Broker", Any, RequestContext, Answer], None]
 Registered = TypeVar("Registered", bound=Handler)
 
 HANDLERS: Final[dict[int, Handler]] = {}
+"""Of the files imported so far; `kraft.broker.apis.handler_of` imports the one that is missing."""
 
 
 def serves(*names: str) -> Callable[[Registered], Registered]:

@@ -15,8 +15,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Final
 
-from kraft.broker import apis  # noqa: F401 - importing it registers every handler
-from kraft.broker.api import HANDLERS
+from kraft.broker.apis import SERVED as BROKER_SERVED
 from kraft.broker.broker import Broker
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
@@ -259,9 +258,9 @@ class Node:
     def _keys(self, listener: str) -> list[int]:
         """What the listener serves of what there is a handler for: what Kafka announces on one of its kind."""
         if listener in self.config.controller_listener_names:
-            told = [key for key in HANDLERS if API_BY_KEY[key].controller_versions is not None]
+            told = [key for key in BROKER_SERVED if API_BY_KEY[key].controller_versions is not None]
             return sorted({*SERVED, *told})
-        return sorted([0, 1, *(key for key in HANDLERS if API_BY_KEY[key].broker_versions is not None)])
+        return sorted([0, 1, *(key for key in BROKER_SERVED if API_BY_KEY[key].broker_versions is not None)])
 
     def _publish_versions(self) -> None:
         """Installs the answers to ApiVersions on every listener."""

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from kraft.broker.api import HANDLERS, RequestContext
+from kraft.broker.api import RequestContext
+from kraft.broker.apis import handler_of
 from kraft.broker.broker import Broker
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
@@ -61,7 +62,7 @@ class RequestRouter:
                 reply.answer(encoded, header_version)
 
         try:
-            HANDLERS[api_key](self.broker, request, context, answer)
+            handler_of(api_key)(self.broker, request, context, answer)
         except ProtocolError as error:
             log.debug("%s version %d of client %s is refused: %s", api.name, version, context.client_id, error,
                       exc_info=error)

@@ -1,11 +1,14 @@
 """Which APIs a node serves, beside what Kafka announces; and those about limits, credentials and registration."""
 
 import time
+from pathlib import Path
 
 import confluent_kafka.admin as librdkafka
 import pytest
 
+from kraft.broker import apis
 from kraft.broker.api import HANDLERS
+from kraft.broker.apis import FILES, SERVED, handler_of
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
 from kraft.protocol.apis import API_BY_NAME
@@ -34,8 +37,17 @@ TELEMETRY = {"GetTelemetrySubscriptions", "PushTelemetry"}
 
 def test_what_kafka_announces_is_served_or_of_a_later_part():
     announced = {name for name, api in API_BY_NAME.items() if api.broker_versions is not None and not api.private}
-    served = NATIVE | {name for name, api in API_BY_NAME.items() if api.key in HANDLERS}
+    served = NATIVE | {name for name, api in API_BY_NAME.items() if api.key in SERVED}
     assert announced - served == TRANSACTIONS | NEWER_GROUPS | (SHARE_GROUPS & announced) | TELEMETRY
+
+
+def test_each_file_of_apis_serves_what_it_is_listed_with():
+    made = {name: handler_of(API_BY_NAME[name].key).__module__.rpartition(".")[2] for each in FILES.values()
+            for name in each}
+    assert made == {name: file for file, each in FILES.items() for name in each}
+    assert set(HANDLERS) == set(SERVED)
+    here = Path(apis.__file__).parent
+    assert {path.stem for path in here.glob("*.py")} == {"__init__", *FILES}
 
 
 def set_limits(cluster, entity, limits):

@@ -1,45 +1,52 @@
-"""One file per API, or per family of APIs with one answer. Importing the package registers all of them."""
+"""One file per API, or per family of APIs with one answer. A file is imported when one of its APIs is asked for first:
+with the messages that they are made of they are some fifty modules that a start need not read.
+"""
 
-from kraft.broker.apis import (
-    alter_replica_log_dirs,
-    client_quotas,
-    controller_requests,
-    delete_records,
-    describe_cluster,
-    describe_configs,
-    describe_log_dirs,
-    describe_producers,
-    describe_topic_partitions,
-    find_coordinator,
-    group_requests,
-    init_producer_id,
-    list_config_resources,
-    list_offsets,
-    metadata,
-    offset_for_leader_epoch,
-    security_off,
-    transactions,
-    user_scram,
-)
+from importlib import import_module
+from typing import Final
 
-__all__ = [
-    "alter_replica_log_dirs",
-    "client_quotas",
-    "controller_requests",
-    "delete_records",
-    "describe_cluster",
-    "describe_configs",
-    "describe_log_dirs",
-    "describe_producers",
-    "describe_topic_partitions",
-    "find_coordinator",
-    "group_requests",
-    "init_producer_id",
-    "list_config_resources",
-    "list_offsets",
-    "metadata",
-    "offset_for_leader_epoch",
-    "security_off",
-    "transactions",
-    "user_scram",
-]
+from kraft.broker.api import HANDLERS, Handler
+from kraft.protocol.apis import API_BY_NAME
+
+FILES: Final[dict[str, tuple[str, ...]]] = {
+    "alter_replica_log_dirs": ("AlterReplicaLogDirs",),
+    "client_quotas": ("DescribeClientQuotas",),
+    "controller_requests": (
+        "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs",
+        "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas",
+        "AlterUserScramCredentials", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs",
+        "AddRaftVoter", "RemoveRaftVoter"),
+    "delete_records": ("DeleteRecords",),
+    "describe_cluster": ("DescribeCluster",),
+    "describe_configs": ("DescribeConfigs",),
+    "describe_log_dirs": ("DescribeLogDirs",),
+    "describe_producers": ("DescribeProducers",),
+    "describe_topic_partitions": ("DescribeTopicPartitions",),
+    "find_coordinator": ("FindCoordinator",),
+    "group_requests": (
+        "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "OffsetCommit",
+        "OffsetFetch", "DeleteGroups", "OffsetDelete"),
+    "init_producer_id": ("InitProducerId",),
+    "list_config_resources": ("ListConfigResources",),
+    "list_offsets": ("ListOffsets",),
+    "metadata": ("Metadata",),
+    "offset_for_leader_epoch": ("OffsetForLeaderEpoch",),
+    "security_off": (
+        "DescribeAcls", "CreateAcls", "DeleteAcls", "SaslHandshake", "SaslAuthenticate", "CreateDelegationToken",
+        "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"),
+    "transactions": ("ListTransactions", "DescribeTransactions"),
+    "user_scram": ("DescribeUserScramCredentials",),
+}
+"""The APIs of each file, by Kafka's names."""
+
+_FILE_OF: Final = {API_BY_NAME[name].key: file for file, names in FILES.items() for name in names}
+SERVED: Final = tuple(_FILE_OF)
+"""Their keys."""
+
+
+def handler_of(api_key: int) -> Handler:
+    """`KeyError` for an API that is not served here."""
+    if (found := HANDLERS.get(api_key)) is None:
+        import_module(f"{__name__}.{_FILE_OF[api_key]}")
+        found = HANDLERS[api_key]
+    return found
