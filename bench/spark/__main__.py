@@ -1,171 +1,124 @@
 """`python -m bench.spark`: rows per second and processor time per row of reads in Spark, on two threads.
 
-    python -m bench.spark [--megabytes 1024] [--value-bytes 100] [--turns 3] [--connector PYTHON --jars JAR,JAR...]
+    python -m bench.spark [--part NAME]... [--megabytes 1024] [--value-bytes 100] [--turns 3]
+                          [--connector PYTHON --jars JAR,JAR...]
 
-The same records are read from a log directory, from a node of ours, by the core without Spark, and, with `--connector`
-(a Python that has PySpark 4.0.0) and the jars of Spark's own connector, by that from the same node. Every
-read goes to Spark's `noop` sink; medians, after a turn that does not count.
+The same records are read from the log directory of a node of ours, from that node, from a node of Kafka's, exported
+and audited, and read by the core without Spark. With `--connector` (a Python that has PySpark 4.0.0) and the jars of
+Spark's own connector it reads the same topics in the same run. Reads go to Spark's `noop` sink; medians, after a turn
+that does not count.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bench.spark.cost import cpu_seconds
-from kraft import LogDir
-from kraft.log_dir import TopicPartition
+from bench.macro.servers import KafkaServer, KraftServer, Server
+from bench.spark import reads
+from bench.spark.data import KEY_BYTES, Shape, fill
+from bench.spark.measure import Result
+from bench.spark.reads import Bench
 from kraft.spark import session
-from kraft.spark.options import read_options
-from kraft.spark.origin import origin_of
-from kraft.spark.positions import batch_spans
-from kraft.spark.produce import BatchProducer
-from kraft.spark.write_options import WriteOptions
-from kraft_native.column_encoder import encode_columns
-from tests.integration.process import NodeProcess
+from tests.peer.kafka import missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPIC = "bench"
-PARTITIONS = 2
-KEY_BYTES = 16
-CHUNK = 100_000
-READS = {"all columns": None, "offset, timestamp": "offset long, timestamp timestamp"}
+PARTS = ("core", "directory", "node", "kafka", "export", "audit")
 
 
-class Result(NamedTuple):
-    """One read: rows per second and processor time per row, in microseconds."""
+@dataclass
+class Setup:
+    """Everything that is running, with the topic in it. `kafka` is None where no part needs it."""
 
-    name: str
-    rows_per_second: float
-    cpu_us: float
+    bench: Bench
+    spark: SparkSession
+    node: Server
+    kafka: Server | None
 
-
-def batches(records: int, value_bytes: int) -> Iterator[bytes]:
-    """Record batches of 16 KB, as a producer sends them, of random letters."""
-    random = np.random.default_rng(1)
-    for start in range(0, records, CHUNK):
-        count = min(CHUNK, records - start)
-        values = random.integers(97, 123, (count, value_bytes), np.uint8)
-        keys = random.integers(97, 123, (count, KEY_BYTES), np.uint8)
-        yield from encode_columns(values, keys=keys, timestamps=1_700_000_000_000, batch_bytes_max=16_384)
+    @property
+    def path(self) -> str:
+        """The node's log directory."""
+        return str(self.node.data)
 
 
-def measured(name: str, rows: int, turns: int, work: Callable[[], object]) -> Result:
-    work()
-    found = []
-    for _ in range(turns):
-        began, cpu = time.monotonic(), cpu_seconds(os.getpid())
-        work()
-        found.append((time.monotonic() - began, cpu_seconds(os.getpid()) - cpu))
-    return result(name, rows, found)
+@contextmanager
+def prepared(shape: Shape, turns: int, parts: Sequence[str]) -> Iterator[Setup]:
+    """Started, filled, and stopped in the end."""
+    with tempfile.TemporaryDirectory(prefix="bench-spark-", ignore_cleanup_errors=True) as name:
+        top = Path(name)
+        node = KraftServer(top / "node")
+        servers: list[Server] = [node]
+        if "kafka" in parts and missing() is None:
+            servers.append(KafkaServer(top / "kafka"))
+        try:
+            for server in servers:
+                server.start()
+                fill(server.bootstrap, shape)
+            pids = [pid for server in servers for pid in server.pids]
+            spark = session("bench", master="local[2]", settings={"spark.driver.memory": "3g"})
+            yield Setup(Bench(shape, turns, top, pids), spark, node, servers[1] if servers[1:] else None)
+            spark.stop()
+        finally:
+            for server in servers:
+                server.stop()
 
 
-def result(name: str, rows: int, turns: list[tuple[float, float]]) -> Result:
-    return Result(name, rows / statistics.median(seconds for seconds, _ in turns),
-                  statistics.median(cpu for _, cpu in turns) / rows * 1e6)
+def run_part(setup: Setup, part: str, connector: tuple[str, str] | None) -> Iterator[Result]:
+    """The results of one part, ours and the connector's."""
+    bench, spark, path = setup.bench, setup.spark, setup.path
+    server = setup.kafka if part == "kafka" else setup.node
+    theirs: list[str] = []
+    if part == "core":
+        yield from reads.without_spark(bench, path)
+    elif part == "directory":
+        yield from reads.in_spark(bench, spark, "log directory", {"path": path})
+    elif part == "export":
+        yield reads.export_in_threads(bench, path)
+        yield reads.export_in_spark(bench, path, spark)
+        theirs = [reads.PARQUET]
+    elif part == "audit":
+        yield reads.audits(bench, path)
+    elif server is not None:
+        yield from reads.in_spark(bench, spark, part, {"kafka.bootstrap.servers": server.bootstrap})
+        theirs = list(reads.COLUMNS)
+    if theirs and connector is not None and server is not None:
+        yield from reads.of_connector(bench, *connector, part, server.bootstrap, theirs)
 
 
-def without_spark(path: str, columns: tuple[str, ...]) -> Callable[[], None]:
-    """The core alone, on one thread."""
-
-    def read() -> None:
-        options = read_options({"path": path}, streaming=False)
-        origin = origin_of(options)
-        for each in origin.ranges(batch_spans(origin, options)):
-            for _ in origin.read(each, columns):
-                pass
-
-    return read
-
-
-def in_spark(spark: SparkSession, where: str, options: dict[str, str], rows: int, turns: int) -> Iterator[Result]:
-    for name, schema in READS.items():
-
-        def read(schema: str | None = schema) -> None:
-            reader = spark.read.format("kraft").options(**options)
-            frame = (reader if schema is None else reader.schema(schema)).load()
-            frame.write.format("noop").mode("overwrite").save()
-
-        yield measured(f"{where}: {name}", rows, turns, read)
-
-
-def fill_node(node: NodeProcess, records: int, value_bytes: int) -> None:
-    producer = BatchProducer(WriteOptions(node.address))
-    producer.identify()
-    from tests.spark.topics import Topics
-
-    Topics(node).create(TOPIC, PARTITIONS)
-    for number, batch in enumerate(batches(records, value_bytes)):
-        producer.send(TopicPartition(TOPIC, number % PARTITIONS), batch)
-    producer.close()
-
-
-def connector(python: str, jars: str, node: NodeProcess, turns: int) -> Iterator[Result]:
-    """Spark's own, in an environment of its own."""
-    command = [python, str(Path(__file__).with_name("connector.py")), jars, node.address, TOPIC, str(turns)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=900)
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            found = json.loads(line)
-            yield result(f"Spark's connector: {found['name']}", found["rows"], found["turns"])
+def show(shape: Shape, results: Sequence[Result]) -> None:
+    table = Table(title=f"{shape.records:,} records of {shape.value_bytes} bytes, local[2]; processor time without the "
+                        "nodes'")
+    for heading in ("read", "rows/s", "MB/s", "CPU us/row"):
+        table.add_column(heading, justify="left" if heading == "read" else "right")
+    for each in results:
+        table.add_row(each.name, f"{each.rows_per_second / 1e6:.2f} M",
+                      f"{each.rows_per_second * (shape.value_bytes + KEY_BYTES) / 1e6:,.0f}", f"{each.cpu_us:.2f}")
+    Console(width=120).print(table)
 
 
 @click.command()
+@click.option("--part", "parts", type=click.Choice(PARTS), multiple=True, help="Only this; may be given again.")
 @click.option("--megabytes", default=1024, show_default=True, help="Of records.")
 @click.option("--value-bytes", default=100, show_default=True)
 @click.option("--turns", default=3, show_default=True)
 @click.option("--connector", "connector_python", help="A Python with PySpark 4.0.0.")
 @click.option("--jars", help="The connector's jars, with commas between them.")
-@click.option("--no-node", is_flag=True, help="Only the log directory.")
-def main(megabytes: int, value_bytes: int, turns: int, connector_python: str | None, jars: str | None,
-         no_node: bool) -> None:
-    records = megabytes * 1_000_000 // (value_bytes + KEY_BYTES + 10)
-    results: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="bench-spark-") as top:
-        with LogDir(Path(top) / "data") as directory:
-            for number, batch in enumerate(batches(records, value_bytes)):
-                directory.log(TOPIC, number % PARTITIONS).append(batch)
-        path = str(Path(top) / "data")
-        results.append(measured("core, one thread: all columns", records, turns, without_spark(
-            path, ("key", "value", "offset", "timestamp", "timestamp_type"))))
-        results.append(measured("core, one thread: offset, timestamp", records, turns, without_spark(
-            path, ("offset", "timestamp"))))
-        spark = session("bench", master="local[2]", settings={"spark.driver.memory": "3g"})
-        results += in_spark(spark, "log directory", {"path": path}, records, turns)
-        if not no_node:
-            node = NodeProcess(Path(top) / "node")
-            node.start()
-            try:
-                fill_node(node, records, value_bytes)
-                results += in_spark(spark, "node", {"kafka.bootstrap.servers": node.address, "subscribe": TOPIC},
-                                    records, turns)
-                spark.stop()
-                if connector_python and jars:
-                    results += connector(connector_python, jars, node, turns)
-            finally:
-                node.stop()
-    table = Table(title=f"{records:,} records of {value_bytes} bytes, local[2]; processor time without the node's, "
-                        "except in the rows that read from it")
-    for heading in ("read", "rows/s", "MB/s", "CPU us/row"):
-        table.add_column(heading, justify="left" if heading == "read" else "right")
-    for each in results:
-        table.add_row(each.name, f"{each.rows_per_second / 1e6:.2f} M",
-                      f"{each.rows_per_second * (value_bytes + KEY_BYTES) / 1e6:,.0f}", f"{each.cpu_us:.2f}")
-    Console(width=120).print(table)
+def main(parts: tuple[str, ...], megabytes: int, value_bytes: int, turns: int, connector_python: str | None,
+         jars: str | None) -> None:
+    shape = Shape.of_size(megabytes, value_bytes)
+    connector = (connector_python, jars) if connector_python and jars else None
+    with prepared(shape, turns, parts or PARTS) as setup:
+        show(shape, [each for part in parts or PARTS for each in run_part(setup, part, connector)])
 
 
 if __name__ == "__main__":

