@@ -21,8 +21,9 @@ from uuid import UUID
 from kraft.broker.ports import LogDirUsage, LogUsage
 from kraft.log import Log
 from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition
+from kraft.metadata.image import UNASSIGNED_DIRECTORY
 from kraft_native.config import LogConfig
-from kraft_native.errors import KraftError, StorageError
+from kraft_native.errors import CorruptFileError, KraftError, StorageError
 from kraft_native.flusher import Flusher
 
 log = logging.getLogger(__name__)
@@ -46,13 +47,17 @@ class Future:
 class LogManager:
     """The open log directories. Loop thread only; a context in which `close` was called is closed for good.
 
-    Raises what `LogDir` raises when one cannot be opened; the others are closed again then.
+    One that cannot be read or written is offline, unless it is `needed` or the last one. What `LogDir` raises of that,
+    and of one that is locked or another node's, is raised; the others are closed again then.
     """
 
-    def __init__(self, paths: tuple[Path, ...], *, node_id: int, cluster_id: str, flusher: Flusher) -> None:
+    def __init__(self, paths: tuple[Path, ...], *, node_id: int, cluster_id: str, flusher: Flusher,
+                 needed: Path | None = None) -> None:
         self.directories: list[LogDir] = []
         self.offline: list[LogDir] = []
         """Those that failed while this node runs."""
+        self.unopened: list[Path] = []
+        """Those that it started without."""
         self._home: dict[TopicPartition, LogDir] = {}
         self._counts: Counter[LogDir] = Counter()
         self._doomed: list[tuple[float, Path]] = []
@@ -61,10 +66,12 @@ class LogManager:
         self.futures: dict[TopicPartition, Future] = {}
         try:
             for path in paths:
-                self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher))
+                self._open_directory(path, needed, node_id, cluster_id, flusher)
         except BaseException:
             self.close()
             raise
+        if not self.directories:
+            raise StorageError(str(paths[0]), errno.EIO, "no log directory can be opened")
         for directory in self.directories:
             for partition in directory.partitions():
                 if partition.topic != METADATA_TOPIC:
@@ -78,6 +85,26 @@ class LogManager:
                 else:
                     self.futures[partition] = Future(directory, path)
 
+    def _open_directory(self, path: Path, needed: Path | None, node_id: int, cluster_id: str, flusher: Flusher) -> None:
+        try:
+            self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher))
+        except (OSError, StorageError, CorruptFileError):
+            if path == needed:
+                raise
+            log.exception("log directory %s cannot be opened, its replicas are offline", path)
+            self.unopened.append(path)
+
+    @property
+    def has_offline(self) -> bool:
+        """Whether there may be logs that cannot be seen."""
+        return bool(self.offline or self.unopened)
+
+    def may_lie_offline(self, directory_id: UUID) -> bool:
+        """Whether a replica that the metadata has in that directory, and that has no log here, may have one in a
+        directory that is offline: then it must not be made anew."""
+        return self.has_offline and directory_id != UNASSIGNED_DIRECTORY and not any(
+            each.directory_id == directory_id for each in self.directories if each not in self.offline)
+
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
         """As registered with the controller, in the order of the configuration."""
@@ -85,8 +112,8 @@ class LogManager:
 
     @property
     def was_clean(self) -> bool:
-        """Whether every directory was left by a clean stop."""
-        return all(directory.was_clean for directory in self.directories)
+        """Whether every directory was left by a clean stop, as far as that can be told."""
+        return not self.unopened and all(directory.was_clean for directory in self.directories)
 
     def partitions(self) -> Iterator[TopicPartition]:
         """The partitions that have a log here, open or not, by name."""
@@ -153,7 +180,11 @@ class LogManager:
 
     def directory_at(self, path: str) -> LogDir | None:
         """The directory of that path, as `usage` tells it."""
-        return next((each for each in self.directories if str(each.path.absolute()) == path), None)
+        return next((each for each in self.directories if _path_text(each.path) == path), None)
+
+    def is_offline(self, path: str) -> bool:
+        """Whether that is a directory of this node, and it is offline."""
+        return path in map(_path_text, (*self.unopened, *(each.path for each in self.offline)))
 
     def prefer(self, topic: str, index: int, directory: LogDir) -> None:
         """A replica that is not here yet shall be made in that directory, if it ever comes."""
@@ -198,20 +229,21 @@ class LogManager:
 
     def usage(self) -> list[LogDirUsage]:
         """Every directory with the logs in it."""
-        return [self._usage_of(directory) for directory in self.directories]
+        return [*(self._usage_of(directory) for directory in self.directories),
+                *(_unknown_usage(path) for path in self.unopened)]
 
     def _usage_of(self, directory: LogDir) -> LogDirUsage:
-        path = str(directory.path.absolute())
         if directory in self.offline:
-            return LogDirUsage(path, STORAGE_ERROR, -1, -1, ())
+            return _unknown_usage(directory.path)
         try:
             space = os.statvfs(directory.path)
         except OSError:
-            return LogDirUsage(path, STORAGE_ERROR, -1, -1, ())
+            return _unknown_usage(directory.path)
         logs = (*(LogUsage(*name, each.size_bytes) for name, each in directory.open_logs()),
                 *(LogUsage(*name, future.size_bytes, self._lag(name, future), is_future=True)
                   for name, future in self.futures.items() if future.directory is directory))
-        return LogDirUsage(path, 0, space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize, logs)
+        return LogDirUsage(_path_text(directory.path), 0, space.f_blocks * space.f_frsize,
+                           space.f_bavail * space.f_frsize, logs)
 
     def _lag(self, name: TopicPartition, future: Future) -> int:
         directory = self._home.get(name)
@@ -237,6 +269,14 @@ class LogManager:
         self.directories.clear()
         if failures:
             raise failures[0]
+
+
+def _path_text(path: Path) -> str:
+    return str(path.absolute())
+
+
+def _unknown_usage(path: Path) -> LogDirUsage:
+    return LogDirUsage(_path_text(path), STORAGE_ERROR, -1, -1, ())
 
 
 def remove_paths(paths: Iterable[Path]) -> None:

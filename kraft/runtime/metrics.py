@@ -118,7 +118,7 @@ async def read(node: "Node", asked: float) -> Sheet:
 def _read_node(node: "Node", sheet: Sheet) -> None:
     sheet.put("kraft_node_info", 1, str(node.config.node_id), node.cluster_id, __version__)
     sheet.put("kafka_server_kafkaserver_brokerstate", SHUTTING_DOWN if node.stopping else RUNNING)
-    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(node.logs.offline))
+    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(node.logs.offline) + len(node.logs.unopened))
     flushes = node.flusher.statistics()
     sheet.put("kafka_log_logflushstats_logflush_total", flushes["flushes"])
     sheet.put("kafka_log_logflushstats_logflushtimems_total", flushes["busy_ns"] / 1e6)

@@ -46,7 +46,7 @@ from kraft.runtime.replication import Replication
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import server_limits
-from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity
+from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity, unusable
 from kraft_native.channel import RequestChannel
 from kraft_native.coldread import ColdReader
 from kraft_native.errors import KraftError
@@ -99,9 +99,12 @@ class Node:
             raise
 
     def _open_storage(self) -> None:
-        """Formats what is new, refuses what is another's, and locks the directories."""
+        """Formats what is new, refuses what is another's, and locks the directories. One that cannot be read is
+        offline, unless it is that of the metadata log."""
         config = self.config
-        paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+        named = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+        failed = unusable(named, config.metadata_log_dir)
+        paths = tuple(path for path in named if path not in failed)
         if is_sole_controller(config):
             self._format(paths)
         else:
@@ -111,7 +114,7 @@ class Node:
                                linger_us=config.integer("kraft.flush.interval.us"))
         self._opened.callback(self.flusher.close)
         self.logs = LogManager(config.log_dirs, node_id=config.node_id, cluster_id=self.cluster_id,
-                               flusher=self.flusher)
+                               flusher=self.flusher, needed=config.metadata_log_dir)
         self._opened.callback(self._close_logs)
 
     def _format(self, paths: tuple[Path, ...]) -> None:
@@ -121,8 +124,8 @@ class Node:
         reachable = map(self._reachable, config.controller_listeners)
         endpoints = tuple(ImageEndpoint(each.listener, each.host, each.port, PLAINTEXT) for each in reachable)
         format_storage(FormatRequest(
-            config.node_id, self.cluster_id, config.log_dirs, endpoints, config.metadata_log_dir,
-            standalone=not static_voters(config)), now_ms(), uuid.uuid4)
+            config.node_id, self.cluster_id, tuple(path for path in config.log_dirs if path in paths), endpoints,
+            config.metadata_log_dir, standalone=not static_voters(config)), now_ms(), uuid.uuid4)
 
     def _open_requests(self) -> None:
         loop = asyncio.get_running_loop()

@@ -167,11 +167,11 @@ class ReplicaMoves:
     def alter(self, topic: str, index: int, path: str) -> ErrorCode:
         """Begins a move, or ends one: see `apis.alter_replica_log_dirs`."""
         target = self._logs.directory_at(path)
+        home = self._logs.directory_of(topic, index)
+        if self._logs.is_offline(path) or home in self._logs.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if target is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
-        home = self._logs.directory_of(topic, index)
-        if target in self._logs.offline or home in self._logs.offline:
-            return ErrorCode.KAFKA_STORAGE_ERROR
         partition = self._broker.table.get(topic, index)
         if partition is None:
             if home is not None:
@@ -184,7 +184,7 @@ class ReplicaMoves:
         self.give_up(name)
         if home is target:
             return ErrorCode.NONE
-        if self._logs.offline:
+        if self._logs.has_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR       # its future replica may lie there
         try:
             self._begin(partition, self._logs.begin_future(topic, index, UUID(bytes=partition.topic_id), target))

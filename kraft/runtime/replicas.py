@@ -118,6 +118,11 @@ class Replicas:
         partition = self.broker.table.get(step.topic, step.number)
         if partition is None and self.logs.directory_of(step.topic, step.number) in self.logs.offline:
             return                     # told when the directory failed
+        if (partition is None and self.logs.home(step.topic, step.number) is None
+                and self.logs.may_lie_offline(registration.directory_of(self.broker.node_id))):
+            log.warning("%s-%d is offline: its log may lie in a directory that cannot be opened", step.topic,
+                        step.number)
+            return
         if partition is None:
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log)
             opened.remove_with(partial(self._segments_removed, step.topic))

@@ -28,7 +28,7 @@ from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
 from kraft.runtime.metadata_directory import DIRECTORY_NAME
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft_native import checkpoints, fileio
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.errors import CorruptFileError, InvalidArgumentError, StorageError
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 
@@ -207,6 +207,21 @@ def describe(path: Path) -> DirectoryInfo:
                   if isinstance(record.message, FeatureLevelRecord)},
         snapshots=tuple(list_snapshots(metadata)) if metadata.is_dir() else (),
     )
+
+
+def unusable(paths: Sequence[Path], metadata_directory: Path) -> list[Path]:
+    """Directories of a node that was formatted which cannot be read: it starts without them. None as long as the one
+    with the metadata log cannot, or nothing is formatted: then whoever uses them says what is wrong."""
+    found = [path for path in paths if not _can_be_read(path)]
+    return [] if metadata_directory in found or not describe(metadata_directory).formatted else found
+
+
+def _can_be_read(path: Path) -> bool:
+    try:
+        describe(path)
+        return path.is_dir() or not path.exists()
+    except (OSError, StorageError, CorruptFileError):
+        return False
 
 
 def read_bootstrap(path: Path) -> Sequence[Record]:

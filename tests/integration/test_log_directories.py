@@ -2,6 +2,7 @@
 
 import shutil
 
+import pytest
 from confluent_kafka.admin import NewTopic
 
 from kraft.client import Cluster
@@ -62,3 +63,47 @@ def test_a_directory_fails_and_the_other_one_serves(new_quorum: MakeQuorum) -> N
     assert librdkafka_read(nodes[1], TOPIC, 20, partition=here) == numbered([*plain(10, here), *plain(10, 10 + here)])
     assert any("has failed, its" in line for line in victim.alarms())
     victim.log_path.write_text("")     # the failure was expected
+
+
+def test_a_node_starts_without_a_directory_that_cannot_be_opened(new_quorum: MakeQuorum) -> None:
+    made = new_quorum(3, is_broker=True, session_ms=5000, directories=2)
+    made.start()
+    nodes, victim = made.nodes, made.nodes[2]
+    admin(nodes[1]).create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(SECONDS)
+    for index in range(PARTITIONS):
+        librdkafka_produce(nodes[1], TOPIC, plain(10, index), partition=index, acks="all")
+    first, second = map(str, victim.directories)
+    before = directories(victim)
+    lost, kept = before[second][1], before[first][1]
+    assert lost and kept
+    victim.stop()
+    aside = victim.directories[1].rename(f"{second}-aside")
+    victim.directories[1].write_text("no directory")
+    victim.start()
+    wait_until(lambda: all((2 in partitions(nodes[1])[index][1]) == (index in kept) for index in range(PARTITIONS)),
+               "what lies in the other directory is in sync")
+    assert directories(victim) == {first: (0, kept), second: (56, [])}
+    for index in range(PARTITIONS):
+        librdkafka_produce(nodes[1], TOPIC, plain(10, 10 + index), partition=index, acks="all")
+    assert not any(2 in partitions(nodes[1])[index][1] for index in lost)
+    assert any("cannot be opened" in line for line in victim.alarms())
+    victim.stop()
+    victim.log_path.write_text("")     # it was expected to fail
+    victim.directories[1].unlink()
+    aside.rename(second)
+    victim.start()
+    wait_until(lambda: all(2 in partitions(nodes[1])[index][1] for index in range(PARTITIONS)), "everything is back")
+    assert directories(victim) == before
+
+
+def test_no_node_starts_without_the_metadata_log(new_quorum: MakeQuorum) -> None:
+    made = new_quorum(1, is_broker=True, directories=2)
+    node = made.nodes[1]
+    aside = node.directory.rename(f"{node.directory}-aside")
+    node.directory.write_text("no directory")
+    with pytest.raises(AssertionError, match="no directory"):
+        node.start()
+    node.directory.unlink()
+    aside.rename(node.directory)
+    node.log_path.write_text("")
+    node.start()
