@@ -67,8 +67,13 @@ def test_a_reader_that_never_was(long_log: Path) -> None:
         assert (process.returncode, process.stderr) == (141, b""), arguments
 
 
+def hear_ctrl_c() -> None:
+    """A shell's background jobs do not, nor what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c(long_log: Path) -> None:
-    with start("log", "dump", "--json", long_log) as process:
+    with start("log", "dump", "--json", long_log, preexec_fn=hear_ctrl_c) as process:
         assert process.stdout
         assert process.stderr
         # It stands in a write now: the pipe is full, for nobody reads on.
