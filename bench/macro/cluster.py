@@ -2,9 +2,9 @@
 
     python -m bench.macro.cluster [--quick] [--ours] [--only TEXT] [--directory DIR]
 
-All six processes run all the time and the clusters are loaded in turns; processor time and memory are those of all
-three processes of a cluster together. `--ours` runs no peer and needs no Java. The table is written as JSON to
-bench/out, too.
+The clusters are loaded in turns, the other one's processes stopped; processor time and memory are those of all three
+processes of a cluster together. Kafka is warmed until its compilers rest, which takes minutes. `--ours` runs no peer
+and needs no Java. The table is written as JSON to bench/out, too. What restarts and fails is in `operations`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,11 @@ from kraft.runtime.storage import random_id
 from tests.peer.kafka import KafkaProcess
 
 NODES: Final = 3
+# For clusters that are stopped while others are measured: nobody there is to think that the others are gone.
+PATIENT: Final[Mapping[str, str]] = {
+    "broker.session.timeout.ms": "600000", "controller.quorum.fetch.timeout.ms": "600000",
+    "replica.lag.time.max.ms": "600000",
+}
 SETTINGS: Final[Mapping[str, str]] = {
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
@@ -30,11 +35,12 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 
 class _Cluster(ABC):
-    """`start` gives the seconds from the launch of all to the moment when each node lists all three."""
+    """`start` gives the seconds from the launch of all to the moment when each node lists all three. `settings` are for
+    all nodes."""
 
     name: str
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
         ports = free_ports(2 * NODES)
         self.addresses = [f"127.0.0.1:{port}" for port in ports[:NODES]]
         controllers = [f"127.0.0.1:{port}" for port in ports[NODES:]]
@@ -44,7 +50,7 @@ class _Cluster(ABC):
         self._voters = ",".join(f"{node_id}@{address}:{id_text(random_id(uuid.uuid4))}"
                                 for node_id, address in enumerate(controllers, 1))
         self._settings = {
-            node_id: {**SETTINGS, "node.id": str(node_id),
+            node_id: {**SETTINGS, **settings, "node.id": str(node_id),
                       "listeners": f"PLAINTEXT://{address},CONTROLLER://{controller}",
                       "controller.quorum.bootstrap.servers": ",".join(controllers)}
             for node_id, (address, controller) in enumerate(zip(self.addresses, controllers, strict=True), 1)}
@@ -65,9 +71,20 @@ class _Cluster(ABC):
         return [each.pid for each in self._processes.values()]
 
     def kill(self) -> None:
-        for each in self._processes.values():
-            each.kill()
-            each.wait(STOP_SECONDS)
+        for node_id in self.homes:
+            self.kill_node(node_id)
+
+    def kill_node(self, node_id: int) -> None:
+        """As if its machine had failed; `restart_node` brings it back."""
+        process = self._processes.pop(node_id)
+        process.kill()
+        process.wait(STOP_SECONDS)
+
+    def restart_node(self, node_id: int) -> None:
+        """In good order, if it runs. It is launched when this returns, and need not serve yet."""
+        if (process := self._processes.pop(node_id, None)) is not None:
+            terminate(process)
+        self._processes[node_id] = self._launch(node_id)
 
     def stop(self) -> None:
         for each in self._processes.values():
@@ -79,8 +96,8 @@ class KraftCluster(_Cluster):
 
     name = "kraft"
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(home)
+    def __init__(self, home: Path, settings: Mapping[str, str] = PATIENT) -> None:
+        super().__init__(home, settings)
         compile_kraft()
         for node_id in self.homes:
             with redirect_stdout(io.StringIO()):
@@ -102,8 +119,8 @@ class KafkaCluster(_Cluster):
 
     name = "kafka"
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(home)
+    def __init__(self, home: Path, settings: Mapping[str, str] = PATIENT) -> None:
+        super().__init__(home, settings)
         self._nodes = {
             node_id: KafkaProcess(directory, {
                 **self._settings[node_id], "log.dirs": str(directory / "data"),

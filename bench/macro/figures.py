@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
+from bench.commit.quorums import cpu_seconds
 from bench.machine import begin, touch_memory
-from bench.macro.servers import Server
+from bench.macro.servers import Server, compiler_seconds, signal_all
 from bench.table import number
 
+T = TypeVar("T")
+
 WARM_SECONDS = 3.0
+WARM_SECONDS_MAX = 240.0
+COMPILED_SHARE = 0.08
+"""Of a warm server's processor time its compilers take less."""
 
 
 @dataclass
@@ -74,9 +82,21 @@ class Pair:
         """Does it to both in turns; who begins changes. The action gives the figures' values in their order."""
         for turn in range(turns or self.turns):
             for server in self.servers if turn % 2 == 0 else reversed(self.servers):
-                for figure, value in zip(figures, action(server), strict=True):
+                with self._alone(server):
+                    values = action(server)
+                for figure, value in zip(figures, values, strict=True):
                     (figure.ours if server is self.ours else figure.peers).append(value)
         return list(figures)
+
+    @contextmanager
+    def _alone(self, server: Server) -> Iterator[None]:
+        """The other one is stopped meanwhile: three nodes of Kafka with nothing to do take an eighth of a processor."""
+        others = [pid for each in self.servers if each is not server for pid in each.pids]
+        signal_all(others, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            signal_all(others, signal.SIGCONT)
 
     def stop(self) -> None:
         for server in self.servers:
@@ -120,7 +140,7 @@ Row = tuple[str, Callable[[Pair], list[Figure]]]
 """A name, and what measures the figures."""
 
 
-def chosen(rows: Iterable[Row], only: tuple[str, ...]) -> list[Row]:
+def chosen(rows: Iterable[tuple[str, T]], only: tuple[str, ...]) -> list[tuple[str, T]]:
     """The rows whose name contains one of these texts; without any, all."""
     return [row for row in rows if not only or any(text in row[0] for text in only)]
 
@@ -134,11 +154,26 @@ class Comparison:
     report: Report
 
     def warm(self, rows: Iterable[Row]) -> None:
-        """Does to both what the rows do, and forgets the figures."""
+        """Does to both what the rows do, and forgets the figures; to the peer again and again, until what compiles its
+        code has little left to do."""
+        rows = list(rows)
+        begun = time.monotonic()
         warm = Pair(self.pair.ours, self.pair.peer, 1, WARM_SECONDS, 0.2)
-        for _, row in rows:
-            row(warm)
-        self.console.print("both are warm")
+        share = 1.0
+        while rows and share > COMPILED_SHARE and time.monotonic() - begun < WARM_SECONDS_MAX:
+            before = compiler_seconds(self._peer_pids), cpu_seconds(self._peer_pids)
+            for _, row in rows:
+                row(warm)
+            compiled, used = compiler_seconds(self._peer_pids) - before[0], cpu_seconds(self._peer_pids) - before[1]
+            share = max(0.0, compiled / used) if used else 0.0     # threads that have nothing to do may end
+            if self.pair.peer is not None:
+                warm = Pair(self.pair.peer, None, 1, WARM_SECONDS, 0.2)
+        self.console.print(f"warm after {time.monotonic() - begun:.0f} s: the peer's compilers take {share:.0%} of its "
+                           "time", highlight=False)
+
+    @property
+    def _peer_pids(self) -> list[int]:
+        return [] if self.pair.peer is None else self.pair.peer.pids
 
     def measure(self, rows: Iterable[Row]) -> None:
         for _, row in rows:
@@ -148,20 +183,30 @@ class Comparison:
 @contextmanager
 def comparison(name: str, directory: Path, ours: Callable[[Path], Server], peer: Callable[[Path], Server] | None, *,
                quick: bool) -> Iterator[Comparison]:
-    """A run from the first print to the table, which is shown and saved whatever happens. The servers are made with
-    directories that are theirs, and stopped; `quick`: one short turn of each row."""
+    """A `reported` run of two servers, which are made with directories that are theirs, and stopped; `quick`: one short
+    turn of each row."""
+    with reported(name, directory, quick=quick) as (console, home, report):
+        if quick:
+            console.print("quick: nothing is warmed, so the peer's figures mean little")
+        pair = Pair(ours(home / "kraft"), None if peer is None else peer(home / "kafka"), 1 if quick else 3,
+                    1.0 if quick else 2.0, 0.2 if quick else 1.0)
+        try:
+            yield Comparison(console, pair, report)
+        finally:
+            pair.stop()
+
+
+@contextmanager
+def reported(name: str, directory: Path, *, quick: bool) -> Iterator[tuple[Console, Path, Report]]:
+    """A run from the first print to the table, which is shown and saved whatever happens, with a directory of its own
+    that goes in the end."""
     console = Console(width=150)
     home = begin(console, directory, name, touch=not quick)
-    if quick:
-        console.print("quick: nothing is warmed, so the peer's figures mean little")
     begun = time.monotonic()
-    pair = Pair(ours(home / "kraft"), None if peer is None else peer(home / "kafka"), 1 if quick else 3,
-                1.0 if quick else 2.0, 0.2 if quick else 1.0)
     report = Report(console)
     try:
-        yield Comparison(console, pair, report)
+        yield console, home, report
     finally:
-        pair.stop()
         shutil.rmtree(home, ignore_errors=True)
         report.show()
         report.save(directory / f"{name}.json")

@@ -2,9 +2,9 @@
 
     python -m bench.macro.peer [--quick] [--only TEXT] [--directory DIR]
 
-Both nodes run all the time and are loaded in turns, because shared machines change their speed from second to second;
-a ratio is the median of the ratios turn by turn. Kafka is warmed with every kind of load before the first row. Needs
-Java and Maven. The table is written as JSON to bench/out, too.
+Both nodes are loaded in turns, the other one stopped, because shared machines change their speed from second to
+second; a ratio is the median of the ratios turn by turn. Kafka is warmed with every kind of load until its compilers
+rest. Needs Java and Maven. The table is written as JSON to bench/out, too.
 """
 
 from __future__ import annotations

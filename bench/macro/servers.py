@@ -30,8 +30,8 @@ Process = subprocess.Popen[bytes] | subprocess.Popen[str]
 
 
 class Server(Protocol):
-    """One node on loopback, or several. `start` gives the seconds from the launch to the first Metadata reply with all
-    of them in it."""
+    """One node on loopback, or several; without `pids` before the first start. `start` gives the seconds from the
+    launch to the first Metadata reply with all of them in it."""
 
     name: str
     bootstrap: str
@@ -59,8 +59,7 @@ class KraftServer:
 
     @property
     def pids(self) -> list[int]:
-        assert self._process is not None
-        return [self._process.pid]
+        return [] if self._process is None else [self._process.pid]
 
     def start(self) -> float:
         begin = time.monotonic()
@@ -95,8 +94,7 @@ class KafkaServer:
 
     @property
     def pids(self) -> list[int]:
-        assert self._node.process is not None
-        return [self._node.process.pid]
+        return [] if self._node.process is None else [self._node.process.pid]
 
     def start(self) -> float:
         begin = time.monotonic()
@@ -127,6 +125,23 @@ def terminate(process: Process) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         process.wait(STOP_SECONDS)
+
+
+def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
+    """SIGSTOP and SIGCONT, mostly."""
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def compiler_seconds(pids: Sequence[int]) -> float:
+    """Processor time that Java's compilers in these processes have taken so far."""
+    ticks = 0
+    for pid in pids:
+        for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+            name, _, rest = path.read_text().rpartition(")")
+            if "CompilerThre" in name:
+                ticks += sum(map(int, rest.split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def await_brokers(addresses: Sequence[str], processes: Sequence[Process], count: int, begin: float) -> float:

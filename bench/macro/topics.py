@@ -15,10 +15,10 @@ from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 BATCH: Final = 50
 
 
-def create_topics(cluster: Cluster, names: list[str]) -> float:
-    """Creates topics of one partition in one request; seconds until the controller has answered."""
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=-1) for name in names]
-    request = CreateTopicsRequest(topics=topics, timeout_ms=30_000)
+def create_topics(cluster: Cluster, names: list[str], partitions: int = 1) -> float:
+    """Creates topics of so many partitions in one request; seconds until the controller has answered."""
+    topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1) for name in names]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=120_000)
     begin = time.perf_counter()
     answer = cluster.controller().send(request, CreateTopicsResponse)
     seconds = time.perf_counter() - begin

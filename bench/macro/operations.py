@@ -1,0 +1,212 @@
+"""Three nodes restarted in turn under load, and ten thousand partitions on three nodes: ours, then those of Apache
+Kafka 4.3.1, replication 3, min.insync.replicas 2.
+
+    python -m bench.macro.operations [--quick] [--ours] [--only TEXT] [--directory DIR]
+
+Each row has clusters of its own with their defaults, one after the other: nothing else runs meanwhile. The table is
+written as JSON to bench/out, too.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from bench.machine import OUT
+from bench.macro.clusters import NODES, KafkaCluster, KraftCluster
+from bench.macro.figures import Figure, chosen, reported
+from bench.macro.servers import resident_megabytes
+from bench.macro.topics import create_topics
+from kraft.client import Cluster
+from kraft.client.quorum import QuorumClient
+from kraft.load.measure import create_topic
+from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+from kraft_native.errors import KraftError
+from tests.integration.failover import Stream
+from tests.peer.kafka import missing
+
+AnyCluster = KraftCluster | KafkaCluster
+Make = Callable[[Path, Mapping[str, str]], AnyCluster]
+
+PARTITIONS: Final = 10_000
+TOPICS: Final = 100
+SETTLE_SECONDS: Final = 2.0
+WAIT_SECONDS: Final = 120.0
+ASK_SECONDS: Final = 0.002
+CHANGES: Final = 15
+
+
+class Place(NamedTuple):
+    """One node, as clients bootstrap with it."""
+
+    address: str
+
+
+@contextmanager
+def running(make: Make, home: Path) -> Iterator[AnyCluster]:
+    """A new cluster with its defaults, stopped in the end."""
+    cluster = make(home / uuid.uuid4().hex[:8], {})
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        if time.monotonic() > until:
+            raise RuntimeError(f"{what}: not in {WAIT_SECONDS:g} s")
+        time.sleep(ASK_SECONDS)
+
+
+def topics_at(address: str, names: list[str]) -> list[MetadataResponseTopic]:
+    """As one node tells of them; none while it is not there."""
+    try:
+        with Cluster(address, timeout=10.0) as cluster:
+            return list(cluster.metadata(names).topics)
+    except (KraftError, OSError):
+        return []
+
+
+def in_sync(address: str, name: str) -> bool:
+    return any(not topic.error_code and all(len(each.isr_nodes) == NODES for each in topic.partitions)
+               for topic in topics_at(address, [name]))
+
+
+# --- restarts
+
+def restart_gaps(make: Make, home: Path) -> tuple[float, ...]:
+    """The longest gap of an idempotent producer with acks=all and librdkafka's defaults, and the errors it got."""
+    with running(make, home) as cluster:
+        name = "restarts"
+        with Cluster(cluster.bootstrap) as client:
+            create_topic(client, name, NODES)
+        stream = Stream([Place(each) for each in cluster.addresses], name, NODES)  # type: ignore[arg-type, misc]
+        stream.start()
+        await_flow(cluster, stream)
+        gaps = []
+        for node_id in cluster.homes:
+            began = time.monotonic()
+            cluster.restart_node(node_id)
+            await_flow(cluster, stream)
+            gaps.append(stream.longest_gap(began))
+        stream.end()
+        return max(gaps), float(len(stream.errors) + stream.unfinished)
+
+
+def await_flow(cluster: AnyCluster, stream: Stream) -> None:
+    """Until all replicas are in sync, as all nodes know, and records flow; and then a little longer."""
+    wait_for(lambda: all(in_sync(address, stream.topic) for address in cluster.addresses), "in sync")
+    now = time.monotonic()
+    wait_for(lambda: stream.flows_since(now), "acknowledged")
+    time.sleep(SETTLE_SECONDS)
+
+
+# --- many partitions
+
+def many_partitions(make: Make, home: Path, count: int) -> tuple[float, ...]:
+    """Seconds to create them, milliseconds from a change to when all three tell of it, seconds in which a killed
+    broker's partitions have other leaders, and memory."""
+    with running(make, home) as cluster:
+        names = [f"many-{number}" for number in range(TOPICS)]
+        began = time.monotonic()
+        with Cluster(cluster.bootstrap) as client:
+            for name in names:
+                create_topics(client, [name], count // TOPICS)
+        wait_for(lambda: all(in_sync(address, name) for name in (names[0], names[-1])
+                             for address in cluster.addresses), "in sync")
+        created = time.monotonic() - began
+        time.sleep(SETTLE_SECONDS)
+        changes = [change(cluster) for _ in range(CHANGES)]
+        memory = resident_megabytes(cluster.pids, file_pages=False)
+        return created, statistics.median(changes) * 1000, fail_over(cluster, names), memory
+
+
+def change(cluster: AnyCluster) -> float:
+    """One more topic; seconds until every node tells of its leader."""
+    name = f"change-{uuid.uuid4().hex[:8]}"
+    clients = [Cluster(address) for address in cluster.addresses]
+    try:
+        for each in clients:
+            each.metadata([])          # connected
+        began = time.monotonic()
+        create_topics(clients[0], [name])
+        left = clients
+        while left:
+            left = [each for each in left if each.metadata([name]).topics[0].error_code]
+            if time.monotonic() - began > WAIT_SECONDS:
+                raise RuntimeError(f"{name}: not told of in {WAIT_SECONDS:g} s")
+        return time.monotonic() - began
+    finally:
+        for each in clients:
+            each.close()
+
+
+def fail_over(cluster: AnyCluster, names: list[str]) -> float:
+    """Kills a broker that is not the active controller; seconds until another one tells that all are led."""
+    with Cluster(cluster.bootstrap) as client:
+        active = QuorumClient(client).describe().leader_id
+    victim = next(node_id for node_id in cluster.homes if node_id != active)
+    witness = cluster.addresses[next(i for i, node_id in enumerate(cluster.homes) if node_id not in (active, victim))]
+    began = time.monotonic()
+    cluster.kill_node(victim)
+
+    def is_led() -> bool:
+        found = topics_at(witness, names)
+        return len(found) == len(names) and all(
+            each.leader_id not in (victim, -1) for topic in found for each in topic.partitions)
+
+    wait_for(is_led, "led by others")
+    return time.monotonic() - began
+
+
+# --- the run
+
+def rows(home: Path, count: int, *, with_peer: bool) -> Iterator[tuple[str, Callable[[], list[Figure]]]]:
+    """By name: ours first, then the peer's."""
+    def beside(action: Callable[[Make, Path], tuple[float, ...]], figures: tuple[Figure, ...]) -> list[Figure]:
+        for figure, value in zip(figures, action(KraftCluster, home), strict=True):
+            figure.ours.append(value)
+        if with_peer:
+            for figure, value in zip(figures, action(KafkaCluster, home), strict=True):
+                figure.peers.append(value)
+        return list(figures)
+
+    row = "rolling restart under load"
+    yield row, partial(beside, restart_gaps, (Figure(row, "longest gap", "s", 0.5),
+                                              Figure(row, "errors", "", 0.0, absolute=True)))
+    row = f"{count:,} partitions"
+    yield row, partial(beside, partial(many_partitions, count=count), (
+        Figure(row, "created and in sync", "s", None), Figure(row, "a change is known to all", "ms", 0.5),
+        Figure(row, "a broker's are led by others", "s", 0.5), Figure(row, "memory of all", "MB", 0.5)))
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Fewer partitions: to see that everything runs.")
+@click.option("--ours", is_flag=True, help="Only our nodes: no ratios.")
+@click.option("--only", multiple=True, help="Only rows whose name contains this text; may be given again.")
+@click.option("--partitions", default=PARTITIONS, show_default=True)
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
+              help="Where all nodes keep their data.")
+def main(quick: bool, ours: bool, only: tuple[str, ...], partitions: int, directory: Path) -> None:
+    """Measure restarts, and many partitions."""
+    if not ours and (reason := missing()) is not None:
+        raise click.ClickException(f"needs Apache Kafka as a peer, or --ours: {reason}")
+    count = min(partitions, 10 * TOPICS) if quick else partitions
+    with reported("operations", directory, quick=quick) as (_, home, report):
+        for _, measure in chosen(rows(home, count, with_peer=not ours), only):
+            report.add(measure())
+
+
+if __name__ == "__main__":
+    main()
