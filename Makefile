@@ -23,7 +23,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test test-spark peer crash crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help build test test-spark peer crash crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -125,6 +125,9 @@ bench-peer: build ## our node beside Apache Kafka 4.3.1, in one run (needs Java 
 
 bench-cluster: build ## three nodes of ours beside three of Kafka's, replicated, in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.cluster
+
+bench-operations: build ## restarts and moves under load, 10,000 partitions on three nodes; ours and Kafka's in one run
+	@$(BIN)/python -m bench.macro.operations
 
 bench-failover: build ## three nodes killed fifty times and restarted in turn under a producer; four minutes
 	@$(BIN)/python -m bench.macro.failover

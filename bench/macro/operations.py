@@ -1,5 +1,5 @@
-"""Three nodes restarted in turn under load, and ten thousand partitions on three nodes: ours, then those of Apache
-Kafka 4.3.1, replication 3, min.insync.replicas 2.
+"""Three nodes restarted in turn under load, replicas moved under load, and ten thousand partitions on three nodes:
+ours, then those of Apache Kafka 4.3.1, replication 3, min.insync.replicas 2.
 
     python -m bench.macro.operations [--quick] [--ours] [--only TEXT] [--directory DIR]
 
@@ -27,7 +27,16 @@ from bench.macro.servers import resident_megabytes
 from bench.macro.topics import create_topics
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
-from kraft.load.measure import create_topic
+from kraft.load.measure import create_topic, fill
+from kraft.load.workload import Workload
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft_native.errors import KraftError
 from tests.integration.failover import Stream
@@ -36,6 +45,8 @@ from tests.peer.kafka import missing
 AnyCluster = KraftCluster | KafkaCluster
 Make = Callable[[Path, Mapping[str, str]], AnyCluster]
 
+GIGABYTE: Final = 1e9
+MOVED_BYTES: Final = 1_000_000_000
 PARTITIONS: Final = 10_000
 TOPICS: Final = 100
 SETTLE_SECONDS: Final = 2.0
@@ -112,6 +123,38 @@ def await_flow(cluster: AnyCluster, stream: Stream) -> None:
     time.sleep(SETTLE_SECONDS)
 
 
+# --- moving replicas
+
+def move(make: Make, home: Path, data_bytes: int) -> tuple[float, ...]:
+    """Each of three partitions with two replicas, of so many bytes together, gets one replica elsewhere, while a
+    producer goes on: seconds until the controller knows of no move any more, its longest gap, its errors."""
+    with running(make, home) as cluster, Cluster(cluster.bootstrap) as client:
+        name = "moved"
+        create_topic(client, name, NODES, 2)
+        fill(Workload("produce", NODES, 2, record_bytes=1024, batch_bytes=1_000_000, acks=-1, topic=name), client,
+             data_bytes)
+        stream = Stream([Place(each) for each in cluster.addresses], name, NODES)  # type: ignore[arg-type, misc]
+        stream.start()
+        started = time.monotonic()
+        wait_for(lambda: stream.flows_since(started), "acknowledged")
+        time.sleep(SETTLE_SECONDS)
+        asked = ReassignableTopic(name=name, partitions=[
+            ReassignablePartition(partition_index=each.partition_index,
+                                  replicas=[node_id % NODES + 1 for node_id in each.replica_nodes])
+            for each in client.metadata([name]).topics[0].partitions])
+        began = time.monotonic()
+        answer = client.controller().send(AlterPartitionReassignmentsRequest(topics=[asked], timeout_ms=30_000),
+                                          AlterPartitionReassignmentsResponse)
+        if answer.error_code or any(each.error_code for each in answer.responses[0].partitions):
+            raise RuntimeError(f"{cluster.name}: the moves were refused: {answer}")
+        wait_for(lambda: not client.controller().send(ListPartitionReassignmentsRequest(topics=None, timeout_ms=30_000),
+                                                      ListPartitionReassignmentsResponse).topics, "moved")
+        seconds = time.monotonic() - began
+        time.sleep(SETTLE_SECONDS)
+        stream.end()
+        return seconds, stream.longest_gap(began), float(len(stream.errors) + stream.unfinished)
+
+
 # --- many partitions
 
 def many_partitions(make: Make, home: Path, count: int) -> tuple[float, ...]:
@@ -172,7 +215,8 @@ def fail_over(cluster: AnyCluster, names: list[str]) -> float:
 
 # --- the run
 
-def rows(home: Path, count: int, *, with_peer: bool) -> Iterator[tuple[str, Callable[[], list[Figure]]]]:
+def rows(home: Path, count: int, data_bytes: int, *, with_peer: bool) -> Iterator[
+        tuple[str, Callable[[], list[Figure]]]]:
     """By name: ours first, then the peer's."""
     def beside(action: Callable[[Make, Path], tuple[float, ...]], figures: tuple[Figure, ...]) -> list[Figure]:
         for figure, value in zip(figures, action(KraftCluster, home), strict=True):
@@ -185,6 +229,10 @@ def rows(home: Path, count: int, *, with_peer: bool) -> Iterator[tuple[str, Call
     row = "rolling restart under load"
     yield row, partial(beside, restart_gaps, (Figure(row, "longest gap", "s", 0.5),
                                               Figure(row, "errors", "", 0.0, absolute=True)))
+    row = f"{data_bytes / GIGABYTE:g} GB moved under load"
+    yield row, partial(beside, partial(move, data_bytes=data_bytes), (
+        Figure(row, "until all are moved", "s", None), Figure(row, "longest gap", "s", None),
+        Figure(row, "errors", "", 0.0, absolute=True)))
     row = f"{count:,} partitions"
     yield row, partial(beside, partial(many_partitions, count=count), (
         Figure(row, "created and in sync", "s", None), Figure(row, "a change is known to all", "ms", 0.5),
@@ -204,7 +252,7 @@ def main(quick: bool, ours: bool, only: tuple[str, ...], partitions: int, direct
         raise click.ClickException(f"needs Apache Kafka as a peer, or --ours: {reason}")
     count = min(partitions, 10 * TOPICS) if quick else partitions
     with reported("operations", directory, quick=quick) as (_, home, report):
-        for _, measure in chosen(rows(home, count, with_peer=not ours), only):
+        for _, measure in chosen(rows(home, count, MOVED_BYTES // (10 if quick else 1), with_peer=not ours), only):
             report.add(measure())
 
 
