@@ -5,7 +5,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from kraft_native.buffer cimport Scratch
 from kraft_native.frames cimport ReadWindow
 from kraft_native.partition cimport Partition
-from kraft_native.purgatory cimport Parked
+from kraft_native.purgatory cimport Parked, Purgatory
 from kraft_native.replica_wire cimport FetchWriter, FollowerIdentity, FollowerPart
 from kraft_native.span cimport Span
 
@@ -42,8 +42,11 @@ cdef class ReplicaFetcher:
     cdef int32_t session_epoch     # of the next request; 0: it begins a session
     cdef int32_t flushes_awaited   # of partitions whose last append must be durable before the leader hears of it
     cdef bint reading              # a response is being worked through
+    cdef bint asks_soon            # the loop was asked to call `ask_now`
 
     cdef int ask(self) except -1
+    # At the end of this turn of the loop: what is followed in one turn goes into one request.
+    cdef int ask_soon(self, Purgatory purgatory) except -1
     cdef int put_changed(self) except -1
     cdef int put_forgotten(self) except -1
     cdef int restart_session(self) except -1

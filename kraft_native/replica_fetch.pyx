@@ -10,7 +10,8 @@ answers where that epoch ends there, the follower drops what lies past it and as
 What the leader counts as replicated is what the request says the log end is. With group commit a response's records
 are therefore flushed before the next request leaves.
 
-A request for partitions that were added while the leader holds the last one back leaves at once, in the same session.
+A request for partitions that were added while the leader holds the last one back leaves at the end of the loop's turn,
+in the same session: a thousand new partitions are asked for in a few requests.
 A leader that answers in order, as every broker does, answers the held one first. Its records may come a second time
 then; what the log has is passed over.
 
@@ -105,7 +106,7 @@ cdef class ReplicaFetcher:
         self.place(followed)
         self.await_flush(partition)
         if not self.reading:
-            self.ask()
+            self.ask_soon(partition.purgatory)
 
     def unfollow(self, Partition partition not None) -> bool:
         """No more of it is fetched, and what is under way is not appended. Whether it was followed."""
@@ -204,6 +205,19 @@ cdef class ReplicaFetcher:
             self.session_epoch = 1 if self.session_epoch == 0x7FFFFFFF else self.session_epoch + 1
         self.transport.write(self.writer.end(&self.identity))
         return 0
+
+    cdef int ask_soon(self, Purgatory purgatory) except -1:
+        if purgatory is None or purgatory.schedule is None:
+            return self.ask()
+        if not self.asks_soon:
+            self.asks_soon = True
+            purgatory.call_soon(self.ask_now)
+        return 0
+
+    def ask_now(self) -> None:
+        """Asks for what was to be asked for at the end of the turn."""
+        self.asks_soon = False
+        self.ask()
 
     cdef int restart_session(self) except -1:
         """The next request names everything."""

@@ -1,7 +1,7 @@
 """A follower's fetcher against a leader's handlers, both in this process: what one writes goes to the other by hand."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,8 +13,9 @@ from kraft.protocol.messages.request_header import RequestHeader
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.flusher import Flusher
 from kraft_native.partition import Partition
-from kraft_native.purgatory import now_ms
+from kraft_native.purgatory import Purgatory, now_ms
 from kraft_native.replica_fetch import ReplicaFetcher
+from kraft_native.table import PartitionTable
 from tests.native.logs import batch
 from tests.native.serving import Node, body_of
 
@@ -210,6 +211,21 @@ def test_a_partition_that_is_added_does_not_wait_for_the_held_request(tmp_path: 
     line.take(added)
     assert content(following) == content(second) != b""
     line.fetcher.close()
+
+
+def test_what_is_followed_in_one_turn_is_asked_for_in_one_request(line: Line) -> None:
+    soon: list[Callable[[], None]] = []
+    line.follower.purgatory = Purgatory(soon.append)
+    line.follower.table = PartitionTable(line.follower.purgatory)
+    line.connect()
+    for index in range(3):
+        pair(line, index)
+    assert not line.requests
+    turn, = soon
+    turn()
+    assert [each.partition for each in line.next_request().topics[0].partitions] == [0, 1, 2]
+    line.round()
+    assert len(line.requests) == 1
 
 
 def test_records_that_come_twice_are_passed_over(line: Line) -> None:
