@@ -15,7 +15,7 @@ CLUSTER_FAULTS  ?= 1000
 KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
 CLUSTER_CYCLES  ?= 200
-EXPLORE_STATES  ?= 1500000
+EXPLORE_STATES  ?= 1300000
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
 UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
@@ -84,12 +84,13 @@ simulate-brokers: build ## five thousand simulated runs with controllers, broker
 	@$(BIN)/kraft simulate --brokers --seeds $(BROKER_SEEDS) --jobs $(JOBS) --json build/simulate-brokers.json
 	@$(BIN)/kraft simulate --brokers --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --json build/mutants-brokers.json
 
-# Then three of the known bugs, each with the shortest trace that shows it.
+# Then four of the known bugs, each with the shortest trace that shows it.
 explore: build ## every interleaving of a small quorum, within bounds; a quarter of an hour and a gigabyte
 	@mkdir -p build
 	@$(BIN)/kraft simulate --exhaustive --states $(EXPLORE_STATES) --json build/explore.json
 	@for mutant in votes-twice restarted-leader-votes-again leader-counts-unflushed; do \
 		$(BIN)/kraft simulate --exhaustive --model elections --mutant $$mutant 2>/dev/null || exit 1; done
+	@$(BIN)/kraft simulate --exhaustive --model joining --mutant change-before-own-epoch 2>/dev/null
 
 # Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
 pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour

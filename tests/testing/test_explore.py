@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kraft.raft.messages import AddVoterRequest
 from kraft.testing.explore.frozen import NodeId, Renaming, freeze, thaw
 from kraft.testing.explore.models import MODELS, Budget
 from kraft.testing.explore.search import explore
@@ -73,6 +74,21 @@ def test_a_restarted_leader_votes_no_second_time() -> None:
     assert trace.violation is not None
     assert (trace.violation.name, len(trace.events)) == ("OneVotePerEpoch", 10)
     assert replay(Space(ELECTIONS), VOTES_AGAIN).violation is None
+
+
+def test_an_observer_becomes_a_voter() -> None:
+    """The model in which that is explored begins with two voters, and the third node can be added."""
+    space = Space(MODELS["joining"])
+    assert [space.thawed(number).raft.replica.is_voter for number in space.first[0]] == [True, True, False]
+    [added] = [after for event, after in space.successors(space.first)
+               if event.what == "change" and isinstance(event.argument, AddVoterRequest)]
+    after = space.go_on(added, lambda nodes: all(each.applied == space_end(space) for each in nodes))
+    assert [space.thawed(number).raft.replica.is_voter for number in after[0]] == [True, True, True]
+
+
+def space_end(space: Space) -> int:
+    """The log end when the voters were changed: their record is behind the leader's first."""
+    return len(space.model.records) + 2
 
 
 def test_an_event_that_cannot_happen_is_refused() -> None:

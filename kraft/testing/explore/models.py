@@ -1,6 +1,6 @@
-"""What is explored: three quorums, each with the events that its question needs, and bounds that make them finitely
-many. The elections begin with nothing; the others with what a quorum has after its first epochs, so that the bounds are
-spent on what they are about."""
+"""What is explored: quorums of three nodes, each with the events that its question needs, and bounds that make them
+finitely many. The elections begin with nothing; the others with what a quorum has after its first epochs, so that the
+bounds are spent on what they are about."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -38,7 +38,8 @@ class Budget(NamedTuple):
 class Model:
     """`voters` of `nodes` vote at the start. `epoch_max`: what goes beyond is not followed. `depth_max`: of events in a
     row. `late`: what may arrive when its asker waits for it no more; other messages are lost then. `asks_around`: a
-    node without a leader asks the voters for it; else it waits to be told. `founded`: the log begins with the records
+    voter without a leader asks the others for it; else it waits to be told. (An observer asks: nobody tells it.)
+    `founded`: the log begins with the records
     that make the voters changeable, and epoch 1 has passed. `led`: node 1 has been elected, and everybody has committed
     its first record."""
 
@@ -109,4 +110,6 @@ MODELS: Final[dict[str, Model]] = {model.name: model for model in (
           late=(FetchRequest, FetchResponse), led=True),
     Model(name="voters", text="a voter is removed, any of them, by way of the log",
           epoch_max=4, budget=Budget(timeouts=3, crashes=1, changes=1), depth_max=60, founded=True, led=True),
+    Model(name="joining", text="an observer becomes a voter, or one of two voters is removed, by way of the log",
+          voters=2, epoch_max=4, budget=Budget(timeouts=2, crashes=1, changes=1), depth_max=60, founded=True, led=True),
 )}

@@ -314,7 +314,7 @@ class Node:
         replica = self.raft.replica
         is_awaited = replica.requests.is_waiting(target, ask.correlation)
         if isinstance(request, FetchRequest) and target != replica.leader_id and is_awaited:
-            if not self.around.asks_around:
+            if replica.is_voter and not self.around.asks_around:
                 del replica.requests._peers[target]
                 return
             self.inquiry = target, len(self.sent)

@@ -5,7 +5,8 @@ the truth (`sim.ledger`), one for how often what may still happen. An event chan
 on nothing else: so every event of every node is carried out once, by the real core, and looked up ever after.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
 from typing import Any, NamedTuple
 
@@ -148,16 +149,23 @@ class Space:
         """Where a quorum is when node 1 has stood for election and all went well until its first record is committed
         everywhere; its budget is what it was."""
         state = self._happen(self.moves_of(state[0][0])[0], state[0][0], state, state[3])[0][1]
+        return self.go_on(state, lambda nodes: all(
+            each.hard_state.leader_id == 1 and each.applied > len(self.model.records) for each in nodes))
+
+    def go_on(self, state: State, is_reached: Callable[[list[FrozenNode]], bool]) -> State:
+        """The first state with such nodes when all goes well: every flush ends and every message arrives, in turn,
+        because somebody who asks and hears nothing new asks again."""
+        turns: Counter[int] = Counter()
         while True:
             nodes, exchanges, _, budget = state
-            frozen = [self.nodes.values[number] for number in nodes]
-            if all(each.hard_state.leader_id == 1 and each.applied > len(self.model.records) for each in frozen):
+            if is_reached([self.nodes.values[number] for number in nodes]):
                 return state
             due = [(number, move) for number in nodes for move in self.moves_of(number) if move.event.what == "flushed"]
             due += [(nodes[place], move) for asker, exchange in enumerate(exchanges)
                     for place, move in self.deliveries_of(asker, exchange) if move.event.what == "deliver"]
-            due.sort(key=lambda each: each[1].taken)
-            state = self._happen(due[0][1], due[0][0], state, budget)[0][1]
+            number, move = min(due, key=lambda each: (turns[each[1].taken], each[1].taken))
+            turns[move.taken] += 1
+            state = self._happen(move, number, state, budget)[0][1]
 
     def _number(self, node: Node) -> int:
         number = self.nodes.number(node.frozen())
