@@ -28,7 +28,8 @@ cdef class ReplicaProgress:
                    int64_t now_ms) except -1
     # The offset below which every in-sync replica has everything, `own_end` being the leader's own.
     cdef int64_t minimum(self, int64_t own_end) noexcept nogil
-    # A follower whose log starts at `log_start` fetches from `log_end`. NULL when it is no replica of this partition.
+    # A follower whose log starts at `log_start` fetches from `log_end`. NULL when it is no replica of this partition,
+    # or a later process of that broker has fetched already.
     cdef Replica* note(self, int32_t node_id, int64_t log_start, int64_t log_end, int64_t leader_end,
                        int64_t broker_epoch, int64_t now_ms) noexcept nogil
     # The in-sync follower among `node_ids` that has `offset` and has come furthest; -1 when there is none.

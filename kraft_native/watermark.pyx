@@ -65,7 +65,8 @@ cdef class ReplicaProgress:
     cdef Replica* note(self, int32_t node_id, int64_t log_start, int64_t log_end, int64_t leader_end,
                        int64_t broker_epoch, int64_t now_ms) noexcept nogil:
         cdef Replica* replica = self.find(node_id)
-        if replica == NULL:
+        # What a process sent that is gone says nothing about its successor, which may have lost records (KIP-903).
+        if replica == NULL or 0 <= broker_epoch < replica.broker_epoch:
             return NULL
         # One that has now what the leader had at its last fetch was caught up at that time: it never has everything
         # while records keep coming.

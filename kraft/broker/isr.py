@@ -89,6 +89,11 @@ class IsrKeeper:
         return (led is not None and led.leader_epoch == registration.leader_epoch
                 and led.partition_epoch > registration.partition_epoch)
 
+    def proposed(self, key: Key) -> tuple[int, ...] | None:
+        """What may be in force besides what was committed; None when there is no such thing."""
+        led = self._led.get(key)
+        return None if led is None else led.proposed
+
     def maximal(self, key: Key, registration: PartitionRegistration) -> tuple[int, ...]:
         """The replicas that may be in sync in that state of the partition."""
         led = self._led.get(key)

@@ -22,6 +22,7 @@ from kraft.testing.mutants.find import Hunt, hunt
 from kraft.testing.mutants.patches import Mutant
 from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS
 from kraft.testing.sim.campaign import Finding, Report, campaign, finding_of, shrink
+from kraft.testing.sim.joined import joined
 from kraft.testing.sim.options import Options, parse
 from kraft.testing.sim.run import Outcome, broker_options_of, options_of, simulate, simulate_brokers
 
@@ -72,18 +73,22 @@ class FaultOptions(click.ParamType[Options]):
 @click.option("--states", type=click.IntRange(1), help="With --exhaustive: of each model, about so many.")
 @click.option("--depth", type=click.IntRange(1), help="With --exhaustive: at most so many events in a row.")
 @click.option("--replay", "trace_file", type=click.File(), help="With --exhaustive: follow a trace that was printed.")
+@click.option("--join", "join_files", multiple=True, type=click.File(),
+              help="Add up reports that --json wrote; once for each.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
               help="Write the report as JSON; - is standard output.")
 def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Path | None, options: Options | None,
                      shrinks: bool, seeds: range | None, minutes: float | None, jobs: int, mutants: bool,
                      mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
                      states: int | None, depth: int | None, trace_file: TextIO | None,
-                     json_file: Path | None) -> None:
+                     join_files: tuple[TextIO, ...], json_file: Path | None) -> None:
     """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
     --mutants: a bug was not found)."""
     chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else MUTANTS)
     run = simulate_brokers if brokers else simulate
-    if exhaustive:
+    if join_files:
+        _join(join_files, json_file)
+    elif exhaustive:
         models = [MODELS[name] if depth is None else replace(MODELS[name], depth_max=depth)
                   for name in model_names or MODELS]
         bugs = chosen if mutant_names else []
@@ -103,12 +108,26 @@ def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Pat
         _finish([finding_of(outcome)] if outcome.violation else [], shrinks)
     else:
         if seeds is None and minutes is None:
-            raise click.UsageError("one of --seed, --seeds, --minutes, --mutants or --exhaustive is needed")
+            raise click.UsageError("one of --seed, --seeds, --minutes, --mutants, --exhaustive or --join is needed")
         report = campaign(count() if seeds is None else seeds, jobs, None if minutes is None else minutes * 60,
                           _print_progress, run=run)
         _print_report(report)
         _write(json_file, report.as_json())
         _finish(report.findings, shrinks)
+
+
+def _join(files: tuple[TextIO, ...], json_file: Path | None) -> None:
+    whole = joined([json.load(file) for file in files])
+    _write(json_file, whole)
+    click.echo(f"{whole['runs']} runs, {whole['simulated_hours']:.2f} simulated hours, {whole['events']} events, "
+               f"{whole['speed']:.0f} x real time on one processor")
+    click.echo(f"{whole['faults_total']} faults: "
+               + ", ".join(f"{name} {number}" for name, number in whole["faults"].items() if number))
+    click.echo(f"{len(whole['transitions']) - len(whole['transitions_missing'])} changes of role of "
+               f"{len(whole['transitions'])} in the table")
+    click.echo(f"{len(whole['violations'])} violations")
+    if whole["violations"]:
+        raise click.exceptions.Exit(1)
 
 
 def _chosen(names: tuple[str, ...], known: dict[str, Mutant]) -> list[Mutant]:

@@ -35,6 +35,13 @@ def test_many_runs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert report["runs"] == 3
     assert report["violations"] == []
     assert report["digest"] in capsys.readouterr().out
+    path = str(tmp_path / "report.json")
+    assert run(["simulate", "--join", path, "--join", path, "--json", str(tmp_path / "joined.json")]) == 0
+    whole = json.loads((tmp_path / "joined.json").read_text())
+    assert (whole["runs"], whole["faults_total"]) == (6, 2 * report["faults_total"])
+    assert whole["digests"] == [report["digest"]] * 2
+    assert whole["transitions_missing"] == report["transitions_missing"]
+    assert "6 runs" in capsys.readouterr().out
 
 
 def test_a_violation_ends_with_1_and_is_shrunk(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft.protocol.messages.fetch_request import FetchPartition
+from kraft.protocol.messages.fetch_request import FetchPartition, ReplicaState
 from kraft_native.config import LogConfig
 from kraft_native.errors import (
     FencedLeaderEpochError,
@@ -85,6 +85,17 @@ def test_the_high_watermark_is_the_slowest_in_sync_replica(node: Node) -> None:
     assert partition.high_watermark == 9, "it never goes back"
     partition.set_isr([1, 3])
     assert partition.high_watermark == 9
+
+
+def test_a_fetch_of_a_process_that_is_gone_does_not_count(node: Node) -> None:
+    """What a follower had before it lost power is not what it has now (KIP-903)."""
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1, 2])
+    partition.append(batch(10))
+    for epoch, offset, high_watermark in ((5, 4, 4), (7, 6, 6), (5, 10, 6), (7, 8, 8)):
+        node.fetch(("t", 0, offset), version=17, replica_state=ReplicaState(replica_id=2, replica_epoch=epoch))
+        assert partition.high_watermark == high_watermark
+        assert partition.broker_epoch_of(2) == max(epoch, 7 if offset > 4 else 5)
 
 
 def test_look_ups(node: Node) -> None:

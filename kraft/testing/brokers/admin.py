@@ -13,7 +13,7 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.sim.cluster import Cluster
@@ -93,13 +93,13 @@ class Admin:
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
-    def _any_partition(self) -> tuple[TopicImage, int] | None:
+    def any_partition(self) -> tuple[TopicImage, int] | None:
         found = [(topic, index) for topic, index, _ in self._image.partitions()]
         return found[self._random.randrange(len(found))] if found else None
 
     def move(self) -> None:
         """To any set of brokers; or takes back what is under way."""
-        chosen = self._any_partition()
+        chosen = self.any_partition()
         if chosen is None:
             return
         topic, index = chosen
@@ -114,8 +114,27 @@ class Admin:
         self._reassign(topic.name, index, self._random.sample(brokers, count))
 
     def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
-        self._ask(AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[ReassignableTopic(name=topic, partitions=[
-            ReassignablePartition(partition_index=index, replicas=replicas)])]))
+        self._ask(self._reassignment(topic, index, replicas))
+
+    @staticmethod
+    def _reassignment(topic: str, index: int, replicas: list[int] | None) -> AlterPartitionReassignmentsRequest:
+        return AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[ReassignableTopic(name=topic, partitions=[
+            ReassignablePartition(partition_index=index, replicas=replicas)])])
+
+    def lead(self, topic: TopicImage, index: int, broker_id: int) -> None:
+        """That replica is the preferred leader from now on, and is elected."""
+        partition = self._truth.registration_of((topic.topic_id, index))
+        if partition is None or partition.reassigning or broker_id not in partition.replicas:
+            return
+        others = [each for each in partition.replicas if each != broker_id]
+        node = self._cluster.leader()
+        if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller:
+            node.hear(self._lead, node, topic.name, index, [broker_id, *others])
+
+    def _lead(self, node: BrokerNode, topic: str, index: int, replicas: list[int]) -> None:
+        self._submit(node, self._reassignment(topic, index, replicas))
+        self._submit(node, ElectLeadersRequest(election_type=PREFERRED, timeout_ms=1000, topic_partitions=[
+            TopicPartitions(topic=topic, partitions=[index])]))
 
     def elect(self) -> None:
         """Preferred leaders everywhere; in unclean runs also any leader where there is none."""
@@ -131,7 +150,7 @@ class Admin:
 
     def delete_records(self) -> None:
         """Up to somewhere below what every client knows to be committed."""
-        chosen = self._any_partition()
+        chosen = self.any_partition()
         if chosen is None:
             return
         topic, index = chosen

@@ -1,30 +1,49 @@
-"""What breaks brokers, besides what breaks a quorum."""
+"""What breaks brokers, besides what breaks a quorum.
+
+Some faults have several steps: each makes an order of events likely that single ones meet only by chance. To whom they
+happen, when, and how long they last is drawn all the same.
+"""
 
 from collections.abc import Callable
 from random import Random
+from typing import Final
 
+from kraft.metadata.image import NO_LEADER, PartitionRegistration, TopicImage
 from kraft.testing.brokers.admin import Admin
 from kraft.testing.brokers.guard import Guard
+from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
+from kraft.testing.brokers.wire import Hold, Wire
 from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.faults import Faults
 from kraft.testing.sim.node import Node
 from kraft.testing.sim.operator import Operator
+from kraft.testing.sim.options import MILLISECOND, SECOND
+
+LONG: Final = 4
+"""What is held back for so many times its usual time is held back long."""
+WATCH_MS: Final = 20
+HELD_MAX_US: Final = 5 * SECOND
 
 
 class BrokerFaults(Faults):
     """Deaths that no cluster could survive are left out (`guard`)."""
 
-    def __init__(self, cluster: Cluster, operator: Operator, random: Random, admin: Admin, guard: Guard) -> None:
+    def __init__(self, cluster: Cluster, operator: Operator, random: Random, admin: Admin, guard: Guard,
+                 metadata: MetadataTruth, wire: Wire) -> None:
         super().__init__(cluster, operator, random)
         self._admin = admin
         self._guard = guard
+        self._metadata = metadata
+        self._wire = wire
 
     def kinds(self) -> tuple[tuple[int, Callable[[], None]], ...]:
         options = self._cluster.options
         return (*super().kinds(), (options.shutdown_every_ms, self._shut_down),
                 (options.topic_every_ms, self._admin.change_topic), (options.move_every_ms, self._admin.move),
-                (options.elect_every_ms, self._admin.elect), (options.delete_every_ms, self._admin.delete_records))
+                (options.elect_every_ms, self._admin.elect), (options.delete_every_ms, self._admin.delete_records),
+                (options.shuffle_every_ms, self._shuffle), (options.reboot_every_ms, self._reboot),
+                (options.zombie_every_ms, self._overtake))
 
     def _stop(self, node: Node, *, power: bool, down_ms: int | None = None) -> None:
         assert isinstance(node, BrokerNode)
@@ -46,3 +65,156 @@ class BrokerFaults(Faults):
                     self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), again)
 
             self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), again)
+
+    # --- of several steps ---------------------------------------------------------------------------------------------
+
+    def _within_us(self, mean_ms: int) -> int:
+        """About so long, and never very long."""
+        return min(self._about_us(mean_ms), LONG * mean_ms * MILLISECOND)
+
+    def _then(self, delay_us: int, step: Callable[[], None]) -> None:
+        self._cluster.loop.after(delay_us, lambda: step() if self._is_on else None)
+
+    def _hold(self, for_us: int, *, requests: bool = False) -> Hold:
+        return Hold(self._cluster.loop.now_us + for_us, requests)
+
+    def _shuffle(self) -> None:
+        """The leadership of a partition goes round, while answers of leaders and to leaders come late: those of one
+        leadership in another."""
+        chosen = self._admin.any_partition()
+        if chosen is not None:
+            self._count("leadership goes round")
+            if self._random.random() < 0.5:
+                self._pass_on(*chosen, 2 + self._random.randrange(4))
+            else:
+                self._there_and_back(*chosen)
+
+    def _there_and_back(self, topic: TopicImage, index: int) -> None:
+        """A leader proposes to go on without a follower, and hears of the outcome when somebody else has led meanwhile
+        and has let the follower in again (KAFKA-12686)."""
+        options, partition = self._cluster.options, topic.partitions[index]
+        controller = self._cluster.leader()
+        followers = [each for each in partition.isr if each != partition.leader]
+        if controller is None or partition.leader == NO_LEADER or len(followers) < 2:
+            return
+        follower, successor = self._random.sample(followers, 2)
+        away_us = self._lags(follower, partition.leader)
+        back_us = away_us + (self._random.randrange(options.swap_ms) + 2 * options.delay_ms + 20) * MILLISECOND
+        self._wire.hold(partition.leader, controller.id, "controller",
+                        self._hold(back_us + self._random.randrange(options.swap_ms) * MILLISECOND))
+        self._then(away_us, lambda: self._admin.lead(topic, index, successor))
+        self._then(back_us, lambda: self._admin.lead(topic, index, partition.leader))
+
+    def _lags(self, follower_id: int, leader_id: int) -> int:
+        """The follower hears nothing for about as long as the leader waits for it, which it gives in microseconds."""
+        for_us = self._cluster.options.lag_ms * (1000 + self._random.randrange(1500))
+        self._count("answers held back")
+        self._wire.hold(follower_id, leader_id, "fetch", self._hold(for_us))
+        return for_us
+
+    def _pass_on(self, topic: TopicImage, index: int, left: int) -> None:
+        partition = self._metadata.registration_of((topic.topic_id, index))
+        if partition is None or partition.leader == NO_LEADER:
+            return
+        others = [each for each in partition.isr if each != partition.leader]
+        if others:
+            target = self._random.choice(others)
+            self._hold_answers(partition, target)
+            swap_ms = self._cluster.options.swap_ms
+            self._then(self._within_us(swap_ms // 3), lambda: self._admin.lead(topic, index, target))
+            if left > 1:
+                self._then(self._within_us(swap_ms), lambda: self._pass_on(topic, index, left - 1))
+
+    def _hold_answers(self, partition: PartitionRegistration, successor: int) -> None:
+        hold_ms = self._cluster.options.hold_ms
+        for leader_id in (partition.leader, successor):
+            if self._random.random() < 0.5:
+                for follower_id in partition.replicas:
+                    if follower_id != leader_id and self._random.random() < 0.7:
+                        self._count("answers held back")
+                        self._wire.hold(follower_id, leader_id, "fetch", self._hold(self._within_us(hold_ms)))
+        controller = self._cluster.leader()
+        if controller is not None and controller.id != partition.leader and self._random.random() < 0.5:
+            self._count("answers held back")
+            self._wire.hold(partition.leader, controller.id, "controller", self._hold(self._within_us(hold_ms)))
+
+    def _reboot(self) -> None:
+        """A follower loses power and is back, as another process, when a Fetch of its last life arrives
+        (KAFKA-15221)."""
+        chosen = self._admin.any_partition()
+        if chosen is None:
+            return
+        partition = chosen[0].partitions[chosen[1]]
+        followers = [each for each in partition.isr if each != partition.leader]
+        if partition.leader == NO_LEADER or not followers:
+            return
+        node, options = self._cluster.node(self._random.choice(followers)), self._cluster.options
+        registration = self._metadata.image.brokers.get(node.id)
+        if registration is None:
+            return
+        route = node.id, partition.leader, "fetch"
+        last, first = self._hold(HELD_MAX_US, requests=True), self._hold(HELD_MAX_US)
+        self._wire.hold(*route, last)
+
+        def strike() -> None:
+            if node.is_up:
+                self._count("follower rebooted")
+                self._wire.hold_next(*route, first)
+                self._stop(node, power=True, down_ms=1)
+                watch()
+
+        def watch() -> None:
+            now = self._metadata.image.brokers.get(node.id)
+            if now is None or now.epoch == registration.epoch or not now.active:
+                self._then(WATCH_MS * MILLISECOND, watch)
+                return
+            last.until_us = self._cluster.loop.now_us + self._within_us(options.hold_ms)
+            first.until_us = last.until_us + self._within_us(options.hold_ms)
+
+        self._then(self._within_us(max(options.produce_every_ms, options.fetch_wait_ms)), strike)
+
+    def _overtake(self) -> None:
+        """The quorum's connections of the active controller break, and new ones hang until somebody else is elected or
+        longer; brokers reach it all the time, and some of them know the successor (KAFKA-14154)."""
+        controller, options = self._cluster.leader(), self._cluster.options
+        if controller is None or options.voters < 3:
+            return
+        self._count("quorum connections hang")
+        network, random = self._cluster.network, self._random
+        others = [each.id for each in self._cluster.nodes
+                  if each is not controller and (each.id <= options.voters or random.random() < 0.5)]
+
+        def hang(change: int) -> None:
+            for each in others:
+                network.hang(controller.id, each, change)
+                network.hang(each, controller.id, change)
+
+        def watch() -> None:
+            successor = self._cluster.leader()
+            if successor is controller or not isinstance(successor, BrokerNode) or not successor.is_controller:
+                self._then(WATCH_MS * MILLISECOND, watch)
+                return
+            self._count("controller overtaken")
+            chosen = self._admin.any_partition()
+            if chosen is not None:
+                self._lead_and_lag(*chosen, (controller.id, successor.id))
+
+        hang(1)
+        for each in others:
+            node = self._cluster.node(each)
+            if node.is_up and not node.is_paused:
+                network.break_connections(controller.id, node.asked)
+        self._cluster.loop.after(self._within_us(2 * options.fetch_timeout_ms), lambda: hang(-1))
+        self._then(WATCH_MS * MILLISECOND, watch)
+
+    def _lead_and_lag(self, topic: TopicImage, index: int, controllers: tuple[int, int]) -> None:
+        """Somebody else begins to lead, who then proposes to go on without a follower."""
+        partition = self._metadata.registration_of((topic.topic_id, index))
+        if partition is None:
+            return
+        successors = [each for each in partition.isr if each not in (partition.leader, *controllers)]
+        if successors:
+            successor = self._random.choice(successors)
+            followers = [each for each in partition.isr if each != successor]
+            self._admin.lead(topic, index, successor)
+            self._lags(self._random.choice(followers), successor)

@@ -55,7 +55,7 @@ def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str,
         if node.id in registration.replicas:
             if replica is None or replica.key != key or replica.leader_epoch != registration.leader_epoch:
                 return ViolationError("MetadataConverges", f"{name}: broker {node.id} has {replica}: {registration}")
-            if replica.is_leader and (broker.keeper.deadline_ms != NEVER_MS
+            if replica.is_leader and (broker.keeper.deadline_ms != NEVER_MS or broker.keeper.proposed(key) is not None
                                       or sorted(replica.maximal) != sorted(registration.isr)):
                 return ViolationError("AlterPartitionResolves", f"{replica} has {replica.maximal}: {registration}")
             replicas.append(replica)

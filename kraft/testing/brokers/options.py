@@ -10,10 +10,11 @@ def draw(random: Random) -> Options:
     brokers = random.choice((2, 3, 3, 3, 4))
     combined = random.random() < 0.5
     voters = random.choice((1, 3)) if combined else random.choice((1, 1, 3))
-    return Options().where(
+    options = Options().where(
         brokers=brokers, combined=combined, voters=voters,
         observers=max(0, brokers - voters) if combined else brokers,
         **_partitions(random, brokers), **_times(random), **_network(random), **_deaths(random), **_operators(random))
+    return options.where(**random.choice((_calm, _calm, _shuffles, _reboots, _overtakes))(random, options))
 
 
 def _partitions(random: Random, brokers: int) -> dict[str, int | bool]:
@@ -88,4 +89,61 @@ def _operators(random: Random) -> dict[str, int | bool]:
         "move_every_ms": some(random, 0.5, 300, 4000),
         "elect_every_ms": some(random, 0.4, 300, 4000),
         "delete_every_ms": some(random, 0.25, 200, 3000),
+    }
+
+
+# Faults of several steps, and what they need to bite.
+
+def _calm(_random: Random, _options: Options) -> dict[str, int | bool]:
+    return {}
+
+
+def _shuffles(random: Random, options: Options) -> dict[str, int | bool]:
+    return {
+        "shuffle_every_ms": some(random, 1, 200, 2000),
+        "swap_ms": random.choice((40, 120, 400)),
+        "hold_ms": random.choice((150, 500, 1500)),
+        "replication": min(options.brokers, 3),
+        "lag_ms": random.choice((150, 150, 400)),
+        "session_ms": random.choice((800, 1500, 3000)),
+    }
+
+
+def _reboots(random: Random, options: Options) -> dict[str, int | bool]:
+    """Unflushed records are at risk only with a page cache, and such a loss is survived only with ELR and a minimum,
+    while nobody else dies."""
+    replication = min(options.brokers, random.choice((2, 2, 3)))
+    return {
+        "reboot_every_ms": some(random, 1, 300, 2000),
+        "hold_ms": random.choice((30, 150, 500)),
+        "kill_every_ms": 0, "power_every_ms": 0, "blackout_every_ms": 0, "pause_every_ms": 0, "shutdown_every_ms": 0,
+        "durability": 0,
+        "elr": True,
+        "unclean": False,
+        "replication": replication,
+        "min_insync": random.choice((2, replication)),
+        "fetch_batches": random.choice((1, 1, 3, 20)),
+        "session_ms": random.choice((400, 800)),
+    }
+
+
+def _overtakes(random: Random, options: Options) -> dict[str, int | bool]:
+    """Time enough between the election of another controller and when the one before gives up, no session that ends in
+    between, and nothing that makes whatever went wrong good again soon."""
+    brokers = 4
+    return {
+        "zombie_every_ms": some(random, 1, 2500, 5000),
+        "topics": 2, "partitions": 2,
+        "kill_every_ms": 0, "power_every_ms": 0, "blackout_every_ms": 0, "pause_every_ms": 0, "shutdown_every_ms": 0,
+        "move_every_ms": 0, "elect_every_ms": 0, "topic_every_ms": 0, "idle_ms": 0,
+        "voters": 3,
+        "brokers": brokers,
+        "observers": brokers - 3 if options.combined else brokers,
+        "replication": random.choice((3, 4)),
+        "fetch_timeout_ms": random.choice((1000, 2000)),
+        "session_ms": random.choice((2000, 4000)),
+        "lag_ms": random.choice((100, 150)),
+        "swap_ms": random.choice((20, 60)),
+        "refuse_per_mille": 1000,
+        "fault_seconds": random.choice((6, 10)),
     }

@@ -262,6 +262,8 @@ class Partition:
 
     def note_replica(self, node_id: int, fetch_offset: int, broker_epoch: int) -> None:
         replica, now_ms, log_end = self.progress[node_id], self.home.now_ms, self.log.end_offset
+        if self.is_overtaken(replica, broker_epoch):
+            return
         # One that has now what the leader had at its last fetch was caught up at that time: it never has everything
         # while records keep coming.
         if fetch_offset >= log_end:
@@ -281,6 +283,11 @@ class Partition:
             replica.told = True
             if not self._on_caught_up(self, node_id):
                 self.progress[node_id].told = False
+
+    @staticmethod
+    def is_overtaken(replica: Progress, broker_epoch: int) -> bool:
+        """What a process sent that is gone says nothing about its successor, which may have lost records (KIP-903)."""
+        return 0 <= broker_epoch < replica.broker_epoch
 
     # --- following ----------------------------------------------------------------------------------------------------
 

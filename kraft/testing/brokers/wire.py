@@ -1,11 +1,13 @@
 """Connections between processes: what is sent over one arrives in order, once, or the connection breaks.
 
-A link that is cut holds back what is under way; it goes on when the link is healed. What a process sent before it died
+A link that is cut holds back what is under way; it goes on when the link is healed, and so may single connections
+(`Hold`) be slow. What a process sent before it died
 may still arrive. Whoever asks over a connection that breaks is told so, at once or later.
 """
 
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Final, Protocol
@@ -38,6 +40,14 @@ class Process(Protocol):
         """Somebody asks; `reply` is called now, later or never."""
 
 
+@dataclass(slots=True)
+class Hold:
+    """Requests, or else answers, are held back until then."""
+
+    until_us: int
+    requests: bool = False
+
+
 class Connection:
     """From the process that opened it to the one that was there then."""
 
@@ -48,6 +58,7 @@ class Connection:
         self.source_life = source.life
         self.target_life = target.life
         self.is_open = True
+        self.holds: list[Hold] = []
         self._out: deque[tuple[int, object]] = deque()
         self._back: deque[tuple[int, object]] = deque()
         self._pending: dict[int, Answered] = {}
@@ -60,7 +71,7 @@ class Connection:
         self._wire.later(self._deliver)
 
     def _deliver(self) -> None:
-        if self._wire.is_cut(self.source.id, self.target.id):
+        if self._is_held(requests=True) or self._wire.is_cut(self.source.id, self.target.id):
             self._wire.again(self._deliver)
             return
         number, body = self._out.popleft()
@@ -69,12 +80,15 @@ class Connection:
         else:
             self.lost()
 
+    def _is_held(self, *, requests: bool) -> bool:
+        return any(hold.requests is requests and self._wire.now_us < hold.until_us for hold in self.holds)
+
     def _reply(self, number: int, body: object) -> None:
         self._back.append((number, body))
         self._wire.later(self._deliver_back)
 
     def _deliver_back(self) -> None:
-        if self._wire.is_cut(self.target.id, self.source.id):
+        if self._is_held(requests=False) or self._wire.is_cut(self.target.id, self.source.id):
             self._wire.again(self._deliver_back)
             return
         number, body = self._back.popleft()
@@ -109,6 +123,7 @@ class Wire:
         self._counts = counts
         self.processes: dict[int, Process] = {}
         self._connections: dict[tuple[int, int, str], Connection] = {}
+        self._holds: dict[tuple[int, int, str], list[Hold]] = {}
 
     def ask(self, source: Process, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None:
         """Over the open connection of that lane, or a new one; None when nobody is there to connect to."""
@@ -119,8 +134,21 @@ class Wire:
                 self._refuse(source, answered)
                 return None
             known = self._connections[source.id, target_id, lane] = Connection(self, source, target)
+            known.holds += self._holds.pop((source.id, target_id, lane), ())
         known.ask(body, answered)
         return known
+
+    def hold(self, source_id: int, target_id: int, lane: str, hold: Hold) -> None:
+        """Holds back what goes over the connection of that lane; over the next one when there is none."""
+        known = self._connections.get((source_id, target_id, lane))
+        if known is not None and known.is_open:
+            known.holds.append(hold)
+        else:
+            self.hold_next(source_id, target_id, lane, hold)
+
+    def hold_next(self, source_id: int, target_id: int, lane: str, hold: Hold) -> None:
+        """Holds back what goes over the connection that will be opened there."""
+        self._holds.setdefault((source_id, target_id, lane), []).append(hold)
 
     def _refuse(self, source: Process, answered: Answered) -> None:
         life = source.life
@@ -142,6 +170,10 @@ class Wire:
                 self._loop.after(delay_us, connection.lost)
 
     # --- time ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def now_us(self) -> int:
+        return self._loop.now_us
 
     def later(self, deliver: Callable[[], None]) -> None:
         self._counts["messages"] += 1

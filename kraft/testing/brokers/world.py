@@ -99,7 +99,8 @@ class BrokerWorld(World):
         return self.cluster.broker_nodes()
 
     def new_faults(self) -> Faults:
-        return BrokerFaults(self.cluster, self.operator, self.cluster.random("faults"), self.admin, self.guard)
+        return BrokerFaults(self.cluster, self.operator, self.cluster.random("faults"), self.admin, self.guard,
+                            self.metadata, self.cluster.wire)
 
     def run(self) -> None:
         self.admin.start()

@@ -12,6 +12,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import BrokerState
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.testing.brokers.channel import Channel
+from kraft.testing.brokers.partition import Partition
 from kraft.testing.mutants.patches import Collection, Patches
 
 CONTROLLERS = Collection()
@@ -34,6 +35,7 @@ def broker_epoch_of_a_fetch_is_ignored(patches: Patches) -> None:
         return caught_up
 
     patches.wrap(IsrKeeper, "caught_up", around)
+    patches.put(Partition, "is_overtaken", staticmethod(lambda _replica, _broker_epoch: False))
     patches.put(IsrKeeper, "_states", lambda _keeper, replicas, _led: [
         BrokerState(broker_id=replica, broker_epoch=-1) for replica in replicas])
 

@@ -20,7 +20,8 @@ FAULTS = (
     "quorum-state of a later release", "bit flipped", "disk wiped", "voter to add", "voter to remove",
     "reassignment", "reassignment stopped", "leader resigns", "pre-vote unsupported",
     "controlled shutdown", "batches lost", "topic deleted", "reassignment cancelled", "preferred election asked",
-    "unclean election asked", "records deleted",
+    "unclean election asked", "records deleted", "leadership goes round", "answers held back", "follower rebooted",
+    "quorum connections hang", "controller overtaken",
 )
 """The names under which runs count what was done to them."""
 

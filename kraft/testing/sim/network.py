@@ -53,6 +53,7 @@ class Network:
         self._counts = counts
         self.stations: dict[int, Station] = {}
         self._cuts: Counter[tuple[int, int]] = Counter()
+        self._hangs: Counter[tuple[int, int]] = Counter()
         self._is_healed = False
 
     # --- links -------------------------------------------------------------------------------------------------------
@@ -66,13 +67,23 @@ class Network:
         if self._cuts[source, target] > 0:
             self._cuts[source, target] -= 1
 
+    def hang(self, source: int, target: int, change: int) -> None:
+        """The quorum's connections on that way hang (1), or do not any more (-1): each on its own, while others of the
+        same two hosts work."""
+        if not self._is_healed:
+            self._hangs[source, target] += change
+
     def heal_all(self) -> None:
         """For good: what was to be cut later stays whole."""
         self._is_healed = True
         self._cuts.clear()
+        self._hangs.clear()
 
     def is_cut(self, source: int, target: int) -> bool:
         return self._cuts[source, target] > 0
+
+    def _is_closed(self, source: int, target: int) -> bool:
+        return self.is_cut(source, target) or self._hangs[source, target] > 0
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -112,7 +123,7 @@ class Network:
     def _carry(self, source: int, target: int, envelope: Envelope) -> None:
         options = self.options
         if source < CLIENT_ID and target < CLIENT_ID:
-            if self.is_cut(source, target):
+            if self._is_closed(source, target):
                 self._counts["message cut"] += 1
                 if not envelope.is_answer:
                     self._refuse(envelope)
@@ -152,7 +163,7 @@ class Network:
             return
         if envelope.is_answer and station.life != envelope.life:
             return
-        if self.is_cut(source, target) and not isinstance(envelope.message, Lost):
+        if self._is_closed(source, target) and not isinstance(envelope.message, Lost):
             self._counts["message cut"] += 1
             return
         self._counts["messages"] += 1

@@ -101,6 +101,11 @@ class Options:
     move_every_ms: int = 0              # a partition is reassigned, or that is cancelled
     elect_every_ms: int = 0             # the preferred leaders are elected; unclean ones in unclean runs
     delete_every_ms: int = 0            # old records are deleted
+    shuffle_every_ms: int = 0           # a partition's leadership goes round while answers are held back
+    reboot_every_ms: int = 0            # a follower loses power and is back before its last Fetch arrives
+    zombie_every_ms: int = 0            # the quorum's connections of the active controller hang, others do not
+    swap_ms: int = 200                  # between two leaders of a leadership that goes round, about
+    hold_ms: int = 600                  # how long what is held back is, about
 
     def without(self, name: str) -> Self:
         """The same with one option as it is by default."""
