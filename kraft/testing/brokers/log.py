@@ -100,6 +100,7 @@ class ReplicaLog:
             return
         keep = bisect_right(self._ends, offset)
         if keep == len(self.batches):
+            self.forget_epochs()       # one may have been noted at the log end without a batch (KAFKA-10706)
             return
         del self.batches[keep:], self._ends[keep:]
         self.end_offset = self._ends[-1] if self._ends else self.start_offset

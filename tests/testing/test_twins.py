@@ -1,0 +1,297 @@
+"""The simulator's partition, log and fetcher beside the compiled ones: the same is done to both, and both must then be
+in the same state. What is found with the twins is worth as much as they are alike.
+
+Two replicas, one of which leads; a third one exists only as what it fetches.
+"""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kraft.protocol.messages.fetch_request import FetchPartition, ReplicaState
+from kraft.testing.brokers.fetcher import Fetcher, Followed
+from kraft.testing.brokers.log import ReplicaLog
+from kraft.testing.brokers.messages import FetchPart, Produce
+from kraft.testing.brokers.partition import PAGE_CACHE, PENDING, Partition
+from kraft_native.batch import walk
+from kraft_native.errors import KraftError
+from kraft_native.partition import Partition as Compiled
+from kraft_native.replica_fetch import ReplicaFetcher
+from tests.native.logs import batch
+from tests.native.serving import Node, fetched, topic_id_of
+from tests.native.test_replica_fetch import Line
+
+IDS = 1, 2
+OUTSIDER = 3
+REPLICAS = (*IDS, OUTSIDER)
+KEY = UUID(bytes=topic_id_of("t")), 0
+BROKER_EPOCH = 7
+OTHERS = 1000
+"""Producers from here on send one batch, of any size: a twin numbers batches, not records."""
+
+epochs = st.integers(0, 9)
+isrs = st.sampled_from(((), (OUTSIDER,), (0,), (0, OUTSIDER)))         # 0: the other of the two
+STEPS = st.lists(st.one_of(
+    st.tuples(st.just("append"), st.integers(1, 4)),
+    st.tuples(st.just("produce"), st.integers(1, 2), st.integers(0, 1), st.integers(0, 6)),
+    st.tuples(st.just("replicate")),
+    st.tuples(st.just("replicate")),
+    st.tuples(st.just("fetch"), st.integers(-2, 12), st.integers(-1, 9), st.integers(-1, 1), st.integers(6, 8)),
+    st.tuples(st.just("set_isr"), isrs, isrs),
+    st.tuples(st.just("lead"), st.sampled_from(IDS), st.integers(0, 2), isrs, isrs),
+    st.tuples(st.just("delete"), st.integers(0, 12)),
+    st.tuples(st.just("cut"), epochs, st.integers(0, 20)),
+), max_size=30)
+
+
+class Home:
+    """The broker of a twin."""
+
+    durability = PAGE_CACHE
+    fetch_batches_max = 1 << 30
+    now_ms = 0
+
+    def __init__(self, node_id: int) -> None:
+        self.id = node_id
+        self.has_news = False
+        self.judge = cast(Any, SimpleNamespace(**dict.fromkeys(("leads", "cut", "exposed"), lambda _one: None),
+                                               appended=lambda _one, _batch: None))
+
+    def written(self) -> None: ...
+
+    def news(self, _partition: Partition) -> None:
+        self.has_news = True
+
+
+class Follower:
+    """The broker of a twin's fetcher: what is asked goes nowhere, the test answers."""
+
+    epoch = BROKER_EPOCH
+
+    def __init__(self, node_id: int) -> None:
+        self.id = node_id
+        self.following: dict[Any, Any] = {}
+
+    def ask_peer(self, *_question: object) -> None: ...
+    def later(self, *_what: object) -> None: ...
+    def count(self, _name: str) -> None: ...
+
+
+class World:
+    """`twins` and `compiled` by node id; `told` are the followers of which their leader said that they caught up."""
+
+    def __init__(self, directory: Path, min_insync_replicas: int) -> None:
+        self.nodes = {}
+        self.twins: dict[int, Partition] = {}
+        self.compiled: dict[int, Compiled] = {}
+        self.twin_told: list[int] = []
+        self.told: list[int] = []
+        self.waiting: list[tuple[Partition, int, int]] = []
+        self.acknowledged: list[tuple[int, int]] = []
+        self.twin_acknowledged: list[tuple[int, int]] = []
+        self.leader = 1
+        self.epoch = 0
+        self.value = 0
+        for node_id in IDS:
+            (directory / str(node_id)).mkdir(exist_ok=True)
+            node = self.nodes[node_id] = Node(directory / str(node_id))
+            self.compiled[node_id] = node.partition(
+                leader=False, high_watermark="manual", min_insync_replicas=min_insync_replicas)
+            self.twins[node_id] = Partition(
+                cast(Any, Home(node_id)), "t", KEY, ReplicaLog(KEY[0]), min_insync_replicas)
+            self.compiled[node_id].watch_followers(lambda _one, follower: self.told.append(follower) is None)
+            self.twins[node_id].watch_followers(lambda _one, follower: self.twin_told.append(follower) is None)
+        self.lead(1, 0, (0,), (0,))
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node.close()
+        vars(self).clear()
+
+    @property
+    def follower(self) -> int:
+        return 3 - self.leader
+
+    def _named(self, isr: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.leader, *(each or self.follower for each in isr))
+
+    # --- what may happen ----------------------------------------------------------------------------------------------
+
+    def lead(self, leader: int, epochs_on: int, isr: tuple[int, ...], more: tuple[int, ...]) -> None:
+        """The metadata tells who leads, in a later epoch or, with the same leader, in this one again."""
+        self.epoch += epochs_on if leader == self.leader else max(1, epochs_on)
+        self.leader = leader
+        named = self._named(isr)
+        maximal = tuple(dict.fromkeys((*named, *self._named(more))))
+        for side in (self.twins, self.compiled):
+            cast(Any, side)[leader].become_leader(
+                self.epoch, node_id=leader, replicas=REPLICAS, isr=named, maximal=maximal)
+            side[self.follower].become_follower(self.epoch, leader)
+
+    def set_isr(self, isr: tuple[int, ...], more: tuple[int, ...]) -> None:
+        named = self._named(isr)
+        maximal = tuple(dict.fromkeys((*named, *self._named(more))))
+        self.twins[self.leader].set_isr(named, maximal)
+        self.compiled[self.leader].set_isr(named, maximal)
+
+    def append(self, count: int) -> None:
+        """Of a producer of its own, so that it is never known."""
+        self.value += 1
+        self._append(count, OTHERS + self.value, 0, 0)
+
+    def produce(self, producer: int, producer_epoch: int, sequence: int) -> None:
+        """One record, so that both count sequences alike."""
+        self.value += 1
+        self._append(1, producer, producer_epoch, sequence)
+
+    def _append(self, count: int, producer: int, producer_epoch: int, sequence: int) -> None:
+        code, end = self.twins[self.leader].produce(
+            Produce(KEY, producer, producer_epoch, sequence, self.value, count))
+        try:
+            info = self.compiled[self.leader].append(
+                batch(count, producer_id=producer, producer_epoch=producer_epoch, base_sequence=sequence))
+        except KraftError as refusal:
+            assert (refusal.code, -1) == (code, end)
+            return
+        assert (0, info.last_offset + 1) == (code, end)
+        epoch = self.epoch
+        self.waiting.append((self.twins[self.leader], end, epoch))
+        self.compiled[self.leader].call_when_committed(
+            end, lambda state: self.acknowledged.append((end, state)), timeout_ms=1 << 40)
+
+    def replicate(self) -> None:
+        """The follower fetches once."""
+        twin = self.twins[self.follower]
+        fetcher = Fetcher(cast(Any, Follower(self.follower)), self.leader)
+        followed = fetcher.followed[KEY] = Followed(twin)
+        part = fetcher.part_of(KEY, followed)
+        answer = self.twins[self.leader].read(part, self.follower, BROKER_EPOCH)
+        fetcher.take_part(answer, followed)
+
+        line = Line(self.nodes[self.leader], self.nodes[self.follower], max_wait_ms=0)
+        line.fetcher = compiled = ReplicaFetcher(
+            node_id=self.follower, broker_epoch=BROKER_EPOCH, client_id="follower", max_wait_ms=0,
+            on_error=lambda _one, code, _cause: line.errors.append((None, code)), on_lost=line.lost.append)
+        compiled.follow(self.compiled[self.follower])
+        line.connect()
+        [topic] = line.next_request().topics
+        [asked] = topic.partitions
+        assert (asked.fetch_offset, asked.last_fetched_epoch, asked.current_leader_epoch) == (
+            part.fetch_offset, part.last_epoch, part.leader_epoch)
+        line.round()
+        compiled.close()
+        vars(line).pop("fetcher")
+        assert [code for _, code in line.errors] == ([answer.error] if answer.error else [])
+
+    def fetch(self, from_end: int, last_epoch: int, epoch_from: int, broker_epoch: int) -> None:
+        """Somebody who has no log here fetches, from any place and in any epoch."""
+        twin = self.twins[self.leader]
+        offset = max(0, twin.log.end_offset - from_end)
+        answer = twin.read(FetchPart(KEY, self.epoch + epoch_from, offset, last_epoch), OUTSIDER, broker_epoch)
+        [told] = fetched(self.nodes[self.leader].fetch(("t", FetchPartition(
+            partition=0, current_leader_epoch=self.epoch + epoch_from, fetch_offset=offset,
+            last_fetched_epoch=last_epoch, partition_max_bytes=1 << 20)), version=17,
+            replica_state=ReplicaState(replica_id=OUTSIDER, replica_epoch=broker_epoch)))
+        assert told.error_code == answer.error
+        if not answer.error:
+            assert self._diverging(told) == answer.diverging
+            assert [seen.last_offset + 1 for seen in walk(told.records or b"")] == [
+                each.end_offset for each in answer.batches]
+            if answer.diverging is None:
+                assert (told.high_watermark, told.log_start_offset) == (answer.high_watermark, answer.log_start)
+
+    @staticmethod
+    def _diverging(told: Any) -> tuple[int, int] | None:
+        epoch, end = told.diverging_epoch.epoch, told.diverging_epoch.end_offset
+        return None if epoch < 0 else (epoch, end)
+
+    def delete(self, below: int) -> None:
+        """Up to the end of a batch that is committed: the twin has no half batches."""
+        twin = self.twins[self.leader]
+        ends = [twin.log.start_offset, *(each.end_offset for each in twin.log.batches
+                                         if each.end_offset <= twin.high_watermark)]
+        offset = ends[below % len(ends)]
+        twin.log.delete_before(offset)
+        twin.home.news(twin)
+        self.compiled[self.leader].delete_records(offset)
+
+    def cut(self, epoch: int, end_offset: int) -> None:
+        """The follower is told where its log leaves the leader's, which is not below where its own starts."""
+        end_offset += self.twins[self.follower].log.start_offset
+        self.twins[self.follower].cut_to_epoch(epoch, end_offset)
+        self.compiled[self.follower].cut_to_epoch(epoch, end_offset)
+
+    # --- what must be alike -------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Who waits is looked at when there are news."""
+        for node in self.nodes.values():
+            node.purgatory.drain()
+        waiting, self.waiting = self.waiting, []
+        for twin, end, epoch in waiting:
+            state = twin.commit_state(end, epoch) if cast(Home, twin.home).has_news else PENDING
+            if state == PENDING:
+                self.waiting.append((twin, end, epoch))
+            else:
+                self.twin_acknowledged.append((end, int(state)))
+        for twin in self.twins.values():
+            cast(Home, twin.home).has_news = False
+
+    def compare(self) -> None:
+        for node_id in IDS:
+            assert state_of_twin(self.twins[node_id]) == state_of(self.compiled[node_id]), f"node {node_id}"
+        assert self.twin_told == self.told
+        self.settle()
+        assert sorted(self.twin_acknowledged) == sorted(self.acknowledged)
+
+
+def state_of_twin(twin: Partition) -> dict[str, Any]:
+    log = twin.log
+    return {
+        "role": (twin.leader_epoch, twin.leader_id, twin.is_leader, twin.epoch_start if twin.is_leader else None),
+        "log": (log.start_offset, log.end_offset), "high watermark": twin.high_watermark, "epochs": log.epochs,
+        "batches": [(each.base_offset, each.end_offset, each.epoch, each.producer) for each in log.batches],
+        "ends": [log.end_offset_for(epoch) for epoch in range(-1, 12)],
+        "in sync": twin.in_sync_count if twin.is_leader else None,
+        "seen": [twin.broker_epoch_of(each) for each in REPLICAS] if twin.is_leader else None,
+        "producers": {number: (state.epoch, state.batches[-1][0]) for number, state in sorted(log.producers.items())
+                      if number < OTHERS},
+    }
+
+
+def state_of(partition: Compiled) -> dict[str, Any]:
+    log, leads = partition.log, partition.is_leader
+    records = b"" if log.log_start_offset == log.log_end_offset else bytes(
+        log.read(log.log_start_offset, 1 << 20, "log_end"))
+    return {
+        "role": (partition.leader_epoch, partition.leader_id, leads, partition.epoch_start if leads else None),
+        "log": (log.log_start_offset, log.log_end_offset), "high watermark": partition.high_watermark,
+        "epochs": log.epochs.entries(),
+        "batches": [(each.base_offset, each.last_offset + 1, each.leader_epoch, each.producer_id)
+                    for each in walk(records)],
+        "ends": [log.end_offset_for_epoch(epoch) for epoch in range(-1, 12)],
+        "in sync": partition.progress.in_sync_count if leads else None,
+        "seen": [partition.broker_epoch_of(each) for each in REPLICAS] if leads else None,
+        "producers": {each.producer_id: (each.producer_epoch, each.last_sequence)
+                      for each in sorted(log.producers.describe(), key=lambda state: state.producer_id)
+                      if each.producer_id < OTHERS},
+    }
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None,
+          suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(min_insync_replicas=st.integers(1, 3), steps=STEPS)
+def test_twins_and_compiled_partitions_are_alike(
+        tmp_path_factory: pytest.TempPathFactory, min_insync_replicas: int, steps: list[tuple[Any, ...]]) -> None:
+    world = World(tmp_path_factory.mktemp("twins"), min_insync_replicas)
+    try:
+        for what, *arguments in steps:
+            getattr(world, what)(*arguments)
+            world.compare()
+    finally:
+        world.close()
