@@ -82,6 +82,7 @@ MODULES: dict[str, list[str]] = {
     "watermark": [],
     "replication_quota": [],
     "purgatory": [],
+    "client_quotas": [],
     "partition": [],
     "table": [],
     "coldread": ["_c/coldread.c"],

@@ -34,6 +34,7 @@ cdef class RequestChannel:
     cdef object on_request
     cdef object on_failure
     cdef object call_soon
+    cdef object call_later         # None: no connection is ever left alone
     cdef dict api_versions         # version -> body
     cdef dict invalid_client       # version -> body that says INVALID_REQUEST
     cdef bytes api_versions_unsupported

@@ -17,7 +17,8 @@ class RequestChannel:
     it is answered nothing further is looked at. A
     `ProtocolError` from it, before it returns, closes the connection as malformed. `on_failure(exception)` is told
     everything else that it or a handler raises: a fault of our own, after which the connection is closed and the node
-    should stop. `call_soon` is the loop's.
+    should stop. `call_soon` and `call_later` are the loop's; the second is for connections that are left alone for a
+    while because their client exceeded a quota.
     """
 
     name: str
@@ -51,6 +52,7 @@ class RequestChannel:
         on_request: Callable[[Reply, int, int, bytes], object],
         on_failure: Callable[[BaseException], object],
         call_soon: Callable[[Callable[[], None]], Any],
+        call_later: Callable[[float, Callable[[], None]], Any] | None = None,
         request_bytes_max: int = 104857600,
         requests_in_progress_max: int = 256,
         frame_timeout_ms: int = 10_000,

@@ -45,6 +45,7 @@ cdef class RequestChannel:
     """What the connections of one kind of listener share. See the stub for the arguments."""
 
     def __init__(self, str name not None, RequestMemory memory not None, *, on_request, on_failure, call_soon,
+                 call_later=None,
                  request_bytes_max=100 * 1024 * 1024, requests_in_progress_max=256, frame_timeout_ms=10_000,
                  idle_timeout_ms=600_000, reply_timeout_ms=30_000, rate_min_bytes_per_second=16 * 1024):
         self.name = name
@@ -54,6 +55,7 @@ cdef class RequestChannel:
         self.on_request = on_request
         self.on_failure = on_failure
         self.call_soon = call_soon
+        self.call_later = call_later
         memset(self.apis, 0, sizeof(self.apis))
         self.handlers = [None] * API_KEYS
         self.api_versions = {}

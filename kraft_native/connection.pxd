@@ -30,6 +30,7 @@ cdef class Connection(Endpoint):
     cdef bytes client_id           # as the last request had it
     cdef Py_ssize_t ready_bytes    # about what was answered since the last write
     cdef int stall                 # why no request is looked at; 0: go on
+    cdef int muted                 # times that are not over yet for which the client is left alone
     cdef bint reading
     cdef bint dispatching
     cdef bint closing              # nothing is sent or looked at any more
@@ -51,6 +52,7 @@ cdef class Connection(Endpoint):
     cdef Reply new_reply(self, RequestHeader* header)
     cdef int worked_on(self, Reply reply) except -1
     cdef int refuse(self, str reason) except -1
+    cdef int mute(self, int32_t throttle_ms) except -1
     cdef int flush(self) except -1
     cdef int take_head(self) except -1
     cdef int send(self) except -1

@@ -9,7 +9,8 @@ A connection stalls, that is looks at no further request, while
 - `requests_in_progress_max` requests are in the row,
 - a request is being worked on that must be answered first (everything that the Python side serves: Kafka's order),
 - the peer leaves replies unread,
-- a large frame waits for memory.
+- a large frame waits for memory,
+- its client exceeded a quota, for the time that the answer tells (KIP-219).
 
 What comes during a stall is kept, and reading pauses with the first bytes that come. Fairness and time-outs:
 `channel.pyx` and `frames.pyx`.
@@ -47,6 +48,7 @@ cdef enum:
     STALL_WRITE = 4
     STALL_MEMORY = 8
     STALL_ENDED = 16
+    STALL_QUOTA = 32
 
 
 @cython.final
@@ -330,6 +332,8 @@ cdef class Connection(Endpoint):
             reply.held_bytes = 0
         if reply.at.handed_ns != 0:
             reply.at.answered_ns = self.times.read_clock()
+        if reply.throttle_ms > 0:
+            self.mute(reply.throttle_ms)
         if reply.parts is not None:
             for part in reply.parts:
                 self.ready_bytes += len(part)
@@ -347,10 +351,27 @@ cdef class Connection(Endpoint):
         if (not self.dispatching or reply is not self.head or reply.at.handed_ns != 0
                 or size > REPLY_AT_ONCE_BYTES_MAX):
             return False
+        if reply.throttle_ms > 0:
+            self.mute(reply.throttle_ms)
         self.channel.outgoing.put_copy(data, size)
         self.ready_bytes += size
         self.take_head()
         return True
+
+    cdef int mute(self, int32_t throttle_ms) except -1:
+        if self.channel.call_later is not None and not self.closing:
+            self.stall |= STALL_QUOTA
+            self.muted += 1
+            self.channel.call_later(throttle_ms / 1000.0, self.unmute)
+        return 0
+
+    def unmute(self) -> None:
+        """A time for which the client was left alone is over."""
+        self.muted -= 1
+        if self.muted == 0 and not self.closing:
+            self.stall &= ~STALL_QUOTA
+            self.active = True
+            self.channel.wake(self)
 
     cdef int flush(self) except -1:
         """Sends what is finished at the head of the row."""

@@ -3,6 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.buffer cimport Scratch
+from kraft_native.client_quotas cimport ClientQuotas
 from kraft_native.coldread cimport ColdReader, Warming
 from kraft_native.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.fetch_session cimport FetchSession, SessionCache
@@ -21,6 +22,7 @@ cdef class FetchHandler(RequestHandler):
     cdef readonly int64_t waiting_entries_max
     cdef readonly bint by_rack             # consumers are sent to replicas in their rack (KIP-392)
     cdef readonly int64_t waiting_entries  # partitions of all fetches that wait
+    cdef ClientQuotas quotas       # None: nobody has any
     cdef Scratch out
 
     # Finds or begins the fetch's session. Kafka's error for the whole request, 0 when it may go on.
@@ -54,6 +56,7 @@ cdef class ParkedFetch(Parked):
     cdef int begin_round(self, ReadRules* rules) except -1
     cdef bint fetch_cold(self) except -1
     cdef int answer(self) except -1
+    cdef int charge(self) except -1
     cdef int begin(self) except -1
     cdef int16_t choose(self) except -2
     cdef int leave(self) except -1

@@ -1,5 +1,6 @@
 from typing import final
 
+from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader, Warming
 from kraft_native.fetch_session import SessionCache
 from kraft_native.purgatory import Parked
@@ -24,6 +25,7 @@ class FetchHandler(RequestHandler):
         bytes_max: int = 57_671_680,
         waiting_entries_max: int = 250_000,
         by_rack: bool = False,
+        quotas: ClientQuotas | None = None,
     ) -> None: ...
 
 @final

@@ -21,6 +21,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 cimport cython
 
+from kraft_native.client_quotas cimport QUOTA_FETCH
 from kraft_native.errors cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
 )
@@ -57,7 +58,7 @@ cdef class FetchHandler(RequestHandler):
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
                  int64_t bytes_max=BYTES_MAX_DEFAULT, int64_t waiting_entries_max=WAITING_ENTRIES_MAX_DEFAULT,
-                 bint by_rack=False):
+                 bint by_rack=False, ClientQuotas quotas=None):
         if not 0 <= bytes_max <= 0x7FFFFFFF:
             raise InvalidArgumentError(f"bytes_max: {bytes_max} is outside 0 to {0x7FFFFFFF}")
         self.table = table
@@ -66,6 +67,7 @@ cdef class FetchHandler(RequestHandler):
         self.bytes_max = bytes_max
         self.waiting_entries_max = waiting_entries_max
         self.by_rack = by_rack
+        self.quotas = quotas
         self.out = Scratch()
 
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
@@ -82,6 +84,8 @@ cdef class FetchHandler(RequestHandler):
         ):
             return reply.refuse()
         fetch.params.max_bytes = max(0, <int32_t>min(fetch.params.max_bytes, self.bytes_max))
+        if self.quotas is not None and fetch.params.replica_id < 0:
+            fetch.params.max_bytes = <int32_t>self.quotas.response_bytes_max(reply.client_id, fetch.params.max_bytes)
         fetch.params.min_bytes = min(fetch.params.min_bytes, fetch.params.max_bytes)
         if self.by_rack and fetch.params.rack_bytes > 0 and fetch.params.replica_id < 0:
             fetch.rack = PyBytes_FromStringAndSize(<const char*>fetch.params.rack, fetch.params.rack_bytes)
@@ -291,11 +295,24 @@ cdef class ParkedFetch(Parked):
                 entry.partition.fetched_bytes += entry.size()
                 if self.params.replica_id >= 0 and entry.partition.leader_quota is not None:
                     entry.partition.leader_quota.record(entry.size(), monotonic_ms())
+        if self.handler.quotas is not None and self.params.replica_id < 0 and error == ERROR_NONE:
+            self.charge()
         parts = encode_fetch(self.reply, self.handler.table, error, session_id,
                              self.entries if error == ERROR_NONE else [], self.handler.out)
         self.forget()
         self.entries = []
         self.reply.finish(parts)
+        return 0
+
+    cdef int charge(self) except -1:
+        """What goes out counts for the client's quota."""
+        cdef FetchEntry entry
+        cdef int64_t bytes_count = 0
+        for entry in self.entries:
+            if entry.goes_out:
+                bytes_count += entry.size()
+        if bytes_count > 0:
+            self.reply.throttle_ms = self.handler.quotas.charge(self.reply.client_id, QUOTA_FETCH, bytes_count)
         return 0
 
     cdef int begin(self) except -1:

@@ -170,7 +170,7 @@ cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t
     out.reserve(64)
     p = out.data
     p += put_reply_header(p, reply.correlation_id, 1 if flexible else 0)
-    p = put_i32(p, 0)                  # throttle time
+    p = put_i32(p, reply.throttle_ms)
     if version >= 7:
         p = put_i16(p, error)
         p = put_i32(p, session_id)

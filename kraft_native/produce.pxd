@@ -4,6 +4,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.batch_check cimport BatchCheck
 from kraft_native.buffer cimport Scratch
+from kraft_native.client_quotas cimport ClientQuotas
 from kraft_native.partition cimport Partition
 from kraft_native.produce_wait cimport ParkedProduce
 from kraft_native.reply cimport Reply, RequestHandler
@@ -43,6 +44,7 @@ cdef class ProduceHandler(RequestHandler):
     cdef Scratch out
     cdef dict refusals             # place in `parts` -> (message, record errors), where there is more than a code
     cdef list waiting              # Partition of each pending place, in order
+    cdef ClientQuotas quotas       # None: nobody has any
     cdef object offload            # has another thread do what is costly; None: this one does
 
     cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import final
 
 from kraft_native.batch_check import BatchCheck
+from kraft_native.client_quotas import ClientQuotas
 from kraft_native.reply import RequestHandler
 from kraft_native.table import PartitionTable
 
@@ -9,7 +10,8 @@ from kraft_native.table import PartitionTable
 class ProduceHandler(RequestHandler):
     table: PartitionTable
     def __init__(self, table: PartitionTable,
-                 offload: Callable[[Callable[[], None], Callable[[], None]], object] | None = None) -> None: ...
+                 offload: Callable[[Callable[[], None], Callable[[], None]], object] | None = None,
+                 quotas: ClientQuotas | None = None) -> None: ...
 
 @final
 class DeferredProduce:

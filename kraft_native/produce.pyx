@@ -35,6 +35,7 @@ cimport cython
 
 from kraft_native.append cimport AppendInfo
 from kraft_native.batch_check cimport BatchCheck, new_batch_check
+from kraft_native.client_quotas cimport QUOTA_PRODUCE
 from kraft_native.bytes_be cimport load_i16, load_i64
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
@@ -82,10 +83,12 @@ cdef class ProduceHandler(RequestHandler):
     """Serves Produce from `table`. One per listener, so that each tells its own endpoints.
 
     `offload(work, done)` runs `work` in another thread, then `done` on the loop's; without it all is done at once.
+    `quotas`: how much clients may produce.
     """
 
-    def __init__(self, PartitionTable table not None, offload=None):
+    def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None):
         self.table = table
+        self.quotas = quotas
         self.offload = offload
         self.out = Scratch()
         self.refusals = {}
@@ -130,6 +133,8 @@ cdef class ProduceHandler(RequestHandler):
             &span, reply.api_version, &acks, &timeout_ms, &transactional
         ):
             return reply.refuse()
+        if self.quotas is not None:
+            reply.throttle_ms = self.quotas.charge(reply.client_id, QUOTA_PRODUCE, body_bytes)
         if acks < -1 or acks > 1:
             error = ERROR_INVALID_REQUIRED_ACKS
         elif not transactional and self.any_transactional():
@@ -349,7 +354,7 @@ cdef class ProduceHandler(RequestHandler):
         for i in range(self.topic_count):
             self.encode_topic(self.topics + i, version, leaders)
         self.out.reserve(self.out.size + 8)
-        p = put_i32(self.out.data + self.out.size, 0)          # throttle time
+        p = put_i32(self.out.data + self.out.size, reply.throttle_ms)
         if flexible and leaders is None:
             p = put_i8(p, 0)
         self.out.size = p - self.out.data

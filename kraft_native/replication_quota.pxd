@@ -15,5 +15,7 @@ cdef class ReplicationQuota:
     cpdef bint exceeded(self, int64_t now_ms) noexcept
     # Milliseconds until it is not exceeded any more, if nothing is counted meanwhile; 0: it is not.
     cpdef int64_t wait_ms(self, int64_t now_ms) noexcept
+    cpdef int64_t throttle_ms(self, int64_t now_ms) noexcept
+    cpdef int64_t window_bytes(self) noexcept
     # Bytes of the samples that count, and the time since the oldest of them began.
     cdef int64_t look(self, int64_t now_ms, int64_t* elapsed_ms) noexcept nogil

@@ -1,4 +1,5 @@
-"""How fast throttled replicas may be copied (Kafka's ReplicationQuotaManager).
+"""How fast throttled replicas may be copied (Kafka's ReplicationQuotaManager), and clients send and get
+(`client_quotas.pyx`).
 
 A leader has one for what it sends, a follower one for what it takes. All bytes of throttled replicas are counted, also
 of those that are in sync; held back are only those that are not, or a throttle could break an in-sync set.
@@ -72,6 +73,20 @@ cdef class ReplicationQuota:
         if self.rate == 0:
             return WAIT_MS_MAX
         return <int64_t>min(total * 1000.0 / self.rate - elapsed_ms + 1, <double>WAIT_MS_MAX)
+
+    cpdef int64_t throttle_ms(self, int64_t now_ms) noexcept:
+        """For how long a client must be silent until the rate is kept again, over at least all samples but one: so much
+        may come at once (KIP-13)."""
+        cdef int64_t elapsed_ms = 0
+        cdef int64_t total = self.look(now_ms, &elapsed_ms)
+        elapsed_ms = max(elapsed_ms, (self.samples - 1) * self.sample_ms)
+        if self.rate == 0:
+            return elapsed_ms if total > 0 else 0
+        return max(0, <int64_t>min(total * 1000.0 / self.rate - elapsed_ms, <double>0x7FFFFFFF))
+
+    cpdef int64_t window_bytes(self) noexcept:
+        """So much may come at once."""
+        return <int64_t>min(self.rate / 1000.0 * self.sample_ms * max(1, self.samples - 1), <double>0x7FFFFFFF)
 
     cdef int64_t look(self, int64_t now_ms, int64_t* elapsed_ms) noexcept nogil:
         cdef int64_t now = now_ms // self.sample_ms, oldest = now, total = 0

@@ -43,6 +43,7 @@ cdef class Reply:
     cdef Moments at                # kept by its connection
     cdef bint alone                # set by handlers: nothing further of its connection is looked at until the answer
     cdef int state
+    cdef readonly int32_t throttle_ms      # set by handlers before the answer: its client exceeded a quota
     cdef readonly int16_t api_key
     cdef readonly int16_t api_version
     cdef readonly int32_t correlation_id

@@ -24,6 +24,7 @@ class Reply:
 
     sink: ReplySink | None
     """The connection; None once it is gone or the reply has left."""
+    throttle_ms: int
     api_key: int
     api_version: int
     correlation_id: int

@@ -17,6 +17,7 @@ from typing import Final
 
 from kraft.broker.apis import SERVED as BROKER_SERVED
 from kraft.broker.broker import Broker
+from kraft.broker.client_quotas import ClientRates
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
@@ -48,6 +49,7 @@ from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import server_limits
 from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity, unusable
 from kraft_native.channel import RequestChannel
+from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader
 from kraft_native.errors import KraftError
 from kraft_native.fetch import FetchHandler
@@ -139,10 +141,13 @@ class Node:
             upkeep_ms=min(SESSION_UPKEEP_MS_MAX, self.config.integer("replica.lag.time.max.ms") // 8))
         self.batch_checks = BatchChecks(self.fail)
         self._opened.callback(self.batch_checks.close)
-        self.produce = ProduceHandler(self.table, self.batch_checks.offload)
+        self.quotas = ClientQuotas()
+        self.client_rates = ClientRates(self.config.integer("quota.window.num"),
+                                        1000 * self.config.integer("quota.window.size.seconds"))
+        self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
                                   bytes_max=self.config.integer("fetch.max.bytes"),
-                                  by_rack=self.config.selects_replicas_by_rack)
+                                  by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas)
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
         self.server = Server(server_limits(self.config), self.fail, call_soon=self.purgatory.call_soon)
@@ -198,6 +203,7 @@ class Node:
             advertised, self.logs.directory_ids, self.logs.previous_epoch)
         self._applied(self.control.image)
         self._learn_endpoints(self.broker.image)
+        self._limit_clients(self.broker.image)
         self.replicas.reconfigure_throttles()
         self.moves.recover(self.broker.image)
         self.replicas.remove_strays(self.broker.image)
@@ -291,6 +297,8 @@ class Node:
             self._reconfigure_broker()
         else:
             self.replicas.reconfigure(sorted(each.name for each in touched if each.type == TOPIC_RESOURCE))
+        if delta.quotas.touched:
+            self._limit_clients(image)
         if delta.features.touched:
             self._publish_versions()
         if delta.brokers.touched:
@@ -298,6 +306,10 @@ class Node:
 
     def _lose_directory(self, directory: LogDir, cause: KraftError) -> None:
         self.replicas.lose_directory(directory, cause)
+
+    def _limit_clients(self, image: MetadataImage) -> None:
+        """Quotas may have changed."""
+        self.quotas.look_up_with(self.client_rates.find if self.client_rates.update(image.quotas) else None)
 
     def _learn_endpoints(self, image: MetadataImage) -> None:
         """Where clients find each broker, for those who ask the wrong one (KIP-951). The addresses are those of one

@@ -123,6 +123,7 @@ class Server:
             on_request=on_request,
             on_failure=self._failed,
             call_soon=self._call_soon or asyncio.get_running_loop().call_soon,
+            call_later=asyncio.get_running_loop().call_later,
             request_bytes_max=limits.request_bytes_max,
             requests_in_progress_max=limits.requests_in_progress_max,
             frame_timeout_ms=limits.frame_timeout_ms,

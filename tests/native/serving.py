@@ -110,14 +110,14 @@ class Node:
 
     # --- Fetch ------------------------------------------------------------------------------------------------------
 
-    def fetch_body(self, body: bytes, version: int) -> Reply:
-        made = self.reply(1, version)
+    def fetch_body(self, body: bytes, version: int, **reply: Any) -> Reply:
+        made = self.reply(1, version, **reply)
         self.fetch_handler.handle_bytes(made, body)
         return made
 
     def fetch(self, *partitions: tuple[str, int, int] | tuple[str, FetchPartition], version: int = 16,
               max_wait_ms: int = 0, min_bytes: int = 1, max_bytes: int = 50 << 20, partition_max_bytes: int = 1 << 20,
-              **fields: Any) -> Reply:
+              client_id: bytes = b"test", **fields: Any) -> Reply:
         """Fetches (topic, index, offset) each; a FetchPartition in place of the two numbers says it all."""
         topics: list[FetchTopic] = []
         for topic, *where in partitions:
@@ -130,7 +130,7 @@ class Node:
                                      topic_id=topic_id if version >= 13 else UUID(int=0), partitions=[one]))
         request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics,
                                **fields)
-        return self.fetch_body(request.encode(version), version)
+        return self.fetch_body(request.encode(version), version, client_id=client_id)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Connections without sockets: what a transport does, on request and step by step."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
@@ -137,12 +137,14 @@ class Bench:
         self.refuse: str | None = None
         self.gone: list[Connection] = []
         self.turns: list[object] = []
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        """Seconds, and what is to be called after them."""
         self.answer_with: bytes | None = None
         self.raises: BaseException | None = None
         self.memory = RequestMemory(memory_bytes)
         self.channel = RequestChannel(
             "test", self.memory, on_request=self.on_request, on_failure=self.failures.append,
-            call_soon=self.turns.append, **limits,
+            call_soon=self.turns.append, call_later=lambda *timer: self.timers.append(timer), **limits,
         )
         self.channel.serve_api_versions(BODIES, INVALID, UNSUPPORTED)
         self.channel.serve(METADATA, 1, 13, FLEXIBLE_FROM)
@@ -185,6 +187,7 @@ class Bench:
             connection.connection_lost(None)
         self.requests.clear()
         self.turns.clear()
+        self.timers.clear()
         self.gone.clear()
         self.raises = None
         assert self.memory.used_bytes == 0

@@ -9,6 +9,7 @@ import pytest
 from kraft.broker import apis
 from kraft.broker.api import HANDLERS
 from kraft.broker.apis import FILES, SERVED, handler_of
+from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
 from kraft.protocol.apis import API_BY_NAME
@@ -19,10 +20,15 @@ from kraft.protocol.messages import describe_client_quotas_request as describe
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraft_native.records import BatchBuilder
 from tests.runtime.nodes import config, with_node
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
@@ -158,3 +164,44 @@ def test_the_only_voter_stays(tmp_path):
         client.reassign(None)
 
     with_node(config(tmp_path), work)
+
+
+def test_client_quotas_are_kept(tmp_path):
+    def limit(cluster, name, key, value):
+        entity = [alter.EntityData(entity_type="client-id", entity_name=name)]
+        operation = alter.OpData(key=key, value=value or 0.0, remove=value is None)
+        answer = cluster.send(alter.AlterClientQuotasRequest(
+            entries=[alter.EntryData(entity=entity, ops=[operation])]), AlterClientQuotasResponse)
+        assert answer.entries[0].error_code == 0
+
+    def produce(cluster):
+        records = BatchBuilder()
+        records.append(b"x" * 110_000)
+        data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records.build())])
+        answer = cluster.any().send(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data]), ProduceResponse,
+                                    version=9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        return answer.throttle_time_ms
+
+    def fetch(cluster):
+        asked = FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
+        return cluster.any().send(FetchRequest(max_bytes=1 << 20, topics=[asked]), FetchResponse,
+                                  version=12).throttle_time_ms
+
+    def work(cluster, node):
+        cluster.metadata(["t"], create=True)
+        while cluster.metadata(["t"]).topics[0].error_code:
+            time.sleep(0.01)
+        assert produce(cluster) == 0
+        # With two samples of a second so much may come within one, and what is more is paid for in full.
+        limit(cluster, "kraft", "producer_byte_rate", 100_000.0)
+        limit(cluster, None, "consumer_byte_rate", 100_000.0)
+        assert produce(cluster) > 0
+        assert fetch(cluster) > 0
+        with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}", client_id="other") as other:
+            assert produce(other) == 0, "the limit is that of another client id"
+            assert fetch(other) > 0, "the default holds for everybody"
+        limit(cluster, "kraft", "producer_byte_rate", None)
+        assert produce(cluster) == 0
+
+    with_node(config(tmp_path / "data", quota_window_num="2"), work)
