@@ -18,8 +18,9 @@ import base64
 import os
 import re
 import shutil
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -87,21 +88,6 @@ class TopicPartition(NamedTuple):
         return name if len(name) <= _FILE_NAME_BYTES_MAX else None
 
 
-class Marks(NamedTuple):
-    """The content of a directory's checkpoint files."""
-
-    recovery_points: dict[tuple[str, int], int]
-    log_starts: dict[tuple[str, int], int]
-    high_watermarks: dict[tuple[str, int], int]
-
-
-def write_marks(directory: Path, marks: Marks) -> None:
-    """Writes the checkpoint files, durably. One thread at a time, whichever."""
-    checkpoints.write_offsets(directory / RECOVERY_POINTS, marks.recovery_points)
-    checkpoints.write_offsets(directory / LOG_STARTS, marks.log_starts)
-    checkpoints.write_offsets(directory / HIGH_WATERMARKS, marks.high_watermarks)
-
-
 def new_cluster_id() -> str:
     """A random UUID as Kafka writes ids: 22 characters of base64url."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -133,6 +119,8 @@ class LogDir:
         self.notes: list[str] = []
         self._logs: dict[TopicPartition, Log] = {}
         self._opened: set[TopicPartition] = set()
+        self._in_files: set[tuple[str, int]] = set()
+        self._writing = threading.Lock()
         self._flusher = flusher
         self._owns_flusher = False
         if not self.path.is_dir():
@@ -143,9 +131,10 @@ class LogDir:
             raise LogLockedError(f"{self.path}: another process has this log directory open")
         try:
             self.meta = self._open_meta(node_id, cluster_id)
-            self._recovery_points = self._read(RECOVERY_POINTS)
-            self._log_starts = self._read(LOG_STARTS)
-            self._high_watermarks = self._read(HIGH_WATERMARKS)
+            here = set(self.partitions())
+            self._recovery_points = self._read(RECOVERY_POINTS, here)
+            self._log_starts = self._read(LOG_STARTS, here)
+            self._high_watermarks = self._read(HIGH_WATERMARKS, here)
             previous = checkpoints.read_clean_shutdown(self.path)
             self.was_clean = previous is not None
             self.previous_broker_epoch = -1 if previous is None else previous
@@ -175,14 +164,18 @@ class LogDir:
                 raise InvalidArgumentError(f"{name}: {wanted!r} was asked for, but {self.path} belongs to {found!r}")
         return meta
 
-    def _read(self, name: str) -> dict[tuple[str, int], int]:
+    def _read(self, name: str, here: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """What a checkpoint says of the logs that are here. It may name others: of a log that was removed before a
+        crash."""
         if not (self.path / name).exists():
             return {}
         try:
-            return checkpoints.read_offsets(self.path / name)
+            found = checkpoints.read_offsets(self.path / name)
         except CorruptFileError as error:
             self.notes.append(f"{error}; its logs are checked from their start")
             return {}
+        self._in_files |= found.keys()
+        return {partition: offset for partition, offset in found.items() if partition in here}
 
     def _remove_clean_mark(self) -> None:
         """Before any log changes, so that a crash from here on is seen as one (KAFKA-10471)."""
@@ -216,6 +209,7 @@ class LogDir:
         if not directory.is_dir():
             if not create:
                 raise FileNotFoundError(f"{directory}: no such log")
+            self._forget(name)
             fileio.make_directory(directory)
             # Nothing is flushed here: the log does it, before its first record.
             checkpoints.write_partition_metadata(directory, topic_id or uuid.uuid4())
@@ -295,6 +289,7 @@ class LogDir:
     def promote_future(self, name: TopicPartition, directory: Path) -> None:
         """The future replica, closed, is the partition's log from now on, durably. There must be no other here."""
         self._need_open()
+        self._forget(name)
         fileio.rename(directory, self.path / name.directory_name)
         fileio.sync_directory(self.path)
 
@@ -329,7 +324,7 @@ class LogDir:
             except KraftError as error:
                 failures.append(error)
             self.note(name, log)
-        write_marks(self.path, self.marks())
+        self.write_marks()
         if failures:
             for other in failures[1:]:
                 failures[0].add_note(f"and: {other}")
@@ -351,9 +346,28 @@ class LogDir:
         else:
             self._log_starts.pop(name, None)
 
-    def marks(self) -> Marks:
-        """What the checkpoint files are to say: of each log what was noted of it last."""
-        return Marks(dict(self._recovery_points), dict(self._log_starts), dict(self._high_watermarks))
+    def write_marks(self) -> None:
+        """Writes the checkpoint files, durably: of each log what was noted of it last. Any thread."""
+        with self._writing:
+            # Copied in one step each: the owner's thread may go on.
+            points, starts, marks = dict(self._recovery_points), dict(self._log_starts), dict(self._high_watermarks)
+            checkpoints.write_offsets(self.path / RECOVERY_POINTS, points)
+            checkpoints.write_offsets(self.path / LOG_STARTS, starts)
+            checkpoints.write_offsets(self.path / HIGH_WATERMARKS, marks)
+            self._in_files = {*points, *starts, *marks}
+
+    def _drop_marks(self, name: TopicPartition) -> None:
+        for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
+            marks.pop(name, None)
+
+    def _forget(self, name: TopicPartition) -> None:
+        """A new log comes to the place of that name. After a crash nothing may be believed of it that was noted of one
+        that was there before: it would be taken for one that lost all its records."""
+        self._drop_marks(name)
+        with self._writing:
+            stale = name in self._in_files
+        if stale:
+            self.write_marks()
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Closes all logs, checkpoints, and leaves the mark of a clean stop, with a broker's epoch in it, unless
@@ -376,6 +390,6 @@ class LogDir:
                     self._open = False
             for name, log in self._logs.items():
                 self._recovery_points[name] = log.recovery_point
-            write_marks(self.path, self.marks())
+            self.write_marks()
             if clean and (self.was_clean or self._all_opened()):
                 checkpoints.write_clean_shutdown(self.path, broker_epoch)

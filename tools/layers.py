@@ -53,7 +53,7 @@ PACKAGES: dict[str, Rule] = {
     "protocol": Rule(("native",)),
     "reading": Rule(("native",)),
     "log": Rule(("reading", "native"), ("asyncio", "os")),
-    "log_dir": Rule(("log", "reading", "native"), ("os",)),
+    "log_dir": Rule(("log", "reading", "native"), ("os", "threading")),
     "files": Rule(("native",), ("os",)),
     "": Rule(("_version", "log", "log_dir", "reading", "native")),
     "config": Rule(("immutable", "native")),

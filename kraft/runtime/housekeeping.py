@@ -12,7 +12,6 @@ from typing import Final
 
 from kraft.broker.broker import Broker
 from kraft.log import Log
-from kraft.log_dir import LogDir, write_marks
 from kraft.runtime.cleaning import Cleaner
 from kraft.runtime.log_manager import LogManager, remove_paths
 from kraft.runtime.turns import Turn
@@ -127,7 +126,7 @@ class Housekeeping:
                 if not each.closed:
                     directory.note(name, each)
                 await turn.give_way()
-            await self._note_marks(directory)
+            await self._on_disk(directory.write_marks)
 
     async def _checkpoint_log(self, target: Log) -> None:
         if target.closed or target.failure is not None:
@@ -141,7 +140,3 @@ class Housekeeping:
             return
         except (KraftError, OSError):
             log.exception("%s: its checkpoint failed", target.directory)
-
-    async def _note_marks(self, directory: LogDir) -> None:
-        marks = directory.marks()
-        await self._on_disk(lambda: write_marks(directory.path, marks))

@@ -1,6 +1,7 @@
 """A log directory of Kafka's layout: what is in it, who may have it, what its checkpoints say after a crash."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -292,6 +293,32 @@ def test_delete_forgets_everything(tmp_path: Path) -> None:
         assert ("t", 0) not in checkpoints.read_offsets(tmp_path / RECOVERY_POINTS)
         new = directory.log("t", 0)
         assert (new.log_start_offset, new.log_end_offset) == (0, 0)
+
+
+def test_a_new_log_has_nothing_of_one_that_was_there_before_a_crash(tmp_path: Path) -> None:
+    """A replica that went and came back is empty, whenever the node dies: what checkpoints say is of the former one."""
+    def crashed(number: int) -> LogDir:
+        return LogDir(shutil.copytree(tmp_path / str(number), tmp_path / str(number + 1)))
+
+    with LogDir(tmp_path / "0") as first:
+        fill(first.log("t", 0), 5)
+        fill(first.log("t", 1), 1)
+        for number in (0, 1):
+            first.log("t", number).roll()
+        first.checkpoint()
+        first.retire("t", 0)
+        with crashed(0) as second:
+            assert [log.log_end_offset for log in (second.log("t", 0), second.log("t", 1))] == [0, 2]
+            fill(second.log("t", 0), 1)
+            with crashed(1) as third:
+                assert (third.log("t", 0).log_end_offset, third.log("t", 1).log_end_offset) == (2, 2)
+                assert third.log("t", 0).recovery.intact
+                future = third.begin_future(TopicPartition("t", 2), uuid.uuid4())
+                third.checkpoint()
+                third.retire("t", 1)
+                third.promote_future(TopicPartition("t", 1), future)
+                with crashed(2) as fourth:
+                    assert fourth.log("t", 1).log_end_offset == 0
 
 
 def test_a_delete_that_was_interrupted_is_finished(tmp_path: Path) -> None:
