@@ -16,6 +16,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash_cluster", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=1_000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after these no chapter begins")
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--controllers", type=int, default=0, help="in processes of their own; 0: brokers are it too")
     return parser.parse_args()
@@ -34,7 +35,7 @@ def main() -> int:
     wrong = ""
     try:
         campaign.start()
-        wrong = summary(campaign.run(arguments.faults))
+        wrong = summary(campaign.run(arguments.faults, arguments.seconds))
         if not wrong:
             campaign.stop()
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding

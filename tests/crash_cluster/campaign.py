@@ -18,7 +18,7 @@ from kraft.local.errors import LocalNodeError
 from tests.crash_cluster import logs
 from tests.crash_cluster.clients import Client, Group, Producer, Watcher
 from tests.crash_cluster.faults import LOOK_SECONDS, Faults, wait_until
-from tests.crash_cluster.history import Problem, judge_commits, judge_log, judge_reads
+from tests.crash_cluster.history import NOT_ACKNOWLEDGED, Problem, judge_commits, judge_log, judge_reads
 from tests.crash_cluster.moves import OFFSETS_TOPIC, REPLICAS, Moves
 from tests.integration.clients import librdkafka_consumer
 from tests.integration.history import check_same_logs
@@ -144,9 +144,11 @@ class Campaign:
         with self.cluster.client(seconds=SECONDS) as client:
             client.coordinator("somebody")          # which makes the topic of offsets
 
-    def run(self, faults: int) -> list[Problem]:
-        """Chapters until so many faults were done; gives the problems of the first chapter that has some."""
-        while self.totals.faults.total() < faults:
+    def run(self, faults: int, seconds: float) -> list[Problem]:
+        """Chapters until so many faults were done, none begins after so many seconds; gives the problems of the first
+        chapter that has some."""
+        until = time.monotonic() + seconds
+        while self.totals.faults.total() < faults and time.monotonic() < until:
             problems = self._run_chapter(min(faults, self.totals.faults.total() + CHAPTER_FAULTS))
             if problems:
                 return problems
@@ -246,8 +248,7 @@ class Campaign:
             found = [self._compared(load.topic, index) for index in range(load.partitions)]
             contents = [logs.codes_in(log, index) for index, (log, _) in enumerate(found)]
             problems += [problem for _, different in found for problem in different]
-            committed = load.finish_readers([len(each) for each in contents]) if not problems else {}
-            problems += load.judge(contents, committed)
+            problems += load.judge(contents, load.finish_readers([len(each) for each in contents]))
             self.totals.counts["records stored"] += sum(map(len, contents))
         for index in range(OFFSETS_PARTITIONS):
             problems += self._compared(OFFSETS_TOPIC, index)[1]
@@ -286,8 +287,8 @@ class Campaign:
         counts = self.totals.counts
         for load in loads:
             counts["records sent"] += sum(len(each.offsets) for one in load.producers for each in one.sends)
-            counts["records acknowledged"] += sum(offset >= 0 for one in load.producers for each in one.sends
-                                                  for offset in each.offsets)
+            counts["records acknowledged"] += sum(
+                offset != NOT_ACKNOWLEDGED for one in load.producers for each in one.sends for offset in each.offsets)
             counts["records read"] += sum(len(run.codes) for one in (*load.readers, *load.group.all)
                                           for reads in one.reads for run in reads.runs)
             counts["commits of groups acknowledged"] += sum(each.answered is not None for each in load.group.commits)

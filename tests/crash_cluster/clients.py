@@ -11,7 +11,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tests.crash_cluster.history import NO_RECORD, Commit, Problem, Reads, Sends, code_of
+from tests.crash_cluster.history import NO_RECORD, NOT_ACKNOWLEDGED, SOMEWHERE, Commit, Problem, Reads, Sends, code_of
 from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka_producer
 
 VALUE: Final = struct.Struct(">iiq")
@@ -111,7 +111,7 @@ class Producer(Client):
             self.sends[partition].offsets[sequence] = offset
             self._floors[partition] = max(offset, self._floors[partition])
         else:
-            self.sends[partition].failed[sequence] = f"acknowledged without an offset, {offset}"
+            self.sends[partition].offsets[sequence] = SOMEWHERE
 
     @property
     def sent(self) -> list[int]:
@@ -119,7 +119,7 @@ class Producer(Client):
 
     def has_more_than(self, sent: Sequence[int]) -> bool:
         """Whether each partition acknowledged a record that was sent after so many."""
-        return all(len(each.offsets) > count and each.offsets[count] >= 0
+        return all(len(each.offsets) > count and each.offsets[count] != NOT_ACKNOWLEDGED
                    for each, count in zip(self.sends, sent, strict=True))
 
 

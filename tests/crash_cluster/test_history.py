@@ -7,6 +7,7 @@ import pytest
 
 from tests.crash_cluster.history import (
     NOT_ACKNOWLEDGED,
+    SOMEWHERE,
     Commit,
     Problem,
     Reads,
@@ -36,11 +37,13 @@ def kinds(problems: list[Problem]) -> list[str]:
 def test_a_good_log_passes() -> None:
     assert judge_log("t", {7: sends([0, 1, NONE, 2], [-1, -1, 0, 1])}, log(0, 1, 3)) == []
     assert judge_log("t", {7: sends([0, NONE, NONE])}, log(0, 1)) == []       # one was not answered and is there
+    assert judge_log("t", {7: sends([0, SOMEWHERE])}, log(0, 1)) == []
 
 
 @pytest.mark.parametrize(("sent", "stored", "kind"), [
     (sends([0, 1]), log(0), "lost-write"),
     (sends([0, 1]), log(0, 1, 1), "duplicate"),
+    (sends([0, SOMEWHERE]), log(0), "lost-write"),
     (sends([0, 2]), log(0, 1), "inconsistent-offsets"),
     (sends([0, NONE], failed={1: "timed out"}), log(0, 1), "G1a"),
     (sends([0]), log(0, 1), "phantom"),
