@@ -29,7 +29,7 @@ class WriteOptions:
 
     bootstrap: str
     topic: str | None = None
-    include_headers: bool = False
+    include_headers: bool = True
     delivery: Literal["exactly-once", "at-least-once"] = "at-least-once"
     staging: str | None = None
     codec: str = "none"
@@ -67,7 +67,7 @@ def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bo
     acks = ACKS[_one_of("acks", client.pop("acks", "all"), tuple(ACKS))]
     found = WriteOptions(
         bootstrap=bootstrap, topic=options.get("topic"), delivery=delivery,  # type: ignore[arg-type]
-        include_headers=str(options.get("includeHeaders", "false")).strip().lower() == "true",
+        include_headers=str(options.get("includeHeaders", "true")).strip().lower() == "true",
         staging=options.get("stagingLocation") or options.get("checkpointLocation"), codec=codec, acks=acks,
         timeout_ms=_number("delivery.timeout.ms", client.get("delivery.timeout.ms", "120000")),
         batch_bytes=max(_number("batch.size", client.get("batch.size", "1000000")), 16_384), client=client)

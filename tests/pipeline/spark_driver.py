@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from py4j.protocol import Py4JError
+
 from kraft.client import Cluster
 from kraft.pipeline.ingest import Columns, open_job, run_job
 from kraft.pipeline.on_spark import SparkWorkers
@@ -82,16 +84,26 @@ def run(spark: SparkSession, job: Job) -> None:
             query.awaitTermination()
 
 
+def alive(spark: SparkSession) -> bool:
+    """Whether Spark still runs: it ends by itself where it hears nothing of its own parts for too long."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except (OSError, Py4JError):
+        return False
+
+
 def main() -> None:
     settings = {"spark.executor.extraJavaOptions": QUICK_JAVA_OPTIONS, "spark.executorEnv.PYTHONPATH": str(PACKAGES),
                 "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
     spark = session("kills", master=sys.argv[1], quick=True, settings=settings)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
-        try:
+        try:    # whatever a killed process leads to: the job is done again
             run(spark, Job(**json.loads(line)))
             print(json.dumps({"done": True}), flush=True)
-        except Exception as error:  # noqa: BLE001 - whatever a killed process leads to: the job is done again
+        except Exception as error:
+            if not alive(spark):
+                raise
             print(json.dumps({"failed": f"{type(error).__name__}: {error}"[:2_000]}), flush=True)
 
 

@@ -12,7 +12,7 @@ from kraft import CorruptLogError, Log, LogConfig, LogDir
 from kraft.spark.errors import DataLossError
 from kraft.spark.segments import log_files
 from kraft_native import checkpoints
-from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError
+from kraft_native.errors import InvalidArgumentError, InvalidRecordError, OffsetOutOfRangeError
 from tests.spark.reading import offsets, reader, rows, table
 
 if TYPE_CHECKING:
@@ -176,6 +176,14 @@ def test_damage_is_told_and_not_passed_over(tmp_path: Path) -> None:
             for batch in batches.read(task):
                 found += batch["offset"].to_pylist()
     assert found == list(range(found[-1] + 1)) and found[-1] >= file.base_offset
+
+
+def test_malformed_record_timestamp(tmp_path: Path) -> None:
+    """One that is no time that Spark has."""
+    with Log(tmp_path / "orders-0", LogConfig(message_timestamp_after_max_ms=2**63 - 1)) as log:
+        log.append_record(b"1", timestamp_ms=2**62)
+    with pytest.raises(InvalidRecordError, match="orders-0: a record has a timestamp that is too far from 1970"):
+        rows({"path": str(tmp_path / "orders-0")})
 
 
 def test_a_compacted_log_is_read_over_its_gaps(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import pytest
+from pyspark.sql import functions as f
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 from kraft import LogDir
+from kraft.log_dir import TopicPartition
+from kraft.spark import cluster, library_fetch
 from kraft.spark.errors import DataLossError
+from kraft.spark.progress import Mark, changes
 from kraft_native.errors import InvalidArgumentError
+from tests.spark.reading import rows
 from tests.spark.streams import Stream
 from tests.spark.test_relation import by_times, per_partition, query
 from tests.spark.topics import Topics
@@ -88,6 +94,21 @@ def test_a_query_that_runs_on(spark: SparkSession, topics: Topics, topic: str, t
         assert json.loads(json.dumps(progress["latestOffset"]))["offsets"] == {topic: {"0": 10, "1": 10}}
     finally:
         running.stop()
+
+
+def test_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    """Windows close as the records' times pass; the progress counts the rows that came in."""
+    with LogDir(tmp_path / "data") as directory:
+        for number in range(20):
+            directory.log("orders", 0).append_record(b"%d" % number, timestamp_ms=START_MS + 1_000 * number)
+    frame = spark.readStream.format("kraft").options(path=str(tmp_path / "data"), startingOffsets="earliest",
+                                                     maxOffsetsPerTrigger="15").load()
+    windows = frame.withWatermark("timestamp", "2 seconds").groupBy(f.window("timestamp", "5 seconds")).count()
+    running = (windows.writeStream.format("memory").queryName("windows").trigger(availableNow=True)
+               .option("checkpointLocation", str(tmp_path / "checkpoint")).start())
+    running.awaitTermination()
+    assert sum(json.loads(each.json)["numInputRows"] for each in running.recentProgress) == 20
+    assert [row["count"] for row in spark.table("windows").collect()] == [5, 5, 5], "the fourth is open"
 
 
 # --- offsets and limits
@@ -231,7 +252,107 @@ def test_available_now_with_partitions_added_and_a_retry(stream: MakeStream, top
     assert retried.batch() is None
 
 
+def test_available_now_when_something_becomes_unavailable(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic, 2)
+    topics.send(topic, range(10), 0)
+    topics.send(topic, range(10, 20), 1)
+    running = stream(query(topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger="4"), available_now=True)
+    assert len(running.batch() or ()) == 4
+    topics.delete(topic)
+    topics.create(topic)                     # without the second partition
+    topics.send(topic, range(100, 105), 0)   # and with less than was planned to be read
+    with pytest.raises(DataLossError, match=f"topic {topic} was deleted and made again"):
+        running.plan()
+    before = Mark({TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 2})
+    now = Mark({TopicPartition(topic, 0): 10})
+    with pytest.raises(DataLossError, match=f"{topic}-1: these partitions are gone"):
+        changes(before, now, before, fail_on_data_loss=True)
+    target = Mark({TopicPartition(topic, 0): 12})
+    with pytest.raises(DataLossError, match=f"{topic}-0: the log's end was changed from 12 to 10"):
+        changes(Mark({TopicPartition(topic, 0): 2}), now, target, fail_on_data_loss=True)
+
+
 # --- topics that change
+
+def test_a_pattern_that_nothing_matches_yet(stream: MakeStream, topics: Topics, topic: str) -> None:
+    """No offsets are recorded for what is not there, and what comes is read from its front."""
+    options = {"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*"}
+    running = stream(options)
+    assert json.loads(running.offsets[0]) == {"version": 1, "offsets": {}, "topicIds": {}}
+    assert running.batch() is None and len(running.offsets) == 1
+    topics.create(f"{topic}-a", 2)
+    topics.send(f"{topic}-a", [1, 2], 1)
+    assert running.batch() == [1, 2]
+
+
+def test_delete_a_topic_while_a_job_runs(stream: MakeStream, topics: Topics, topic: str) -> None:
+    for name in "ab":
+        topics.create(f"{topic}-{name}")
+        topics.send(f"{topic}-{name}", range(5))
+    running = stream({"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*",
+                      "startingOffsets": "earliest", "failOnDataLoss": "false", "kafkaConsumer.pollTimeoutMs": "500"})
+    assert running.plan()
+    topics.delete(f"{topic}-a")              # between planning and reading
+    assert [int(row["value"]) for row in running.run()] == list(range(5))
+    topics.send(f"{topic}-b", [5])
+    assert running.batch() == [5]
+
+
+def test_stress_with_topics_and_partitions(stream: MakeStream, topics: Topics, topic: str) -> None:
+    """Topics come, grow and go, at random; what is in those that stay is read, each once."""
+    chance = random.Random(7)
+    partitions: dict[str, int] = {}
+    names = iter(f"{topic}-{number}" for number in range(100))
+    value, wanted, seen = 0, set[int](), list[int]()
+    running = stream({"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*",
+                      "startingOffsets": "earliest", "failOnDataLoss": "false"})
+    for step in range(40):
+        what = chance.choice(["create", "grow", "delete", "send", "send", "send"]) if partitions else "create"
+        name = chance.choice(sorted(partitions)) if partitions else ""
+        if what == "create":
+            name = next(names)
+            partitions[name] = chance.randint(1, 3)
+            topics.create(name, partitions[name])
+        elif what == "grow":
+            partitions[name] += 1
+            topics.grow(name, partitions[name])
+        elif what == "delete":
+            seen += running.batch() or []    # what it had is not to be lost
+            topics.delete(name)
+            del partitions[name]
+        else:
+            values = range(value, value + chance.randint(1, 20))
+            topics.send(name, values, chance.randrange(partitions[name]))
+            wanted.update(values)
+            value = values.stop
+        if step % 3 == 0:
+            seen += running.batch() or []
+    seen += running.batch() or []
+    assert sorted(seen) == sorted(wanted)
+
+
+@pytest.mark.parametrize(("options", "group"), [
+    ({}, "spark-kafka-source"), ({"groupIdPrefix": "mine"}, "mine"), ({"kafka.group.id": "exactly"}, "exactly"),
+])
+def test_group_ids(topics: Topics, topic: str, monkeypatch: pytest.MonkeyPatch, options: dict[str, str],
+                   group: str) -> None:
+    """Of the library's consumer: where our own Fetch reads there is none."""
+    topics.create(topic)
+    topics.send(topic, [1])
+    groups: list[str] = []
+
+    def consumer(settings: dict[str, Any]) -> confluent_kafka.Consumer:
+        groups.append(settings["group.id"])
+        return confluent_kafka.Consumer(settings)
+
+    monkeypatch.setattr(library_fetch, "Consumer", consumer)
+    monkeypatch.setattr(cluster, "Fetcher", cluster.LibraryFetcher)
+    assert len(rows(query(topics, topic, **options))) == 1
+    assert all(each == group or (each.startswith(group) and "kafka.group.id" not in options) for each in groups)
+    assert groups
+
+
+# --- topics that are made anew, or pruned
 
 def test_new_topic_that_matches_the_pattern_is_picked_up_at_earliest(stream: MakeStream, topics: Topics,
                                                                     topic: str) -> None:

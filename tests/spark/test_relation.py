@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
 
 from kraft.client import RefusedError
 from kraft.spark.errors import DataLossError
+from kraft.spark.source import KraftSource
 from kraft.spark.tasks import TaskRanges
 from kraft_native.errors import InvalidArgumentError
 from tests.spark.reading import reader, rows
@@ -58,6 +61,36 @@ def test_explicit_earliest_to_latest_offsets(spark: SparkSession, topics: Topics
     topics.send(topic, [21], 2)
     again = spark.read.format("kraft").options(**options).load()
     assert (frame.count(), again.count()) == (21, 22)
+
+
+def test_explicit_offsets(topics: Topics, topic: str) -> None:
+    three_partitions(topics, topic)
+    options = query(topics, topic, startingOffsets=per_partition(topic, -2, -2, 0),
+                    endingOffsets=per_partition(topic, -1, -1, 1))
+    assert values(options) == list(range(21))
+    topics.send(topic, range(31, 40), 2)     # behind the end that is given
+    topics.send(topic, range(21, 31), 1)
+    assert values(options) == list(range(31))
+
+
+def test_reuse_same_dataframe_in_query(spark: SparkSession, topics: Topics, topic: str) -> None:
+    three_partitions(topics, topic)
+    frame = spark.read.format("kraft").options(**query(topics, topic)).load().selectExpr(
+        "CAST(CAST(value AS STRING) AS INT) AS v")
+    assert sorted(row.v for row in frame.union(frame).collect()) == sorted([*range(21)] * 2)
+
+
+def test_kafka_column_types(topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    source = KraftSource(CaseInsensitiveDict(query(topics, topic, includeHeaders="true")))
+    assert source.schema().simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
+        "timestampType:int,headers:array<struct<key:string,value:binary>>>")
+    before = datetime.now(UTC).replace(microsecond=0)
+    topics.send(topic, [1], key=b"k", timestamp_ms=int(before.timestamp() * 1_000) + 7)
+    [row] = rows(query(topics, topic))
+    assert row == {"key": b"k", "value": b"1", "topic": topic, "partition": 0, "offset": 0, "timestampType": 0,
+                   "timestamp": before + timedelta(milliseconds=7)}
 
 
 def test_default_starting_and_ending_offsets(topics: Topics, topic: str) -> None:

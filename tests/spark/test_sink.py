@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as f
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -61,23 +62,26 @@ def values(topics: Topics, topic: str) -> list[int]:
 
 def test_batch_write_to_kafka(spark: SparkSession, topics: Topics, topic: str) -> None:
     topics.create(topic, 2)
-    frame = spark.range(100).selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value")
+    frame = spark.range(100).select(f.col("id").cast("string").alias("key"), f.concat(f.col("id")).alias("value"))
     frame.write.format("kraft").options(**{"kafka.bootstrap.servers": topics.address, "topic": topic}).mode(
         "append").save()
     assert values(topics, topic) == list(range(100))
     with pytest.raises(Exception, match="cannot be overwritten; use mode append"):
         frame.write.format("kraft").options(**{"kafka.bootstrap.servers": topics.address, "topic": topic}).mode(
             "overwrite").save()
+    with pytest.raises(Exception, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+        frame.write.format("kraft").options(**{"kafka.bootstrap.servers": topics.address, "topic": topic}).mode(
+            "ignore").save()
 
 
 def test_batch_write_with_headers(topics: Topics, topic: str) -> None:
     topics.create(topic)
     headers = pa.array([[{"key": "a", "value": b"1"}, {"key": "a", "value": None}], [], None], HEADERS)
-    write({"kafka.bootstrap.servers": topics.address, "topic": topic, "includeHeaders": "true"},
-          batch_of([0, 1, 2], headers=headers))
+    write({"kafka.bootstrap.servers": topics.address, "topic": topic}, batch_of([0, 1, 2], headers=headers))
     assert [row["headers"] for row in found(topics, topic, "headers", includeHeaders="true")] == [
         [{"key": "a", "value": b"1"}, {"key": "a", "value": None}], None, None]
-    write({"kafka.bootstrap.servers": topics.address, "topic": topic}, batch_of([3], headers=headers.slice(0, 1)))
+    write({"kafka.bootstrap.servers": topics.address, "topic": topic, "includeHeaders": "false"},
+          batch_of([3], headers=headers.slice(0, 1)))
     assert found(topics, topic, "headers", includeHeaders="true")[-1]["headers"] is None
 
 

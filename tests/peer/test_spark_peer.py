@@ -1,0 +1,185 @@
+"""The data source on a node of Kafka's: with TLS and SASL, by the client library; and transactions that were committed,
+aborted and left open, both ways."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.peer.kafka import KafkaNode, free_port, require_kafka
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+pytest.importorskip("pyspark")
+
+from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
+from pyspark.sql.datasource import CaseInsensitiveDict  # noqa: E402
+
+from kraft.client import ConnectionFailedError  # noqa: E402
+from kraft.spark import cluster  # noqa: E402
+from kraft.spark.source import KraftSource  # noqa: E402
+from kraft_native.errors import InvalidArgumentError  # noqa: E402
+from tests.spark.conftest import no_leaks  # noqa: E402, F401 - the library's descriptors are not looked at
+from tests.spark.reading import rows  # noqa: E402
+from tests.spark.streams import Stream  # noqa: E402
+from tests.spark.test_sink import batch_of, stream_writer, write  # noqa: E402
+
+pytestmark = pytest.mark.peer
+
+SECONDS = 30.0
+PASSWORD = "secret-of-the-store"
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_reader="reader-secret";'
+
+
+class SecureNode(KafkaNode):
+    """A node with a listener for anybody, and one with TLS (a certificate that it signed itself) and SASL/PLAIN."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir()
+        store, self.certificate = home / "store.p12", home / "certificate.pem"
+        keytool("-genkeypair", "-keyalg", "RSA", "-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1", "-validity", "3",
+                store=store)
+        keytool("-exportcert", "-rfc", "-file", str(self.certificate), store=store)
+        plain, secure, controller = (free_port() for _ in range(3))
+        listeners = f"PLAINTEXT://127.0.0.1:{plain},SECURE://127.0.0.1:{secure}"
+        super().__init__(home, **{
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}", "advertised.listeners": listeners,
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL",
+            "ssl.keystore.type": "PKCS12", "ssl.keystore.location": str(store), "ssl.keystore.password": PASSWORD,
+            "sasl.enabled.mechanisms": "PLAIN", "listener.name.secure.plain.sasl.jaas.config": LOGIN})
+        self.port = plain
+        self.secure = {
+            "bootstrap.servers": f"127.0.0.1:{secure}", "security.protocol": "SASL_SSL", "sasl.mechanisms": "PLAIN",
+            "sasl.username": "reader", "sasl.password": "reader-secret", "ssl.ca.location": str(self.certificate)}
+
+    def options(self, topic: str, **more: str) -> dict[str, str]:
+        """A query's, through the listener with TLS."""
+        return {f"kafka.{name}": value for name, value in self.secure.items()} | {"subscribe": topic, **more}
+
+
+def keytool(*arguments: str, store: Path) -> None:
+    """The tool of a Java; what it says goes where a failing test shows it."""
+    subprocess.run(["keytool", *arguments, "-alias", "node", "-keystore", str(store), "-storetype", "PKCS12",
+                    "-storepass", PASSWORD], check=True, timeout=SECONDS)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
+    require_kafka()
+    process = SecureNode(tmp_path_factory.mktemp("kafka") / "home")
+    process.format()
+    process.start()
+    yield process
+    process.kill()
+
+
+def create(node: SecureNode, topic: str, partitions: int = 2) -> None:
+    admin = AdminClient({**node.secure, "log_level": 2})
+    for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        made.result(SECONDS)
+
+
+def test_rows_go_out_and_in_with_tls_and_sasl(node: SecureNode) -> None:
+    create(node, "orders")
+    to = node.options("orders") | {"topic": "orders", "includeHeaders": "true"}
+    del to["subscribe"]
+    kind = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+    headers = pa.array([[{"key": "h", "value": b"%d" % number}] if number % 2 else None for number in range(500)], kind)
+    write(to, batch_of(range(500), headers=headers, partition=pa.array([number % 2 for number in range(500)],
+                                                                       pa.int32())))
+    found = rows(node.options("orders", includeHeaders="true", minPartitions="4"))
+    assert sorted(int(row["value"]) for row in found) == list(range(500))
+    assert all((row["headers"] is None) == (row["partition"] == 0) for row in found)
+    # The same as without TLS, by our own Fetch.
+    plain = rows({"kafka.bootstrap.servers": node.bootstrap, "subscribe": "orders", "includeHeaders": "true"})
+    assert sorted(found, key=str) == sorted(plain, key=str)
+
+
+def test_a_stream_with_tls_and_sasl(node: SecureNode) -> None:
+    create(node, "stream", 1)
+    to = node.options("stream", delivery="at-least-once") | {"topic": "stream"}
+    del to["subscribe"]
+    writer = stream_writer(to)
+    writer.commit([writer.write(iter([batch_of(range(20))]))], 0)
+    stream = Stream(node.options("stream", startingOffsets="earliest", maxOffsetsPerTrigger="12",
+                                 publishOffsets="lag"))
+    try:
+        assert stream.batch() == list(range(12))
+        assert stream.batch() == list(range(12, 20))
+        assert stream.batch() is None
+    finally:
+        stream.close()
+    with pytest.raises(InvalidArgumentError, match="exactly-once is not possible with TLS or SASL"):
+        stream_writer(to | {"delivery": "exactly-once", "checkpointLocation": "/tmp/nowhere"})
+
+
+def test_who_is_not_trusted_and_who_does_not_trust(node: SecureNode) -> None:
+    create(node, "guarded", 1)
+    patience = {"fetchOffset.numRetries": "0", "kafkaConsumer.pollTimeoutMs": "4000"}
+    for name, value in (("kafka.sasl.password", "guessed"), ("kafka.ssl.ca.location", "/etc/ssl/certs")):
+        with pytest.raises(ConnectionFailedError, match=r"^127\."):
+            rows(node.options("guarded", **{name: value}, **patience))
+
+
+def transactions(node: SecureNode, topic: str) -> list[int]:
+    """Committed, aborted, committed, aborted and left open, in one partition; gives what was committed."""
+    create(node, topic, 1)
+    kept: list[int] = []
+    for number, how in enumerate(("commit", "abort", "commit", "abort", "open")):
+        producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap, "log_level": 2,
+                                             "transactional.id": f"{topic}-{number}"})
+        producer.init_transactions(SECONDS)
+        producer.begin_transaction()
+        values = range(number * 100, number * 100 + 50)
+        for value in values:
+            producer.produce(topic, b"%d" % value, partition=0)
+        assert producer.flush(SECONDS) == 0
+        if how == "commit":
+            producer.commit_transaction(SECONDS)
+            kept += values
+        elif how == "abort":
+            producer.abort_transaction(SECONDS)
+    return kept
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_read_committed(node: SecureNode, secure: bool) -> None:
+    topic = f"transactions-{secure}"
+    kept = transactions(node, topic)
+    options = node.options(topic) if secure else {"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic}
+    committed = options | {"kafka.isolation.level": "read_committed"}
+    assert [int(row["value"]) for row in rows(committed)] == kept
+    found = [int(row["value"]) for row in rows(options)]
+    assert found == [number * 100 + value for number in range(5) for value in range(50)]
+    # Ranges that begin and end within transactions, and at their markers.
+    for start in (49, 50, 51, 101, 130):
+        begun = committed | {"startingOffsets": f'{{"{topic}":{{"0":{start}}}}}', "maxRecordsPerPartition": "37"}
+        wanted = {int(row["value"]) for row in rows(committed) if row["offset"] >= start}
+        assert {int(row["value"]) for row in rows(begun)} == wanted
+    stream = Stream(committed | {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "60"})
+    try:
+        seen: list[int] = []
+        while (batch := stream.batch()) is not None:
+            seen += batch
+        assert seen == kept
+    finally:
+        stream.close()
+
+
+def test_the_library_reads_where_tls_is_wanted(node: SecureNode) -> None:
+    source = KraftSource(CaseInsensitiveDict(node.options("orders")))
+    assert isinstance(source, KraftSource)
+    for options, kind in ((node.options("orders"), cluster.LibraryFetcher), (
+            {"kafka.bootstrap.servers": node.bootstrap, "subscribe": "orders"}, cluster.Fetcher)):
+        from kraft.spark.options import read_options
+
+        topics = cluster.ClusterTopics(read_options(options, streaming=False))
+        name = topics.partitions()[0]
+        for piece in topics.ranges({name: (0, 1)}):
+            assert len(list(topics.read(piece, ("offset",)))) == 1
+        assert type(topics._fetcher) is kind
+        topics.close()
