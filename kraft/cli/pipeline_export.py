@@ -24,6 +24,8 @@ if TYPE_CHECKING:
               help="What a directory holds, by the records' time.")
 @click.option("--codec", type=click.Choice(["zstd", "snappy", "lz4", "gzip", "none"]), default="zstd",
               show_default=True)
+@click.option("--format", "lake", type=click.Choice(["parquet", "delta", "iceberg"]), default="parquet",
+              show_default=True, help="Make it a Delta or an Iceberg table, too.")
 @click.option("--headers", is_flag=True, help="With a column of headers.")
 @click.option("--value", "value_format", type=click.Choice(["bytes", "text", "json", "avro", "protobuf"]),
               default="bytes", show_default=True, help="What values are.")
@@ -50,14 +52,19 @@ def export_command(table: Path, every: float | None, checkpoint: Path | None, th
     Goes on where the last run ended, however that ended. Reads committed records, from a cluster (--bootstrap) or from
     the files of its logs (--from). Columns: topic, partition, offset, timestamp, key, value.
     """
+    from kraft.pipeline.lakes import register_of
     from kraft.pipeline.table import Table, check_table
 
     check_table(table)
-    settings = _settings(options)
+    settings, lake = _settings(options), options["lake"]
     source_of(options)
     if checkpoint is not None and master is None:
         raise click.UsageError("--checkpoint is Spark's: --master says where it runs")
-    with chosen_workers(threads, master) as workers, Table(table, _table_settings(settings)) as opened:
+    if lake == "iceberg" and options["merge_below"]:
+        raise click.UsageError("--merge-below is not for --format iceberg, whose library adds files and replaces none")
+    register = register_of(lake, table, settings)
+    with chosen_workers(threads, master) as workers, Table(
+            table, _table_settings(settings, lake), register) as opened:
         if checkpoint is not None:
             _stream(opened, settings, workers, options, every, checkpoint, as_json)
         else:
@@ -125,12 +132,15 @@ def _settings(options: dict[str, Any]) -> "FileSettings":
 
     value = spec_from_files(options["value_format"], options["schema"], options["message"], options["skip_bytes"])
     return FileSettings(by=options["by"], codec=options["codec"], headers=options["headers"], value=value,
-                        on_error="keep" if options["keep_undecodable"] else "fail")
+                        on_error="keep" if options["keep_undecodable"] else "fail",
+                        time_unit="ms" if options["lake"] == "parquet" else "us")
 
 
-def _table_settings(settings: "FileSettings") -> dict[str, Any]:
-    """What may not change from one run to the next: it decides which columns there are, and where files lie."""
-    return {"by": settings.by, "headers": settings.headers, "value": list(settings.value), "key": list(settings.key)}
+def _table_settings(settings: "FileSettings", lake: str) -> dict[str, Any]:
+    """What may not change from one run to the next: it decides which columns there are, where files lie, and who is
+    told of them."""
+    return {"lake": None if lake == "parquet" else lake, "by": settings.by, "headers": settings.headers,
+            "value": list(settings.value), "key": list(settings.key)}
 
 
 def _tell(commit: "Commit | None", as_json: bool) -> None:

@@ -25,6 +25,8 @@ TIME_MS_MAX: Final = 253_402_300_799_999
 # Hive's name for a partition of rows without a value: records without a time.
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 LAYOUTS: Final = {"none": 0, "day": 24 * HOUR_MS, "hour": HOUR_MS}
+# How many of a unit of time a millisecond has.
+UNITS: Final = {"ms": 1, "us": 1_000}
 CODECS: Final = ("zstd", "snappy", "lz4", "gzip", "none")
 
 # Arrow bytes of a row group: large enough to compress well and to be read at once, small enough to hold a few.
@@ -43,6 +45,7 @@ class FileSettings(NamedTuple):
     value: DecoderSpec = DecoderSpec()
     key: DecoderSpec = DecoderSpec()
     on_error: str = "fail"
+    time_unit: str = "ms"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -117,7 +120,7 @@ class RangeWriter:
         without = pc.or_(pc.less(numbers, 0), pc.greater(numbers, TIME_MS_MAX))
         if pc.any(without).as_py():
             times = pc.if_else(without, pa.scalar(None, times.type), times)
-        arrays = [pa.repeat(self._partition, len(records)), records["offset"], times]
+        arrays = [pa.repeat(self._partition, len(records)), records["offset"], times.cast(self.schema.field(2).type)]
         undecoded = []
         for name, decoder, spec in (("key", self._key, self.settings.key), ("value", self._value, self.settings.value)):
             found = decode_column(decoder, records[name], spec.skip_bytes, partial(self._refuse, records, name))
@@ -135,7 +138,7 @@ class RangeWriter:
 
     def _buckets(self, rows: pa.RecordBatch) -> Iterator[tuple[int | None, pa.RecordBatch]]:
         """The rows by day or hour; in most batches all are of one."""
-        width = LAYOUTS[self.settings.by]
+        width = LAYOUTS[self.settings.by] * UNITS[self.settings.time_unit]
         if not width:
             yield 0, rows
             return
@@ -172,7 +175,7 @@ class RangeWriter:
 def schema_of(settings: FileSettings, key: Decoder, value: Decoder) -> pa.Schema:
     """The columns of every file. `*_undecoded` has the bytes of what could not be decoded, and else null."""
     fields = [pa.field("partition", pa.int32(), nullable=False), pa.field("offset", pa.int64(), nullable=False),
-              pa.field("timestamp", pa.timestamp("ms", "UTC")), pa.field("key", key.type),
+              pa.field("timestamp", pa.timestamp(settings.time_unit, "UTC")), pa.field("key", key.type),
               pa.field("value", value.type)]
     if settings.headers:
         header = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])

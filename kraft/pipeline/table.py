@@ -17,7 +17,7 @@ also names who made it, as (query id, batch id): the same batch again is known a
 import json
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -93,12 +93,14 @@ class Commit:
 class Table:
     """The table, open for one writer; readers use `commits` and `files` without opening. A context manager.
 
-    `settings` says how files are made (layout, decoder, ...): those of an existing table must be the same.
+    `settings` says how files are made (layout, decoder, ...): those of an existing table must be the same. `register`
+    tells others of a commit whose files are in their places, before those that it replaces go; it may be called again.
     `TableError` when another process on this machine has it open.
     """
 
     path: Path
     settings: Mapping[str, Any]
+    register: Callable[[Commit], None] | None = None
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     _lock: fileio.FileLock | None = None
 
@@ -213,6 +215,8 @@ class Table:
             elif not target.exists():
                 raise TableError(f"{target}: committed, but neither there nor in {staged}")
             directories.add(target.parent)
+        if self.register is not None:
+            self.register(commit)
         for name in commit.removed:
             fileio.unlink(self.path / name, missing_ok=True)
             directories.add((self.path / name).parent)
