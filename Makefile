@@ -50,7 +50,7 @@ test: build ## all tests, on two cores
 	@$(PYTEST) -n $(JOBS) --dist loadgroup -m "not long" tests/spark
 
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own,
-# and need packages that nothing else does.
+# run the examples where no Java is installed, and need packages that nothing else does.
 test-spark: build ## the tests of the Spark data source, the long ones too
 	@$(PIP) install deltalake 'pyiceberg[sql-sqlite]'
 	@$(PYTEST) tests/spark
