@@ -198,7 +198,7 @@ def change(cluster: AnyCluster) -> float:
 def fail_over(cluster: AnyCluster, names: list[str]) -> float:
     """Kills a broker that is not the active controller; seconds until another one tells that all are led."""
     with Cluster(cluster.bootstrap) as client:
-        active = QuorumClient(client).describe().leader_id
+        active = QuorumClient(client).describe().leader
     victim = next(node_id for node_id in cluster.homes if node_id != active)
     witness = cluster.addresses[next(i for i, node_id in enumerate(cluster.homes) if node_id not in (active, victim))]
     began = time.monotonic()
