@@ -240,29 +240,31 @@ class LogDir:
         """The logs that are open now."""
         return ((name, log) for name, log in self._logs.items() if not log.closed)
 
-    def retire(self, topic: str, partition: int) -> Path:
-        """Closes a partition and renames its directory, durably: it does not come back, even after a crash. Gives the
-        new path; its files are the caller's to remove, or the next opening's.
+    def retire(self, topic: str, partition: int, *, durable: bool = True) -> Path:
+        """Closes a partition, without flushing what goes, and renames its directory, durably: it does not come back,
+        even after a crash. Without `durable` it may, after a power loss: for who finds out then what should be gone.
+        Gives the new path; its files are the caller's to remove, or the next opening's.
 
         `FileNotFoundError` when it does not exist.
         """
         self._need_open()
         name = TopicPartition.checked(topic, partition)
         if (log := self._logs.pop(name, None)) is not None:
-            log.close()
+            log.discard()
         directory = self.path / name.directory_name
         if not directory.is_dir():
             raise FileNotFoundError(f"{directory}: no such log")
-        doomed = self._doom(directory, name)
+        doomed = self._doom(directory, name, durable=durable)
         for marks in (self._recovery_points, self._log_starts, self._high_watermarks):
             marks.pop(name, None)
         return doomed
 
-    def _doom(self, directory: Path, name: TopicPartition) -> Path:
+    def _doom(self, directory: Path, name: TopicPartition, *, durable: bool = True) -> Path:
         suffix = f".{uuid.uuid4().hex}-delete"
         doomed = self.path / (name.directory_name[: _FILE_NAME_BYTES_MAX - len(suffix)] + suffix)
         fileio.rename(directory, doomed)
-        fileio.sync_directory(self.path)
+        if durable:
+            fileio.sync_directory(self.path)
         return doomed
 
     # --- replicas on their way here (KIP-113)

@@ -565,3 +565,8 @@ cdef class Log:
     def close(self) -> None:
         """Flushes everything and marks the stop as clean; after a failure only lets go. May be called again."""
         self.core.close()
+
+    def discard(self) -> None:
+        """Closes a log whose files are to be removed: nothing is flushed. What is opened again after all is recovered
+        as after a crash. May be called again."""
+        self.core.discard()

@@ -112,6 +112,8 @@ cdef class LogCore:
                       bint clean)
     cdef list lost_above(self, int64_t log_start)
     cdef int close(self) except -1
+    # The end of a log whose files are to be removed: nothing is flushed, nothing written.
+    cdef int discard(self) except -1
     cdef int finish(self) except -1
     cdef int release(self) except -1
     cdef int forget_segment(self, Segment segment) except -1

@@ -464,6 +464,13 @@ cdef class LogCore:
             self.release()
         return 0
 
+    cdef int discard(self) except -1:
+        if not self.closed:
+            if self.fork_generation == fork_generation:
+                self.enter()
+            self.release()
+        return 0
+
     cdef int finish(self) except -1:
         """The clean end: all files complete and durable, then the mark that says so."""
         cdef Segment segment

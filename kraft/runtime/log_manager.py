@@ -169,12 +169,13 @@ class LogManager:
         self._counts[directory] += 1
 
     def remove(self, topic: str, index: int, *, delay_seconds: float) -> None:
-        """Closes a partition's log and takes its directory out of the way at once; its files go after the delay."""
+        """Closes a partition's log and takes its directory out of the way at once; its files go after the delay. Should
+        a power loss bring it back, metadata tells at the next start that it must go."""
         self.drop_future(TopicPartition(topic, index))
         directory = self._home.pop(TopicPartition(topic, index), None)
         if directory is not None and directory not in self.offline:
             self._counts[directory] -= 1
-            self.doom([directory.retire(topic, index)], delay_seconds)
+            self.doom([directory.retire(topic, index, durable=False)], delay_seconds)
 
     # --- moves between directories
 

@@ -241,6 +241,23 @@ def test_group_commit_shares_one_flusher(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/task")) == before
 
 
+def test_what_goes_is_not_flushed_before_it_goes(tmp_path: Path) -> None:
+    """A topic of gigabytes is deleted on the event loop: to wait for its pages would stall everybody."""
+    directory = LogDir(tmp_path)
+    for number in range(2):
+        fill(directory.log("t", number), 5)
+    flushed = []
+    for number, durable in enumerate((True, False)):
+        with faults.Trace(tmp_path) as trace:
+            doomed = directory.retire("t", number, durable=durable)
+        flushed.append({event.path for event in trace.events() if event.kind in ("datasync", "sync", "sync_directory")})
+        assert doomed.is_dir()
+    assert flushed == [{str(tmp_path)}, set()]
+    directory.log("u", 0).discard()
+    directory.log("u", 0).discard()
+    directory.close()
+
+
 def test_a_failed_log_takes_the_clean_mark_away_and_the_rest_is_closed(tmp_path: Path) -> None:
     directory = LogDir(tmp_path)
     failing, sound = directory.log("a", 0), directory.log("b", 0)
