@@ -56,9 +56,9 @@ def native(name: str) -> ModuleType:
     return loaded
 
 
-def limit(*arguments: object) -> dict[str, float]:
-    """One measurement of `limits.c` (see its head for the arguments)."""
-    command = [str(compiled("limits.c")), *map(str, arguments)]
+def limit(*arguments: object, source: str = "limits.c") -> dict[str, float]:
+    """One measurement of a program of `bench/c` (see its head for the arguments)."""
+    command = [str(compiled(source)), *map(str, arguments)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     result: dict[str, float] = json.loads(done.stdout)
     return result

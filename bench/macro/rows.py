@@ -12,6 +12,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.commit.quorums import cpu_seconds
+from bench.machine import limit
 from bench.macro.figures import Figure, Pair
 from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
@@ -107,11 +108,23 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
             raise RuntimeError(f"{server.name}, {row}: {found.errors} errors, the first {found.first_error}")
         return tuple(figure(found) or 0.0 for _, _, figure, _, _ in wanted)
     try:
-        return pair.alternate(run, figures)
+        found = pair.alternate(run, figures)
+        return found + _serving_limit(row, pair, workload) if workload.kind == "fetch" else found
     finally:
         if workload.kind != "ping":
             for server in pair.servers:
                 delete_topics(server, [workload.topic])
+
+
+def _serving_limit(row: str, pair: Pair, workload: Workload) -> list[Figure]:
+    """What one thread in C reaches that sends slices of the same file to as many connections."""
+    rate_in_c, cpu_in_c = Figure(row, "rate in C", "MB/s", None, "more"), Figure(row, "CPU in C", "s/GB", None)
+    segment = max((pair.ours.data / f"{workload.topic}-0").glob("*.log"), key=lambda path: path.stat().st_size)
+    for _ in range(pair.turns):
+        found = limit(segment, workload.connections, workload.fetch_bytes, pair.seconds, source="serve_slices.c")
+        rate_in_c.ours.append(found["bytes_per_s"] / 1e6)
+        cpu_in_c.ours.append(found["cpu_s_per_gb"])
+    return [rate_in_c, cpu_in_c]
 
 
 def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: float, consume_aim: float | None,
