@@ -30,6 +30,7 @@ MODULES: dict[str, list[str]] = {
     "buffer": [],
     "wire": [],
     "batch": [],
+    "template": [],
     "codecs": [],
     "records": [],
     "control": [],

@@ -309,6 +309,25 @@ def count_batches(source, *, bint check_crc=False) -> tuple[int, int]:
     return count, whole
 
 
+def plain_end(source, int64_t offset, int32_t leader_epoch) -> int:
+    """Where whole batches end that begin at `offset` and follow each other without a gap, all of that leader epoch and
+    none with control records; -1 when `source` is anything else. CRCs are not looked at."""
+    cdef HeldBuffer held = HeldBuffer(source)
+    cdef const uint8_t* p = held.data
+    cdef Py_ssize_t left = held.size
+    cdef BatchHeader h
+    if left == 0:
+        return -1
+    while left > 0:
+        if (batch_look(p, left, False, &h, NULL) != LOOK_OK or h.base_offset != offset
+                or h.leader_epoch != leader_epoch or batch_is_control(&h)):
+            return -1
+        offset = batch_last_offset(&h) + 1
+        p += batch_bytes(&h)
+        left -= batch_bytes(&h)
+    return offset
+
+
 def follow_batches(source, int64_t offset, *, bint check_crc=True, bint gaps=False) -> tuple[int, int]:
     """How far `source` can be read on from `offset`: (bytes of whole batches from its start, offset after them).
 

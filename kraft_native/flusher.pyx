@@ -46,6 +46,8 @@ cdef extern from "flusher.h" nogil:
     int kf_flush_submit(kf_flush_handle* handle, int fd, int64_t end_offset, int64_t size)
     int kf_flush_submit_directory(kf_flush_handle* handle, const char* path)
     int kf_flush_ask(kf_flush_handle* handle, int64_t end_offset)
+    int kf_flush_send(kf_flush_handle* handle, int64_t end_offset, int fd, const char* data, int size)
+    int kf_flush_take_back(kf_flush_handle* handle)
     int kf_flush_wait(kf_flush_handle* handle, int64_t end_offset, int64_t timeout_ns)
     int kf_flush_reset(kf_flush_handle* handle, int64_t end_offset)
     int kf_flush_forget(kf_flush_handle* handle, int fd)
@@ -230,6 +232,16 @@ cdef class FlushHandle:
     def ask(self, int64_t end_offset) -> None:
         """Ends gathering for what lies below `end_offset`. Does not block."""
         self.raise_result(self.ask_for(end_offset))
+
+    def send(self, int64_t end_offset, int fd, bytes message not None) -> bool:
+        """Has the thread send a short message (at most 512 bytes) to a socket the moment `durable` reaches
+        `end_offset`; False when it is there already, and nothing will be sent. A later message takes the place of an
+        earlier one; a failure, a `reset` below and `close` drop it. The descriptor stays open until `take_back`."""
+        return self.raise_result(kf_flush_send(self.handle, end_offset, fd, message, <int>len(message))) == 1
+
+    def take_back(self) -> bool:
+        """Takes the message back. Whether it has been sent; if not, it will not be."""
+        return self.raise_result(kf_flush_take_back(self.handle)) == 1
 
     def wait(self, int64_t end_offset, timeout=None) -> bool:
         """Asks, then blocks until `durable` >= `end_offset`; False when `timeout` seconds passed first.

@@ -519,6 +519,17 @@ cdef class Log:
         if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT and not self.core.untouched():
             self.core.handle().ask(self.core.log_end)
 
+    def send_when_durable(self, int64_t end_offset, int fd, bytes message not None) -> bool:
+        """Group commit: has the flusher's thread send a short message to a socket the moment what lies below
+        `end_offset` is durable; see `FlushHandle.send`. A truncation below drops it."""
+        self.core.enter()
+        return self.core.handle().send(end_offset, fd, message)
+
+    def take_back(self) -> bool:
+        """Takes that message back; whether it has been sent."""
+        self.core.enter()
+        return self.core.handle().take_back()
+
     def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
         """As `flush`, for what lies below `end_offset`."""
         cdef int64_t timeout_ns = timeout_to_ns(timeout)

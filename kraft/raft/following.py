@@ -51,12 +51,34 @@ def stands(replica: Replica, role: Follower) -> bool:
 
 
 def _fetch(replica: Replica, node_id: int, max_wait_ms: int, role: Follower | Unattached) -> None:
+    replica.ask(node_id, _next_fetch(replica, max_wait_ms, role))
+
+
+def _next_fetch(replica: Replica, max_wait_ms: int, role: Follower | Unattached) -> FetchRequest:
     end = replica.log.end
     is_follower = isinstance(role, Follower) and stands(replica, role)
-    replica.ask(node_id, FetchRequest(
+    return FetchRequest(
         cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, fetch_offset=end.offset,
         last_fetched_epoch=end.epoch, max_bytes=replica.config.fetch_max_bytes, max_wait_ms=max_wait_ms,
-        high_watermark=replica.high_watermark, is_follower=is_follower))
+        high_watermark=replica.high_watermark, is_follower=is_follower)
+
+
+def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
+    """What `drive` will ask the leader when the log is durable to its end, and nothing else has happened by then; None
+    when that is not a Fetch."""
+    if (replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None
+            or not replica.may_ask(replica.leader_id)):
+        return None
+    return _next_fetch(replica, replica.config.fetch_max_wait_ms, role)
+
+
+def takes_records(replica: Replica, node_id: int, answer: FetchResponse) -> bool:
+    """Whether `handle_fetch_answer` will append the records of this answer to what this node was asked last."""
+    request = replica.requests.under_way(node_id)
+    return (isinstance(replica.role, Follower) and isinstance(request, FetchRequest)
+            and node_id == replica.leader_id == answer.leader_id
+            and request.epoch == replica.epoch == answer.epoch and answer.error is ErrorCode.NONE
+            and answer.snapshot is None and answer.diverging is None and answer.records is not None)
 
 
 def inquire(replica: Replica, role: Unattached | Follower) -> None:

@@ -5,7 +5,6 @@ when a majority of the voters in the leader's own log have it durably, and it li
 5.4.2: records of earlier epochs become committed only together with one of the leader's own).
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from kraft.protocol.error_codes import ErrorCode
@@ -31,7 +30,6 @@ from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndE
 from kraft.raft.voters import RECONFIGURABLE, Voter
 
 OBSERVER_SESSION_MS: Final = 300_000
-NOTHING_HEARD: Final = Progress()
 
 # --- the epoch --------------------------------------------------------------------------------------------------------
 
@@ -105,7 +103,8 @@ def drive(replica: Replica, leader: Leader) -> None:
 
 def _update_high_watermark(replica: Replica, leader: Leader) -> None:
     """A leader that was removed does not count itself (KAFKA-16530)."""
-    committed = majority_value(_of_voters(replica, leader, replica.flushed, lambda progress: progress.end_offset))
+    ends = [progress.end_offset for _, progress in others(replica, leader)]
+    committed = majority_value(_with_own(leader, ends, replica.flushed))
     if committed > leader.epoch_start:
         leader.is_established = True
         replica.advance_high_watermark(committed)
@@ -122,17 +121,18 @@ def deadline_ms(replica: Replica, leader: Leader) -> int:
 def _check_quorum_ms(replica: Replica, leader: Leader) -> int:
     """When to give up (KIP-996: who cannot answer a majority must not keep it from electing somebody). A leader that
     votes hears itself; one that was removed needs a majority of the others (KAFKA-16531)."""
-    heard = _of_voters(replica, leader, NEVER_MS, lambda progress: max(leader.since_ms, progress.fetch_ms))
-    return min(majority_value(heard) + replica.config.check_quorum_timeout_ms, NEVER_MS)
+    heard = [progress.fetch_ms for _, progress in others(replica, leader)]
+    heard_ms = majority_value(_with_own(leader, heard, NEVER_MS))
+    return min(max(leader.since_ms, heard_ms) + replica.config.check_quorum_timeout_ms, NEVER_MS)
 
 
-def _of_voters(replica: Replica, leader: Leader, own: int, of: Callable[[Progress], int]) -> list[int]:
-    """A number of each voter; `own` is this replica's, which counts when it votes with this disk."""
-    numbers = [of(progress) for _, progress in others(replica, leader)]
+def _with_own(leader: Leader, numbers: list[int], own: int) -> list[int]:
+    """A number of each voter: of the others, and `own`, which counts when this replica votes with this disk. One that
+    is unknown is -1, and so is that of a disk of this node's which votes in its place."""
     if leader.votes_itself:
         numbers.append(own)
     elif leader.is_replaced:
-        numbers.append(of(NOTHING_HEARD))
+        numbers.append(UNKNOWN_OFFSET)
     return numbers
 
 

@@ -29,6 +29,7 @@ from kraft.raft.messages import (
     DiscoverRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchResponse,
     FetchSnapshotRequest,
     Loss,
     Lost,
@@ -43,7 +44,7 @@ from kraft.raft.messages import (
     VersionsResponse,
     VoteRequest,
 )
-from kraft.raft.ready import HardState, Leadership, Ready
+from kraft.raft.ready import Ask, HardState, Leadership, Ready
 from kraft.raft.replica import Ports, Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraft.raft.transitions import Role
@@ -228,11 +229,15 @@ class Raft:
         installed, replica.installed = replica.installed, None
         return Ready(hard_state, messages, self._next_flush(), installed, high_watermark, leadership)
 
-    def _unsaved(self) -> HardState | None:
+    @property
+    def _is_saved(self) -> bool:
         replica, saved = self.replica, self._saved
-        if replica.epoch == saved.epoch and replica.leader_id == saved.leader_id and replica.voted == saved.voted:
+        return replica.epoch == saved.epoch and replica.leader_id == saved.leader_id and replica.voted == saved.voted
+
+    def _unsaved(self) -> HardState | None:
+        if self._is_saved:
             return None
-        self._saved = replica.hard_state
+        self._saved = self.replica.hard_state
         return self._saved
 
     def take_high_watermark(self) -> int | None:
@@ -241,10 +246,26 @@ class Raft:
         nothing comes before it in that `Ready` and this replica's leadership is known."""
         replica = self.replica
         if (replica.high_watermark <= self._told[0] or replica.installed is not None
-                or replica.hard_state != self._saved or self.leadership != self._told[1]):
+                or not self._is_saved or self.leadership is not self._told[1]):
             return None
         self._told = (replica.high_watermark, self._told[1])
         return replica.high_watermark
+
+    def fetch_ahead(self) -> Ask | None:
+        """The Fetch that will leave when the flush under way has ended, unless anything else happens before. The driver
+        may have it sent at that very moment, and tells `log_flushed` then, before it tells of anything else: the `Ask`
+        in the next `Ready` is the one that has left. It has no correlation yet. None when there is no such Fetch."""
+        replica, role = self.replica, self.replica.role
+        if not isinstance(role, Follower) or self._flushing is None or self._flushing != replica.log.end.offset:
+            return None
+        request = following.fetch_ahead(replica, role)
+        node_id = replica.leader_id
+        return None if request is None else Ask(node_id, replica.address_of(node_id), UNKNOWN_OFFSET, request)
+
+    def takes_records(self, node_id: int, answer: Response) -> bool:
+        """Whether `step` with this answer will append its records. The driver may do that before, so that their flush
+        has begun while the core looks at them: `LogPort.append_fetched` gets the same object then."""
+        return isinstance(answer, FetchResponse) and following.takes_records(self.replica, node_id, answer)
 
     def _next_flush(self) -> int | None:
         """One at a time: what is appended during a flush is for the next one, together."""
@@ -263,8 +284,11 @@ class Raft:
 
     @property
     def leadership(self) -> Leadership:
-        replica, role = self.replica, self.replica.role
+        """The same object as long as it is what was told last: that is asked for all the time."""
+        replica, role, told = self.replica, self.replica.role, self._told[1]
         epoch_start = role.epoch_start if isinstance(role, Leader) else UNKNOWN_OFFSET
+        if told is not None and told == (role.role, replica.epoch, replica.leader_id, epoch_start):
+            return told
         return Leadership(role.role, replica.epoch, replica.leader_id, epoch_start)
 
     @property

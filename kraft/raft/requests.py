@@ -43,6 +43,11 @@ class Requests:
         peer = self._peers.get(node_id)
         return peer is not None and peer.request is not None and peer.correlation == correlation
 
+    def under_way(self, node_id: int) -> Request | None:
+        """What this node was asked and has not answered."""
+        peer = self._peers.get(node_id)
+        return None if peer is None else peer.request
+
     def back_off(self, node_id: int, now_ms: int) -> None:
         """The node's last answer was of no use: it is asked again only after a while."""
         self._peers.setdefault(node_id, _Peer()).wait_until_ms = now_ms + self._backoff_ms

@@ -127,11 +127,8 @@ class VoterHistory:
 
     def __init__(self, voters: VoterSet = NO_VOTERS, kraft_version: int = 0) -> None:
         self._entries = [Assignment(UNKNOWN_OFFSET, kraft_version, voters)]
-
-    @property
-    def latest(self) -> Assignment:
+        self.latest = self._entries[-1]
         """What counts now."""
-        return self._entries[-1]
 
     @property
     def entries(self) -> tuple[Assignment, ...]:
@@ -152,11 +149,13 @@ class VoterHistory:
     def _add(self, entry: Assignment) -> None:
         assert entry.offset > self.latest.offset, f"a record at {entry.offset} after one at {self.latest.offset}"
         self._entries.append(entry)
+        self.latest = entry
 
     def truncate(self, end_offset: int) -> None:
         """The log was cut: what stood at or behind `end_offset` never counted."""
-        while len(self._entries) > 1 and self.latest.offset >= end_offset:
+        while len(self._entries) > 1 and self._entries[-1].offset >= end_offset:
             self._entries.pop()
+        self.latest = self._entries[-1]
 
     def trim(self, start_offset: int) -> None:
         """The log now starts at `start_offset`."""
@@ -166,3 +165,4 @@ class VoterHistory:
     def restart(self, end_offset: int, kraft_version: int, voters: VoterSet) -> None:
         """The log was replaced by a snapshot of everything below `end_offset`."""
         self._entries = [Assignment(end_offset - 1, kraft_version, voters)]
+        self.latest = self._entries[-1]

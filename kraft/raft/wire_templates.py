@@ -14,6 +14,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest as FetchMessage
 from kraft.raft.messages import HIGH_WATERMARK_NOT_TOLD, FetchRequest, FetchResponse, Request, Response
 from kraft.raft.wire import FETCH_CODEC, whole_batches
+from kraft_native.template import Template
 
 INT32: Final = Struct(">i")
 INT64: Final = Struct(">q")
@@ -22,51 +23,34 @@ REQUEST_NUMBERS: Final[Mapping[str, Struct]] = {
 SOURCES_MAX: Final = 256
 
 
-class _Numbers:
-    """Bytes in which some numbers change. `make(values)` writes all."""
-
-    def __init__(self, numbers: Mapping[str, Struct], make: Callable[[Mapping[str, int]], bytes]) -> None:
-        zeros = dict.fromkeys(numbers, 0)
-        self._blank = make(zeros)
-        places = []
-        for name, struct in numbers.items():
-            other = make({**zeros, name: -1})
-            at = next((at for at, (a, b) in enumerate(zip(self._blank, other, strict=False)) if a != b), -1)
-            places.append((at, struct))
-        self.is_fixed = all(at >= 0 for at, _ in places) and make(dict.fromkeys(numbers, -1)) == self._filled(
-            places, [-1] * len(places))
-        self._places = places
-        edges = sorted((at, at + struct.size) for at, struct in places)
-        starts, ends = [0, *(end for _, end in edges)], [*(at for at, _ in edges), len(self._blank)]
-        self._between = [(start, end, self._blank[start:end]) for start, end in zip(starts, ends, strict=True)
-                         if start < end]
-
-    def _filled(self, places: list[tuple[int, Struct]], values: list[int]) -> bytes:
-        out = bytearray(self._blank)
-        for (at, struct), value in zip(places, values, strict=True):
-            struct.pack_into(out, at, value)
-        return bytes(out)
-
-    def write(self, *values: int) -> bytes:
-        return self._filled(self._places, list(values))
-
-    def read(self, data: bytes | memoryview) -> list[int] | None:
-        """The numbers, if everything else is the same; `data` is as long as the template, at least."""
-        for start, end, expected in self._between:
-            if data[start:end] != expected:
-                return None
-        return [struct.unpack_from(data, at)[0] for at, struct in self._places]
-
-    def __len__(self) -> int:
-        return len(self._blank)
+def _template(numbers: Mapping[str, Struct], make: Callable[[Mapping[str, int]], bytes]) -> Template | None:
+    """Of what `make(values)` writes; None when more changes in that than the numbers, or they have no
+    places in this order."""
+    zeros = dict.fromkeys(numbers, 0)
+    blank = make(zeros)
+    places = []
+    for name, struct in numbers.items():
+        other = make({**zeros, name: -1})
+        at = next((at for at, (a, b) in enumerate(zip(blank, other, strict=False)) if a != b), -1)
+        if at < 0:
+            return None
+        places.append((at, struct.size))
+    if places != sorted(places):
+        return None
+    template = Template(blank, places)
+    return template if make(dict.fromkeys(numbers, -1)) == template.write(*[-1] * len(numbers)) else None
 
 
 class _RequestTemplate:
     def __init__(self, request: FetchRequest, version: int) -> None:
         self.version = version
         self.request = request
-        self.numbers = _Numbers(REQUEST_NUMBERS, lambda values: FETCH_CODEC.encode_request(
+        self.numbers = _template(REQUEST_NUMBERS, lambda values: FETCH_CODEC.encode_request(
             replace(request, **values), version).encode(version))  # type: ignore[arg-type]
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.numbers is not None
 
     def fits(self, request: FetchRequest, version: int) -> bool:
         mine = self.request
@@ -75,11 +59,13 @@ class _RequestTemplate:
                 and request.replica == mine.replica and request.cluster_id == mine.cluster_id)
 
     def write(self, request: FetchRequest) -> bytes:
+        assert self.numbers is not None
         return self.numbers.write(request.epoch, request.fetch_offset, request.last_fetched_epoch,
                                   request.high_watermark)
 
     def read(self, body: bytes) -> FetchRequest | None:
-        values = self.numbers.read(body) if len(body) == len(self.numbers) else None
+        numbers = self.numbers
+        values = numbers.read(body) if numbers is not None and len(body) == len(numbers) else None
         if values is None:
             return None
         epoch, fetch_offset, last_fetched_epoch, high_watermark = values
@@ -104,9 +90,9 @@ class _ResponseTemplate:
         empty, one = encode(0, b""), encode(0, b"\0")
         at = next((at for at, (a, b) in enumerate(zip(empty, one, strict=False)) if a != b), 0)
         self.tail = empty[at + 1:]
-        self.numbers = _Numbers({"high_watermark": INT64}, lambda values: encode(values["high_watermark"], b"")[:at])
+        self.numbers = _template({"high_watermark": INT64}, lambda values: encode(values["high_watermark"], b"")[:at])
         # Only so is the length of the records a number of variable size, and only then this is the place of it.
-        self.is_fixed = self.numbers.is_fixed and empty[at:at + 1] == b"\1" and (
+        self.is_fixed = self.numbers is not None and empty[at:at + 1] == b"\1" and (
             one == empty[:at] + b"\2\0" + self.tail)
 
     def fits(self, response: FetchResponse, version: int) -> bool:
@@ -117,9 +103,11 @@ class _ResponseTemplate:
 
     def write(self, response: FetchResponse) -> bytes:
         records = response.records if isinstance(response.records, bytes) else b""
+        assert self.numbers is not None
         return b"".join((self.numbers.write(response.high_watermark), _uvarint(len(records) + 1), records, self.tail))
 
     def read(self, body: memoryview) -> FetchResponse | None:
+        assert self.numbers is not None
         at = len(self.numbers)
         values = self.numbers.read(body) if len(body) > at + len(self.tail) else None
         if values is None:
@@ -160,7 +148,7 @@ class FetchTemplates:
         if template is None or not template.fits(request, version):
             body = FETCH_CODEC.encode_request(request, version).encode(version)
             template = _RequestTemplate(request, version)
-            self._asking = template if template.numbers.is_fixed and template.write(request) == body else None
+            self._asking = template if template.is_fixed and template.write(request) == body else None
             return body
         return template.write(request)
 
@@ -182,7 +170,7 @@ class FetchTemplates:
         self._asked[source] = len(body)
         if request.high_watermark != HIGH_WATERMARK_NOT_TOLD:
             template = _RequestTemplate(request, version)
-            if template.numbers.is_fixed and template.write(request) == body:
+            if template.is_fixed and template.write(request) == body:
                 self._asked[source] = template
 
     def response_bytes(self, response: Response, version: int) -> bytes:

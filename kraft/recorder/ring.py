@@ -30,10 +30,12 @@ class Recorder:
     def record(self, event: Event, time_ms: float | None = None) -> None:
         """Something happened, at the core's time or at another one."""
         now_ms = event.now_ms if time_ms is None else time_ms
-        values = values_of(event)
         last = self._entries[-1] if self._entries else None
-        if last is not None and last.what == event.what and (event.what == "commits" or last.values == values):
-            self._entries[-1] = last._replace(values=values, times=last.times + 1, until_ms=now_ms)
+        is_commit = event.what == "commits"     # by far the most
+        values = dict(event.values) if is_commit else values_of(event)
+        if last is not None and last.what == event.what and (is_commit or last.values == values):
+            self._entries[-1] = Entry(
+                last.time_ms, last.node_id, last.number, last.what, values, last.times + 1, now_ms)
             self._is_told = False
             if now_ms - self._told_ms >= TOLD_AGAIN_MS:
                 self._tell(now_ms)

@@ -76,12 +76,18 @@ class ControllerNode:
             channel = self.server.channel(name, router.on_request)
             serve_apis(channel)
             self._channels.append(channel)
+        self.quorum.driver.on_answers = self._send
         self._publish_versions()
         for listener, channel in zip(self.listeners.values(), self._channels, strict=True):
             await self.server.accept(listener, channel)
         self.quorum.metadata.on_change = self._changed
         self.quorum.metadata.on_deadline = self._schedule
         self.quorum.start()
+
+    def _send(self) -> None:
+        """What was answered leaves now, and not at the end of the loop's turn."""
+        for channel in self._channels:
+            channel.run_turn()
 
     def _publish_versions(self) -> None:
         """Installs the answers to ApiVersions, when the cluster's features have changed."""

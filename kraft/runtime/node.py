@@ -262,6 +262,7 @@ class Node:
 
         channel = self.server.channel(listener, on_request)
         serve_apis(channel, self._keys(listener))
+        self.control.quorum.driver.on_answers = channel.run_turn
         return channel
 
     def _keys(self, listener: str) -> list[int]:

@@ -7,7 +7,9 @@ answered the one before it closes that connection, because answers come in order
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import field
 from functools import lru_cache
 from typing import Final, cast
@@ -20,10 +22,20 @@ from kraft.protocol.headers import decode_response_header, encode_request_header
 from kraft.protocol.message import Message as WireMessage
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
-from kraft.raft.messages import FetchRequest, Loss, Lost, Message, VersionsRequest, VersionsResponse
+from kraft.raft.messages import (
+    FetchRequest,
+    Loss,
+    Lost,
+    Message,
+    Request,
+    Response,
+    VersionsRequest,
+    VersionsResponse,
+)
 from kraft.raft.ready import Ask
 from kraft.raft.types import Endpoint
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange
+from kraft.raft.wire import FETCH_CODEC
 from kraft.raft.wire_changes import CODECS
 from kraft.raft.wire_templates import FetchTemplates
 from kraft_native.errors import KraftError, MalformedMessageError, UnsupportedVersionError
@@ -67,11 +79,13 @@ class PeerVersions:
 
 class PeerConnection(asyncio.Protocol):
     """One connection. `on_ready(versions)` when the peer has told them; `on_answer(body, api key, version)`;
-    `on_lost()` once, unless `abandon` was called."""
+    `on_lost()` once, unless `abandon` was called. `catch_up()` when an answer came to what may have left ahead."""
 
     def __init__(self, client_id: str, on_ready: Callable[[PeerVersions], None],
-                 on_answer: Callable[[memoryview], None], on_lost: Callable[[], None]) -> None:
+                 on_answer: Callable[[memoryview], None], on_lost: Callable[[], None],
+                 catch_up: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
+        self._catch_up = catch_up
         self._on_ready = on_ready
         self._on_answer = on_answer
         self._on_lost = on_lost
@@ -81,19 +95,28 @@ class PeerConnection(asyncio.Protocol):
         self._waiting: tuple[int, int] | None = None
         self._abandoned = False
         self._has_versions = False
+        self._socket = -1
+        """A descriptor of our own, which is open as long as somebody else may send by it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         if self._abandoned:
             self._transport.abort()
         else:
+            self._socket = os.dup(transport.get_extra_info("socket").fileno())
             self._ask_versions(API_BY_KEY[API_VERSIONS].latest_stable)
 
     def abandon(self) -> None:
         """Closes it; nothing is told any more."""
         self._abandoned = True
+        self._close_socket()
         if self._transport is not None:
             self._transport.abort()
+
+    def _close_socket(self) -> None:
+        if self._socket >= 0:
+            os.close(self._socket)
+            self._socket = -1
 
     def send(self, message: WireMessage, version: int) -> None:
         """`UnsupportedVersionError`, and nothing is sent, when the version cannot carry the message."""
@@ -101,12 +124,27 @@ class PeerConnection(asyncio.Protocol):
 
     def send_body(self, key: int, version: int, body: bytes) -> None:
         assert self._transport is not None
-        self._correlation += 1
-        self._waiting = key, version
+        frame = self._frame(key, version, body)
+        self.has_left(key, version)
+        self._transport.write(frame)
+
+    def _frame(self, key: int, version: int, body: bytes) -> bytes:
+        """The next request."""
         before, behind = _header_parts(key, version, self._client_id)
         size = len(before) + 4 + len(behind) + len(body)
-        self._transport.write(b"".join((size.to_bytes(4, "big"), before, self._correlation.to_bytes(4, "big"), behind,
-                                        body)))
+        return b"".join((size.to_bytes(4, "big"), before, (self._correlation + 1).to_bytes(4, "big"), behind, body))
+
+    def prepare(self, key: int, version: int, body: bytes) -> tuple[int, bytes] | None:
+        """By what and as what somebody else can send the next request; None when something waits to be sent."""
+        assert self._transport is not None
+        if self._abandoned or self._transport.get_write_buffer_size():
+            return None
+        return self._socket, self._frame(key, version, body)
+
+    def has_left(self, key: int, version: int) -> None:
+        """The next request is on its way."""
+        self._correlation += 1
+        self._waiting = key, version
 
     def data_received(self, data: bytes) -> None:
         """The usual answer comes in one piece; what does not is put together."""
@@ -138,6 +176,7 @@ class PeerConnection(asyncio.Protocol):
         if not self._abandoned:
             self._abandoned = True
             self._on_lost()
+            self._close_socket()
 
     def _break(self, why: str) -> None:
         log.warning("a peer's answer cannot be read, the connection is closed: %s", why)
@@ -145,6 +184,8 @@ class PeerConnection(asyncio.Protocol):
         self._transport.abort()
 
     def _take(self, frame: bytes) -> None:
+        if self._waiting is None:
+            self._catch_up()
         if self._waiting is None:
             raise MalformedMessageError("an answer to nothing")
         (key, version), self._waiting = self._waiting, None
@@ -185,12 +226,14 @@ def _header_parts(key: int, version: int, client_id: str) -> tuple[bytes, bytes]
 class Peer:
     """One node, under the id by which the core asks for it."""
 
-    def __init__(self, node_id: int, client_id: str, deliver: Callable[[int, int, Message], None],
-                 templates: FetchTemplates) -> None:
+    def __init__(self, node_id: int, peers: "Peers") -> None:
         self._node_id = node_id
-        self._templates = templates
-        self._client_id = client_id
-        self._deliver = deliver
+        self._peers = peers
+        self._templates = peers.templates
+        self._client_id = peers.client_id
+        self._deliver = peers.deliver
+        self._left: Request | None = None
+        """What left ahead, and was not asked for yet."""
         self._address: Endpoint | None = None
         self._connection: PeerConnection | None = None
         self._versions: PeerVersions | None = None
@@ -207,6 +250,12 @@ class Peer:
         if address is None:
             self._lose(ask, Loss.DISCONNECTED)
             return
+        left, self._left = self._left, None
+        if left is not None:
+            if ask.request == left and address == self._address:
+                self._pending = ask
+                return
+            self.close()               # what answers that would be taken for the answer to this
         if self._connecting is None:
             is_stuck = self._pending is not None
         else:
@@ -221,8 +270,28 @@ class Peer:
             self._began = self._loop.time()
             self._connecting = self._loop.create_task(self._connect(address))
 
+    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+        """See `Courier`; only of Fetches."""
+        if (self._versions is None or self._connection is None or self._pending is not None or self._left is not None
+                or ask.address not in (None, self._address)):
+            return None
+        assert isinstance(ask.request, FetchRequest)
+        with suppress(UnsupportedVersionError):
+            version = self._versions.best(FETCH_CODEC.key)
+            body = self._templates.request_bytes(ask.request, version)
+            return self._connection.prepare(FETCH_CODEC.key, version, body)
+        return None
+
+    def has_left(self, ask: Ask) -> None:
+        """See `Courier`."""
+        assert self._versions is not None
+        assert self._connection is not None
+        self._connection.has_left(FETCH_CODEC.key, self._versions.best(FETCH_CODEC.key))
+        self._left = ask.request
+
     def close(self) -> None:
         """Gives up the connection and what it was asked; nothing is told."""
+        self._left = None
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
@@ -234,7 +303,7 @@ class Peer:
         if self._failures:
             pause = min(PAUSE_SECONDS * 2 ** min(self._failures - 1, 8), PAUSE_SECONDS_MAX)
             await asyncio.sleep(max(0.0, self._failed + pause - self._loop.time()))
-        connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost)
+        connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost, self._peers.catch_up)
         self._connection = connection
         try:
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
@@ -273,8 +342,12 @@ class Peer:
         self._loop.call_soon(self._deliver, self._node_id, ask.correlation, Lost(reason))
 
     def _answered(self, body: memoryview) -> None:
+        if self._pending is None:
+            self._peers.catch_up()
         ask = self._pending
-        assert ask is not None
+        if ask is None:                # the core does not ask for what had left ahead
+            self.close()
+            return
         assert self._versions is not None
         codec = CODECS[type(ask.request)]
         version = self._versions.best(codec.key)
@@ -283,9 +356,12 @@ class Peer:
         else:
             response = codec.decode_response(codec.answer.decode(body, version))
         self._pending = None
+        self._peers.on_answer(self._node_id, response)
         self._deliver(self._node_id, ask.correlation, response)
 
     def _lost(self) -> None:
+        self._peers.catch_up()
+        self._left = None
         ask, self._pending = self._pending, None
         self._connection = self._versions = self._connecting = None
         self._failures += 1
@@ -295,20 +371,32 @@ class Peer:
 
 
 class Peers:
-    """All nodes that the core asks. `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is
-    never called from inside `ask`."""
+    """All nodes that the core asks: the driver's `Courier`.
+
+    `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is never called from inside `ask`;
+    `on_answer(node id, answer)` gets each answer just before. `catch_up()` has the core ask for what has left ahead.
+    """
 
     def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:
-        self._client_id = client_id
-        self._deliver = deliver
+        self.client_id = client_id
+        self.deliver = deliver
+        self.on_answer: Callable[[int, Response], None] = lambda _node_id, _answer: None
+        self.catch_up: Callable[[], None] = lambda: None
+        self.templates = FetchTemplates()
         self._peers: dict[int, Peer] = {}
-        self._templates = FetchTemplates()
 
     def ask(self, ask: Ask) -> None:
         peer = self._peers.get(ask.node_id)
         if peer is None:
-            peer = self._peers[ask.node_id] = Peer(ask.node_id, self._client_id, self._deliver, self._templates)
+            peer = self._peers[ask.node_id] = Peer(ask.node_id, self)
         peer.ask(ask)
+
+    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+        peer = self._peers.get(ask.node_id)
+        return None if peer is None else peer.prepare(ask)
+
+    def has_left(self, ask: Ask) -> None:
+        self._peers[ask.node_id].has_left(ask)
 
     def close(self) -> None:
         """Closes every connection; nothing is told any more."""

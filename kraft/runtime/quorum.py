@@ -108,8 +108,10 @@ class Quorum:
         self._recorder_file.state = self.recorded_state
         self.peers = Peers(CLIENT_ID.format(config.node_id), self._deliver)
         self.driver = RaftDriver(
-            self.raft, self.log, self.metadata, write_hard_state=self._write_hard_state, ask=self.peers.ask,
+            self.raft, self.raft_log, self.metadata, write_hard_state=self._write_hard_state, courier=self.peers,
             answer=self._answer, clock=self.clock, on_failure=on_failure)
+        self.peers.on_answer = self.driver.take_ahead
+        self.peers.catch_up = self.driver.catch_up
         self.metadata.driver = self.driver
         self.keeper = SnapshotKeeper(log_settings, self.directory, self.raft_log, self.snapshots, self.metadata,
                                      self.driver, self.clock, on_failure)
@@ -205,7 +207,8 @@ class Quorum:
 
     def _trace(self, event: Event) -> None:
         self.recorder.record(event)
-        log.debug("raft: %s", event)
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("raft: %s", event)
 
     def recorded_state(self) -> Entry:
         """Everything about this replica now, as an entry of the flight recorder."""

@@ -10,6 +10,10 @@ Everything that happens in one turn of the loop is carried out once, at its end:
 and one answer to each follower. The flush runs in a thread without the interpreter lock, while the answers leave. Only
 the end of a leadership is carried out at once: the next request of that turn must not meet a state machine that thinks
 it may still propose.
+
+A follower's way from the leader's answer to its next Fetch is the longest part of a commit, so the core is asked ahead:
+records that it will append are appended before it looks at the answer, and the Fetch that acknowledges them is sent by
+the flusher's thread the moment they are durable. What has left is told to the core before anything else is.
 """
 
 import asyncio
@@ -19,13 +23,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from kraft.raft.messages import Message
+from kraft.raft.messages import Message, Response
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
-from kraft.runtime.raft_log import Proposal
-from kraft_native.log import Log
+from kraft.runtime.raft_log import Proposal, RaftLog
 
 TIMER_SECONDS_MAX: Final = 60.0
 LOOK_MS: Final = 5
@@ -51,30 +54,46 @@ class StateMachine(Protocol):
     def leadership(self, leadership: Leadership) -> None: ...
 
 
+class Courier(Protocol):
+    """Who brings requests to other nodes (see `Peers`); each call returns at once."""
+
+    def ask(self, ask: Ask) -> None:
+        """Sends it. One that equals what was told to have left has left."""
+
+    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+        """The socket and the bytes by which somebody else can send it now; None when that cannot be."""
+
+    def has_left(self, ask: Ask) -> None:
+        """What was prepared last was sent by somebody else."""
+
+
 class RaftDriver:
-    """One core on one loop. `write_hard_state` returns when it is durable; `ask` and `answer` return at once.
+    """One core on one loop. `write_hard_state` returns when it is durable; `answer` returns at once.
 
     `on_failure` hears of the first error of the disk or of a broken invariant; nothing is done or sent any more then.
     """
 
     def __init__(
-        self, raft: Raft, log: Log, machine: StateMachine, *, write_hard_state: Callable[[HardState], None],
-        ask: Callable[[Ask], None], answer: Callable[[Answer], None], clock: Callable[[], int],
+        self, raft: Raft, log: RaftLog, machine: StateMachine, *, write_hard_state: Callable[[HardState], None],
+        courier: Courier, answer: Callable[[Answer], None], clock: Callable[[], int],
         on_failure: Callable[[BaseException], object],
     ) -> None:
         self.raft = raft
-        self._log = log
+        self._raft_log = log
+        self._log = log.log
         self.machine = machine
         """Another one may take its place before the first turn."""
-        self._eventfd = log.flush_eventfd          # after a failed flush the log does not tell it any more
+        self._eventfd = self._log.flush_eventfd          # after a failed flush the log does not tell it any more
         self._write_hard_state = write_hard_state
-        self._ask = ask
+        self._courier = courier
         self._answer = answer
         self._clock = clock
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._flushing: int | None = None
         """The offset up to which the core waits for the log to be durable."""
+        self._ahead: Ask | None = None
+        """What the flusher's thread sends when it is."""
         self._scheduled = False
         self._stopped = True
         self._timer: asyncio.TimerHandle | None = None
@@ -82,9 +101,13 @@ class RaftDriver:
         self._looked_ms = 0
         self._leadership: Leadership | None = None
         """What the state machine was told last."""
+        self._is_leading = False
+        """Whether it thinks so."""
         self._left: asyncio.Future[None] | None = None
         self.on_turn: Callable[[], None] = lambda: None
         """Called after each turn: more may be committed and known."""
+        self.on_answers: Callable[[], None] = lambda: None
+        """Called when answers were given outside of any request: they may leave now."""
 
     def start(self) -> None:
         """Begins to carry out what the core wants; nothing is sent before."""
@@ -96,6 +119,9 @@ class RaftDriver:
         """Nothing is done any more. May be called again."""
         if not self._stopped:
             self._loop.remove_reader(self._eventfd)
+        if self._ahead is not None:
+            self._ahead = None
+            self._log.take_back()
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -106,14 +132,19 @@ class RaftDriver:
         if self._stopped:
             return
         self._left = self._loop.create_future()
-        self.raft.resign(self.raft.replica.epoch, self._clock())
-        self._stepped()
+        self.hand_over()
         await asyncio.wait([self._left], timeout=timeout_seconds)
         self._run()                    # who asked last is answered: a vote for the next leader must not be lost
 
     def hand_over(self) -> None:
         """Gives up the leadership, if it is held, and goes on as a follower of whoever leads next."""
-        self.raft.resign(self.raft.replica.epoch, self._clock())
+        try:
+            if self._ahead is not None:
+                self._settle_ahead()
+            self.raft.resign(self.raft.replica.epoch, self._clock())
+        except Exception as error:  # noqa: BLE001 - as in `step`
+            self._fail(error)
+            return
         self._stepped()
 
     # --- events
@@ -123,22 +154,34 @@ class RaftDriver:
         if self._stopped:
             return
         try:
+            if self._ahead is not None:
+                self._settle_ahead()
             self.raft.step(source, correlation, message, self._clock())
+            assert not self._raft_log.is_ahead, "records were appended that the core did not want"
         except Exception as error:  # noqa: BLE001 - a core that failed half-way must not answer
             self._fail(error)
             return
         self._stepped()
+
+    def take_ahead(self, node_id: int, answer: Response) -> None:
+        """An answer has come that `step` will be told of at once: if the core will append its records, that is done and
+        their flush begins."""
+        if self._stopped or not self.raft.takes_records(node_id, answer):
+            return
+        try:
+            self._raft_log.append_ahead(answer.records)  # type: ignore[attr-defined]
+        except Exception as error:  # noqa: BLE001 - as in `step`
+            self._fail(error)
+
+    def catch_up(self) -> None:
+        """The core hears of what left ahead and asks for it now: its answer has come, or its connection is gone."""
+        self._run()
 
     def _stepped(self) -> None:
         if self._is_leading and self.raft.leadership != self._leadership:
             self._run()
         else:
             self._schedule()
-
-    @property
-    def _is_leading(self) -> bool:
-        """Whether the state machine thinks so."""
-        return self._leadership is not None and self._leadership.role is Role.LEADER
 
     def propose(self, payloads: Sequence[bytes], now_ms: int, epoch: int) -> int:
         """Appends records as the leader of `epoch`; gives the log end. `NotLeaderError` when this node is not."""
@@ -161,11 +204,13 @@ class RaftDriver:
         with suppress(BlockingIOError):
             os.eventfd_read(self._eventfd)
         try:
+            if self._ahead is not None:
+                self._settle_ahead()
             self._tell_flushes()
         except Exception as error:  # noqa: BLE001 - what may not be durable is nothing to go on with
             self._fail(error)
             return
-        self._run()
+        self._run(is_turn=True)
 
     def _tell_flushes(self) -> None:
         self._log.poll()
@@ -178,6 +223,8 @@ class RaftDriver:
     def _tick(self) -> None:
         self._timer = None
         try:
+            if self._ahead is not None:
+                self._settle_ahead()
             self.raft.tick(self._clock())
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
@@ -193,16 +240,24 @@ class RaftDriver:
 
     def _run_scheduled(self) -> None:
         self._scheduled = False
-        self._run()
+        self._run(is_turn=True)
 
-    def _run(self) -> None:
+    def _run(self, *, is_turn: bool = False) -> None:
+        """`is_turn`: the loop called, and nobody's request is being served."""
         if self._stopped:
             return
         try:
+            if self._ahead is not None:
+                self._settle_ahead()
             committed = self.raft.take_high_watermark()
             if committed is not None:
                 self.machine.committed(committed)
-            self._carry_out(self.raft.take_ready())
+            ready = self.raft.take_ready()
+            self._carry_out(ready)
+            if is_turn and ready.messages:
+                self.on_answers()
+            if self._flushing is not None:
+                self._send_ahead(self._flushing)
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
@@ -216,7 +271,7 @@ class RaftDriver:
             self._write_hard_state(ready.hard_state)
         for message in ready.messages:
             if isinstance(message, Ask):
-                self._ask(message)
+                self._courier.ask(message)
             else:
                 self._answer(message)
         if ready.flush is not None:
@@ -234,6 +289,7 @@ class RaftDriver:
     def _tell_leadership(self, leadership: Leadership | None) -> None:
         if leadership is not None:
             self._leadership = leadership
+            self._is_leading = leadership.role is Role.LEADER
             self.machine.leadership(leadership)
 
     def _flush(self, end_offset: int) -> None:
@@ -241,6 +297,21 @@ class RaftDriver:
         self._flushing = end_offset
         if self._log.durable_end_offset >= end_offset:
             self._loop.call_soon(self._flushed)  # it was faster than we are
+
+    def _send_ahead(self, end_offset: int) -> None:
+        """What waits for the flush under way leaves with its end."""
+        ask = self.raft.fetch_ahead()
+        prepared = None if ask is None else self._courier.prepare(ask)
+        if prepared is not None and self._log.send_when_durable(end_offset, *prepared):
+            self._ahead = ask
+
+    def _settle_ahead(self) -> None:
+        """What has left is told to the core; what has not is taken back, for something else may come first."""
+        ask, self._ahead = self._ahead, None
+        if self._log.take_back():
+            assert ask is not None
+            self._courier.has_left(ask)
+            self._tell_flushes()
 
     def _arm(self) -> None:
         """Has `_tick` called in time. While turn follows turn it looks at the deadlines once in `LOOK_MS` only."""

@@ -1,6 +1,7 @@
 """The consensus core's log port on a log on disk: offsets, epochs and control records of the metadata log."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kraft.metadata.errors import MetadataLogError
@@ -8,9 +9,9 @@ from kraft.metadata.quorum import control_message, encode_control
 from kraft.raft.ports import AppendedControl
 from kraft.raft.records import ControlRecord, of_message, to_message
 from kraft.raft.types import UNKNOWN_OFFSET, OffsetAndEpoch
-from kraft_native.batch import Batch, walk
+from kraft_native.batch import Batch, plain_end, walk
 from kraft_native.control import control_batch, control_records
-from kraft_native.errors import CorruptRecordError
+from kraft_native.errors import CorruptRecordError, ProtocolError
 from kraft_native.log import Log
 from kraft_native.records import BatchBuilder
 
@@ -30,8 +31,10 @@ class RaftLog:
     def __init__(self, log: Log, start_epoch: int = 0) -> None:
         self.log = log
         self._start_epoch = start_epoch
-        self._end: OffsetAndEpoch | None = None     # None: to be looked up again
+        self.end = self._look_up_end()
+        """See `LogPort`; the core asks for it all the time."""
         self._builder = BatchBuilder()
+        self._ahead: object = None
 
     @property
     def start_offset(self) -> int:
@@ -41,13 +44,10 @@ class RaftLog:
     def start(self) -> OffsetAndEpoch:
         return OffsetAndEpoch(self.log.log_start_offset, self._start_epoch)
 
-    @property
-    def end(self) -> OffsetAndEpoch:
-        if self._end is None:
-            end_offset = self.log.log_end_offset
-            self._end = (self.start if end_offset == self.log.log_start_offset
-                         else OffsetAndEpoch(end_offset, self.log.epochs.latest_epoch))
-        return self._end
+    def _look_up_end(self) -> OffsetAndEpoch:
+        end_offset = self.log.log_end_offset
+        return (self.start if end_offset == self.log.log_start_offset
+                else OffsetAndEpoch(end_offset, self.log.epochs.latest_epoch))
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
         entries = self.log.epochs.entries()
@@ -72,13 +72,35 @@ class RaftLog:
         return self._append(batch, epoch, now_ms)
 
     def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
-        self._end = None
-        appended = self.log.append_as_raft_leader(batch, epoch, now_ms=now_ms)
+        end_offset = self.log.append_as_raft_leader(batch, epoch, now_ms=now_ms).last_offset + 1
         self.log.flush_soon()          # somebody waits for it
-        return appended.last_offset + 1
+        self.end = OffsetAndEpoch(end_offset, epoch)
+        return end_offset
+
+    def append_ahead(self, records: object) -> None:
+        """Appends fetched records of the usual kind, and begins to flush them, before the core looks at them; it will
+        call `append_fetched` with the same object. Others, and those that are refused, wait for that call."""
+        assert isinstance(records, bytes)
+        end = self.end
+        end_offset = plain_end(records, end.offset, end.epoch)
+        if end_offset >= 0:
+            with suppress(ProtocolError):
+                self.log.append_as_follower(records)
+                self.log.flush_soon()
+                self.end = OffsetAndEpoch(end_offset, end.epoch)
+                self._ahead = records
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether records were appended that the core has not looked at."""
+        return self._ahead is not None
 
     def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
         assert isinstance(records, bytes)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            assert ahead is records, "other records were appended ahead"
+            return ()
         controls: list[AppendedControl] = []
         end = self.end
         for batch in walk(records):
@@ -87,14 +109,14 @@ class RaftLog:
                                          f"that ends at {end}")
             end = OffsetAndEpoch(batch.next_offset, batch.leader_epoch)
             controls += _controls(batch)
-        self._end = None
         self.log.append_as_follower(records)
         self.log.flush_soon()          # the next Fetch waits for it
+        self.end = self._look_up_end()
         return tuple(controls)
 
     def truncate(self, end_offset: int) -> None:
-        self._end = None
         self.log.truncate_to(end_offset)
+        self.end = self._look_up_end()
         assert self.log.log_end_offset == end_offset, f"cut to {self.log.log_end_offset}, not to {end_offset}"
 
     def read(self, start_offset: int, max_bytes: int) -> bytes | None:
@@ -122,16 +144,16 @@ class RaftLog:
 
     def restart_at(self, start: OffsetAndEpoch) -> None:
         """Empties the log; what comes next follows the snapshot `start`."""
-        self._end = None
         self.log.truncate_fully_and_start_at(start.offset)
         self._start_epoch = start.epoch
+        self.end = self._look_up_end()
 
     def trim(self, start: OffsetAndEpoch) -> None:
         """Lets the log start at the end of the snapshot `start`, durably."""
         self.log.flush()               # only what is durable may be taken away
-        self._end = None
         self.log.delete_records(start.offset)
         self._start_epoch = start.epoch
+        self.end = self._look_up_end()
 
 
 def _controls(batch: Batch) -> Iterator[AppendedControl]:

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "flusher.h"
 
+#include "flush_message.h"
 #include "flush_steps.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ typedef struct log_state {
     int waiters;
     unsigned resets;
     pthread_cond_t moved;   /* mark moved, failure, reset, end of a round, stop */
+    flush_message message;
 } log_state;
 
 typedef struct queue {
@@ -177,6 +179,7 @@ static void signal_event(int event_fd) {
 }
 
 static void fail(log_state *log, int failed_fd, int error) {
+    drop_message(&log->message);
     log->public.failed_fd = failed_fd;
     __atomic_store_n(&log->public.error, error, __ATOMIC_RELEASE);
     leave_queue(log);
@@ -239,6 +242,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
             __atomic_store_n(&log->public.durable, end, __ATOMIC_RELEASE);
         else
             continue;
+        send_message(&log->message, log->public.durable);
         tell(log);
         int own = log->event_fd, common = flusher->event_fd;
         if (own >= 0 || common >= 0) {
@@ -390,6 +394,7 @@ void kf_flush_close(kf_flush_handle *handle) {
     pthread_mutex_lock(&flusher->lock);
     if (!log->closed) {
         log->closed = true;
+        drop_message(&log->message);
         leave_queue(log);
         clear_steps(&log->queued);
         if (log->previous_registered) log->previous_registered->next_registered = log->next_registered;
@@ -479,6 +484,26 @@ int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset) {
     return 0;
 }
 
+int kf_flush_send(kf_flush_handle *handle, int64_t end_offset, int fd, const char *data, int size) {
+    log_state *log = state_of(handle);
+    if (size < 1 || size > KF_FLUSH_MESSAGE_BYTES_MAX) return -EMSGSIZE;
+    int result = lock_usable(log);
+    if (result < 0) return result;
+    result = log->public.durable < end_offset;
+    if (result) put_message(&log->message, end_offset, fd, data, size);
+    pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}
+
+int kf_flush_take_back(kf_flush_handle *handle) {
+    log_state *log = state_of(handle);
+    if (forked(log->flusher)) return -ECHILD;
+    pthread_mutex_lock(&log->flusher->lock);
+    int result = take_message(&log->message);
+    pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}
+
 int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_ns) {
     log_state *log = state_of(handle);
     kf_flusher *flusher = log->flusher;
@@ -516,6 +541,7 @@ int kf_flush_reset(kf_flush_handle *handle, int64_t end_offset) {
     if (log->submitted_end > end_offset) log->submitted_end = end_offset;
     if (log->taken_end > end_offset) log->taken_end = end_offset;
     if (log->wanted_end > end_offset) log->wanted_end = end_offset;
+    if (log->message.end > end_offset) drop_message(&log->message);
     clamp_steps(&log->queued, end_offset);
     clamp_steps(&log->round, end_offset);
     log->resets++;

@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { KF_FLUSH_MESSAGE_BYTES_MAX = 512 };
+
 typedef int (*kf_datasync_fn)(int fd);
 typedef int (*kf_sync_directory_fn)(const char *path);
 
@@ -75,6 +77,13 @@ int kf_flush_submit(kf_flush_handle *handle, int fd, int64_t end_offset, int64_t
 int kf_flush_submit_directory(kf_flush_handle *handle, const char *path);
 /* Starts the flush that reaches end_offset without gathering any longer. Never blocks. */
 int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset);
+/* Has the thread send `size` bytes (at most KF_FLUSH_MESSAGE_BYTES_MAX, a copy is taken) to a socket the moment the
+ * mark reaches end_offset: what acknowledges a flush need not wait for its owner. 1; 0 when the mark is there already,
+ * and nothing will be sent. A later message takes the place of an earlier one; a failure, a reset below end_offset and
+ * the close of the handle drop it. The descriptor stays open until `kf_flush_take_back` returned. */
+int kf_flush_send(kf_flush_handle *handle, int64_t end_offset, int fd, const char *data, int size);
+/* Takes the message back: 1 when it has been sent, 0 when it has not and will not be. Once per message. */
+int kf_flush_take_back(kf_flush_handle *handle);
 /* Asks, then blocks until the mark reaches end_offset. timeout_ns < 0: no limit. -ETIMEDOUT when it passed. */
 int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_ns);
 /* After a truncation to end_offset: the mark and all that is pending reach no further. Never blocks. */

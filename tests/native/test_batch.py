@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from kraft_native.batch import Batch, count_batches, first_batch, follow_batches, walk
+from kraft_native.batch import Batch, count_batches, first_batch, follow_batches, plain_end, walk
+from kraft_native.control import control_batch
 from kraft_native.errors import CorruptRecordError
 from tests.oracle import batch as oracle
 
@@ -164,3 +165,13 @@ def test_follow_batches_ends_at_damage():
     assert follow_batches(data[:-1], 0) == follow_batches(broken, 0) == (size, 1)
     assert follow_batches(broken, 0, check_crc=False) == (2 * size, 2)
     assert follow_batches(b"", 5) == (0, 5)
+
+
+def test_plain_batches_that_follow_each_other():
+    first, second = one(10, 2, leader_epoch=3), one(12, 1, leader_epoch=3)
+    assert plain_end(first + second, 10, 3) == 13
+    assert plain_end(first, 10, 3) == 12
+    control = control_batch([(2, b"")], timestamp_ms=1, base_offset=12, leader_epoch=3)
+    for other in (b"", first + second[:-1], first + control, first + one(12, 1, leader_epoch=4),
+                  first + one(13, 1, leader_epoch=3), one(9, 1, leader_epoch=3) + first):
+        assert plain_end(other, 10, 3) == -1

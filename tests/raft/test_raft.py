@@ -1,5 +1,7 @@
 """What the door promises: the order in a `Ready`, group commit, time, refusals, and assertions that stop a node."""
 
+from dataclasses import replace
+
 import pytest
 
 from kraft.protocol.error_codes import ErrorCode
@@ -20,6 +22,7 @@ from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, Ask, HardState, Leadership
 from kraft.raft.records import Voters
 from kraft.raft.replica import Ports
+from kraft.raft.roles import Follower
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VoterSet
@@ -128,6 +131,66 @@ def test_what_is_proposed_at_a_commit_goes_out_with_it() -> None:
     answer = next(each.response for each in ready.messages if isinstance(each, Answer) and each.correlation == 99)
     assert isinstance(answer, FetchResponse)
     assert (answer.high_watermark, bool(answer.records)) == (end.offset, True)
+
+
+def answered(world: World, records: str) -> tuple[Raft, FetchResponse]:
+    """A follower, 2, and the leader's answer to its Fetch."""
+    world.elect(1)
+    leader = world.raft(1)
+    leader.propose((records,), world.now_ms)
+    answer = next(each.response for each in leader.take_ready().messages if isinstance(each, Answer))
+    assert isinstance(answer, FetchResponse)
+    return world.raft(2), answer
+
+
+def test_the_fetch_that_leaves_ahead_is_the_one_that_is_asked() -> None:
+    world = World()
+    raft, answer = answered(world, "r")
+    correlation = raft.replica.requests._peers[1].correlation
+    assert raft.fetch_ahead() is None, "nothing is flushed"
+    assert raft.takes_records(1, answer)
+    raft.step(1, correlation, answer, world.now_ms)
+    assert not raft.takes_records(1, answer), "it was asked for once"
+    assert raft.fetch_ahead() is None, "no flush was asked for"
+    flush = raft.take_ready().flush
+    assert flush is not None
+    ahead = raft.fetch_ahead()
+    assert ahead is not None
+    assert isinstance(ahead.request, FetchRequest)
+    assert ahead.request.fetch_offset == flush
+    raft.log_flushed(flush, world.now_ms)
+    assert raft.fetch_ahead() is None
+    asked, = raft.take_ready().messages
+    assert isinstance(asked, Ask)
+    assert asked._replace(correlation=-1) == ahead
+
+
+def test_nothing_leaves_ahead_when_something_else_is_due() -> None:
+    world = World()
+    raft, answer = answered(world, "r")
+    raft.step(1, raft.replica.requests._peers[1].correlation, answer, world.now_ms)
+    assert raft.take_ready().flush is not None
+    role = raft.replica.role
+    assert isinstance(role, Follower)
+    assert raft.fetch_ahead() is not None
+    role.update_voter_ms, before = raft.replica.now_ms, role.update_voter_ms
+    assert raft.fetch_ahead() is None, "the leader is to be told the address"
+    role.update_voter_ms, role.fetch_ms = before, raft.replica.now_ms
+    assert raft.fetch_ahead() is None, "it stands"
+    assert world.raft(1).fetch_ahead() is None, "a leader fetches nothing"
+
+
+@pytest.mark.parametrize("change", [
+    {"epoch": 9}, {"leader_id": 3}, {"error": ErrorCode.NOT_LEADER_OR_FOLLOWER}, {"records": None},
+    {"diverging": OffsetAndEpoch(1, 1)}, {"snapshot": OffsetAndEpoch(1, 1)}])
+def test_records_that_are_not_taken(change: dict[str, object]) -> None:
+    world = World()
+    raft, answer = answered(world, "r")
+    assert raft.takes_records(1, answer)
+    assert not raft.takes_records(1, replace(answer, **change))  # type: ignore[arg-type]
+    assert not raft.takes_records(3, answer)
+    raft.step(3, 1, replace(vote(epoch=9), candidate=key(3), voter=key(2)), world.now_ms)
+    assert not raft.takes_records(1, answer), "it has gone on to another epoch"
 
 
 def test_a_commit_is_not_told_before_the_epoch_is_durable() -> None:

@@ -1,7 +1,9 @@
 """Connections to other replicas, against a peer that answers as the test says."""
 
 import asyncio
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 import pytest
@@ -16,10 +18,21 @@ from kraft.protocol.messages.create_topics_request import CreatableTopic, Create
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse
-from kraft.raft.messages import Loss, Lost, Message, VersionsRequest, VersionsResponse, VoteRequest, VoteResponse
+from kraft.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    Loss,
+    Lost,
+    Message,
+    VersionsRequest,
+    VersionsResponse,
+    VoteRequest,
+    VoteResponse,
+)
 from kraft.raft.ready import Ask
 from kraft.raft.types import Endpoint, OffsetAndEpoch
 from kraft.raft.voters import KRAFT_VERSIONS
+from kraft.raft.wire import FETCH_CODEC
 from kraft.raft.wire_changes import CODECS
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_channel import ControllerChannel
@@ -28,6 +41,7 @@ from tests.raft.world import key
 
 SECONDS = 10.0
 VOTE = CODECS[VoteRequest]
+FETCHED = FetchResponse(epoch=3, leader_id=2, high_watermark=5)
 ENVELOPE = API_BY_NAME["Envelope"].key
 
 
@@ -39,6 +53,7 @@ class FakePeer:
         self.answers = True
         self.connections = 0
         self.asked = asyncio.Event()
+        self.closed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         self.serving: list[tuple[asyncio.Task[None] | None, asyncio.StreamWriter]] = []
@@ -67,10 +82,13 @@ class FakePeer:
                     self.asked.set()
                     if not self.answers:
                         continue
-                    body = VOTE.encode_response(VoteResponse(granted=True, epoch=3), version).encode(version)
+                    body = (FETCH_CODEC.encode_response(FETCHED, version).encode(version)
+                            if request.api.key == FETCH_CODEC.key else
+                            VOTE.encode_response(VoteResponse(granted=True, epoch=3), version).encode(version))
                 header = encode_response_header(request.api, version, request.header.correlation_id)
                 writer.write((len(header) + len(body)).to_bytes(4, "big") + header + body)
         except (asyncio.IncompleteReadError, ConnectionError):
+            self.closed.set()
             writer.close()
 
 
@@ -132,6 +150,66 @@ def test_who_is_asked_again_is_asked_on_a_new_connection() -> None:
             assert (await told.next())[:2] == (2, 2)
             assert (peer.connections, told.messages.empty()) == (2, True)
             peers.close()
+
+    asyncio.run(run())
+
+
+def fetch(correlation: int, address: Endpoint | None, offset: int) -> Ask:
+    return Ask(2, address, correlation, FetchRequest(
+        replica=key(1), epoch=3, fetch_offset=offset, last_fetched_epoch=3, high_watermark=5))
+
+
+def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
+    """The answer may be there before it is asked for."""
+    async def run() -> None:
+        told = Told()
+        peers = Peers("test", told)
+        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+            assert peers.prepare(fetch(-1, peer.address, 7)) is None, "no connection"
+            peers.ask(Ask(2, peer.address, 1, VersionsRequest()))
+            await told.next()
+            for correlation in (2, 3):
+                peers.catch_up = partial(peers.ask, fetch(correlation, None, 7))
+                prepared = peers.prepare(fetch(-1, None, 7))
+                assert prepared is not None
+                os.write(*prepared)
+                peers.has_left(fetch(-1, None, 7))
+                assert peers.prepare(fetch(-1, None, 7)) is None, "one at a time"
+                if correlation == 2:
+                    peers.catch_up()
+                    assert peers.prepare(fetch(-1, None, 7)) is None, "it waits for its answer"
+                assert await told.next() == (2, correlation, FETCHED)
+            assert peer.connections == 1
+        peers.close()
+
+    asyncio.run(run())
+
+
+def test_who_asks_for_something_else_than_has_left_gets_its_own_answer() -> None:
+    async def run() -> None:
+        told = Told()
+        peers = Peers("test", told)
+        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key, VOTE.key)) as peer:
+            peers.ask(Ask(2, peer.address, 1, VersionsRequest()))
+            await told.next()
+            prepared = peers.prepare(fetch(-1, None, 7))
+            assert prepared is not None
+            os.write(*prepared)
+            peers.has_left(fetch(-1, None, 7))
+            peers.ask(vote(2, None))
+            assert await told.next() == (2, 2, VoteResponse(granted=True, epoch=3))
+            assert peer.connections == 2
+            peer.closed.clear()
+            prepared = peers.prepare(fetch(-1, None, 7))
+            assert prepared is not None
+            os.write(*prepared)
+            peers.has_left(fetch(-1, None, 7))
+            async with asyncio.timeout(SECONDS):
+                await peer.closed.wait()       # nobody asked for what came
+            peers.ask(vote(3, None))
+            assert (await told.next())[:2] == (2, 3)
+            assert peer.connections == 3
+        peers.close()
 
     asyncio.run(run())
 

@@ -1,20 +1,29 @@
 """The order in which the driver tells a state machine what the core says."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import uvloop
 
-from kraft.raft.messages import VoteResponse
-from kraft.raft.ready import Answer, Leadership, Ready
+from kraft.raft.messages import FetchRequest, VoteResponse
+from kraft.raft.ready import Answer, Ask, Leadership, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS
 from kraft.runtime.raft_driver import RaftDriver
+from kraft.runtime.raft_log import RaftLog
+from kraft_native.config import LogConfig
 from kraft_native.log import Log
+from tests.native.gate import DATASYNC, Gate
+from tests.raft.world import key
 
+SECONDS = 20.0
+DURABLE = LogConfig(durability="group-commit", flush_interval_us=0)
+AHEAD = Ask(2, None, -1, FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3))
 LEADS = Leadership(Role.LEADER, 3, 1, 10)
 FOLLOWS = Leadership(Role.FOLLOWER, 4, 2, -1)
 
@@ -41,6 +50,9 @@ class Core:
     def tick(self, _now_ms: int) -> None:
         pass
 
+    def fetch_ahead(self) -> Ask | None:
+        return None
+
     def take_high_watermark(self) -> int | None:
         return None
 
@@ -48,6 +60,19 @@ class Core:
         ready, self.ready = self.ready, Ready(messages=(self.last,) if self.last else ())
         self.last = None
         return ready
+
+
+class Nobody:
+    """Who brings nothing to anybody."""
+
+    def ask(self, ask: Ask) -> None:
+        pass
+
+    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+        pass
+
+    def has_left(self, ask: Ask) -> None:
+        pass
 
 
 class Machine:
@@ -69,7 +94,7 @@ def driven(directory: Path, test: Callable[[RaftDriver, Machine], None]) -> None
         machine = Machine()
         with Log(directory) as log:
             driver = RaftDriver(
-                Core(), log, machine, write_hard_state=lambda _: None, ask=lambda _: None,
+                Core(), RaftLog(log), machine, write_hard_state=lambda _: None, courier=Nobody(),
                 answer=lambda _: None, clock=lambda: 0, on_failure=lambda _: None)
             driver.start()
             await asyncio.sleep(0)
@@ -102,13 +127,91 @@ def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None
         core = Core()
         with Log(tmp_path) as log:
             driver = RaftDriver(
-                core, log, Machine(), write_hard_state=lambda _: None, ask=lambda _: None,
+                core, RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=Nobody(),
                 answer=answers.append, clock=lambda: 0, on_failure=lambda _: None)
             driver.start()
             await asyncio.sleep(0)
             core.last = vote = Answer(7, 8, VoteResponse(granted=True))
             await driver.resign(timeout_seconds=0)
             assert answers == [vote]
+            driver.close()
+
+    uvloop.run(run())
+
+
+class Heard(list[object]):
+    def __init__(self) -> None:
+        self.flushed = asyncio.Event()
+
+
+class Flushing(Core):
+    """A core that waits for a flush, and then asks the leader."""
+
+    def __init__(self, heard: Heard) -> None:
+        super().__init__()
+        self.leadership = FOLLOWS
+        self.ready = Ready(leadership=FOLLOWS, flush=1)
+        self.heard = heard
+
+    def fetch_ahead(self) -> Ask | None:
+        return None if self.heard else AHEAD
+
+    def log_flushed(self, end_offset: int, _now_ms: int) -> None:
+        assert end_offset == 1
+        self.heard.append("flushed")
+        self.heard.flushed.set()
+
+    def step(self, _source: int, _correlation: int, _message: Any, _now_ms: int) -> None:
+        self.heard.append("stepped")
+
+
+class Carrier(Nobody):
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+        self.ours, self.theirs = socket.socketpair()
+
+    def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
+        assert ask is AHEAD
+        return self.ours.fileno(), b"fetch"
+
+    def has_left(self, ask: Ask) -> None:
+        assert ask is AHEAD
+        self.heard.append("left")
+
+
+@pytest.mark.parametrize("interrupted", ["never", "before", "after"])
+def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> None:
+    """The Fetch leaves with the end of the flush, without the loop; unless something else happened before."""
+    async def run() -> None:
+        heard = Heard()
+        carrier = Carrier(heard)
+        with carrier.ours, carrier.theirs, Log(tmp_path, DURABLE) as log, Gate(DATASYNC) as gate:
+            log.append_record(b"r")
+            log.flush_soon()
+            gate.arrived()
+            driver = RaftDriver(
+                Flushing(heard), RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=carrier,
+                answer=lambda _: None, clock=lambda: 0, on_failure=heard.append)
+            driver.start()
+            await asyncio.sleep(0)     # the turn of the loop in which all of that is carried out
+            carrier.theirs.settimeout(SECONDS)
+            if interrupted == "before":
+                driver.step(0, 0, VoteResponse())
+                assert heard == ["stepped"]
+            gate.let_go()
+            if interrupted == "before":
+                async with asyncio.timeout(SECONDS):
+                    await heard.flushed.wait()
+                assert heard == ["stepped", "flushed"]
+                carrier.ours.shutdown(socket.SHUT_WR)
+                assert carrier.theirs.recv(100) == b""
+            else:
+                assert carrier.theirs.recv(100) == b"fetch"
+                if interrupted == "after":
+                    driver.step(0, 0, VoteResponse())
+                else:
+                    driver.catch_up()
+                assert heard == ["left", "flushed", "stepped"][:3 if interrupted == "after" else 2]
             driver.close()
 
     uvloop.run(run())

@@ -85,6 +85,33 @@ def test_fetched(tmp_path: Path) -> None:
         assert other.end == OffsetAndEpoch(0, 0)
 
 
+def test_fetched_ahead(tmp_path: Path) -> None:
+    """What the core looks at later is in the log before; anything unusual waits for the core."""
+    with opened(tmp_path / "a") as log, opened(tmp_path / "b") as other:
+        log.append_control([CHANGE], 2, 7)
+        control = log.read(0, 1 << 20)
+        assert control is not None
+        other.append_ahead(control)
+        assert (other.is_ahead, other.end) == (False, OffsetAndEpoch(0, 0)), "a control record, and of a new epoch"
+        other.append_fetched(control)
+        append(log, 2, 3)
+        data = log.read(1, 1 << 20)
+        assert data is not None
+        broken = bytearray(data)
+        broken[-1] ^= 1
+        other.append_ahead(bytes(broken))
+        assert (other.is_ahead, other.end) == (False, OffsetAndEpoch(1, 2))
+        other.append_ahead(data)
+        assert (other.is_ahead, other.end) == (True, OffsetAndEpoch(4, 2))
+        with pytest.raises(AssertionError, match="other records"):
+            other.append_fetched(bytes(broken))
+        append(log, 2, 1)
+        data = log.read(4, 1 << 20)
+        other.append_ahead(data)
+        assert other.append_fetched(data) == ()
+        assert (other.is_ahead, other.end, other.read(0, 1 << 20)) == (False, log.end, log.read(0, 1 << 20))
+
+
 def snapshot_bytes(voters: VoterSet) -> bytes:
     quorum = QuorumRecords(kraft_version=1, voters=voters_record(voters))
     return b"".join(encode_snapshot((), epoch=3, now_ms=1, last_timestamp_ms=1, quorum=quorum))

@@ -1,0 +1,17 @@
+from collections.abc import Iterable
+from typing import final
+
+from typing_extensions import Buffer
+
+@final
+class Template:
+    """`blank` with big-endian numbers at `places`: where each stands and how many bytes it has, 4 or 8; in order, and
+    at most eight. `InvalidArgumentError` for anything else."""
+
+    def __init__(self, blank: bytes, places: Iterable[tuple[int, int]]) -> None: ...
+    def __len__(self) -> int: ...
+    def write(self, *numbers: int) -> bytes:
+        """The bytes with these numbers. `OverflowError` for one that does not fit its place."""
+
+    def read(self, data: Buffer) -> tuple[int, ...] | None:
+        """The numbers in what begins with these bytes; None when anything but the numbers differs."""
