@@ -416,6 +416,13 @@ cdef class Log:
             self.core.publish()
         return self.core.mark
 
+    @property
+    def first_lost_offset(self) -> int | None:
+        """The first offset that no sound batch holds any longer, as opening the log found; None: nothing is lost."""
+        self.core.enter()
+        lost = self.core.lost_above(self.core.log_start)
+        return max(<int64_t>lost[0][0], self.core.log_start) if lost else None
+
     def truncate_to(self, int64_t offset) -> bool:
         """Drops `offset` and all after it, from the batch that holds it on; the high watermark goes back if it must."""
         self.core.enter_write()

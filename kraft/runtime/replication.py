@@ -148,6 +148,11 @@ class Replication:
     def begin(self, leader_id: int, key: Key, partition: Partition) -> None:
         """Follows that leader, in its connection."""
         if not self._closed:
+            try:
+                cut_at_loss(partition)
+            except KraftError as error:
+                self._failed(partition, error.code, error)
+                return
             self._leader(leader_id).follow(key, partition)
 
     def end(self, leader_id: int, key: Key) -> None:
@@ -277,6 +282,17 @@ class Replication:
         self._timer = None
         self.keeper.tick(monotonic_ms())
         self._arm()
+
+
+def cut_at_loss(partition: Partition) -> None:
+    """A follower whose log lost records, or has damaged ones, drops all from there on, and its leader brings them: it
+    would come in sync with a hole in it. Raises what `Log.truncate_to` raises."""
+    offset = partition.log.first_lost_offset
+    if offset is not None and partition.log.failure is None:
+        log.warning("%s-%d: records were lost from offset %d on; all behind that is fetched again", partition.topic,
+                    partition.index, offset)
+        partition.log.truncate_to(offset)
+        partition.log_changed()
 
 
 def _name(code: int) -> str:

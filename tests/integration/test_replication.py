@@ -110,6 +110,26 @@ def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short
     librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
 
 
+def test_a_replica_with_damage_is_not_in_sync_before_it_is_whole_again(cluster: LocalCluster) -> None:
+    nodes = cluster.nodes
+    make(nodes[1])
+    sent = [plain(100, part) for part in range(3)]
+    for part in sent:
+        librdkafka_produce(nodes[1], TOPIC, part, acks="all")
+    leader_id, _, _ = partition_of(nodes[1])
+    victim = next(node for node_id, node in nodes.items() if node_id != leader_id)
+    victim.kill()
+    wait_until(lambda: len(partition_of(nodes[leader_id])[2]) == 2, "the dead replica is out")
+    path, = (victim.directory / f"{TOPIC}-0").glob("*.log")
+    sound = path.read_bytes().rstrip(b"\0")
+    with path.open("r+b") as file:
+        file.seek(len(sound) // 2)
+        file.write(bytes([sound[len(sound) // 2] ^ 1]))
+    victim.start()
+    wait_until(lambda: partition_of(nodes[leader_id])[2] == [1, 2, 3], "it is in sync")
+    assert segments(victim.directory) == sound
+
+
 def test_what_was_deleted_does_not_come_back_with_another_leader(cluster: LocalCluster) -> None:
     nodes = cluster.nodes
     make(nodes[1])

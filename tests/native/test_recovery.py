@@ -193,6 +193,24 @@ def test_what_was_durable_and_is_gone_stays_reported_and_its_offsets_are_not_use
         assert [(error.offset, error.next_offset) for error in serve(log).refused] == [tuple(lost)]
 
 
+def test_a_log_cut_at_what_is_lost_is_whole_again(directory):
+    """As a follower does: its leader brings the rest."""
+    path, before = segments(directory)[-1], original()
+    with Log(directory, config()) as log:
+        assert log.first_lost_offset is None
+    rewrite(path, lambda data: data[:-1])
+    left = read_log(directory)
+    with Log(directory, config()) as log:
+        lost = log.first_lost_offset
+        assert lost == left[-1].last_offset + 1 < before[-1].last_offset + 1 == log.log_end_offset
+        assert log.truncate_to(lost)
+        assert (log.first_lost_offset, log.log_end_offset) == (None, lost)
+        assert log.append(batch()).first_offset == lost
+    with Log(directory, config()) as log:
+        assert log.first_lost_offset is None
+        assert serve(log).refused == []
+
+
 def test_an_active_segment_that_is_gone(directory):
     path, before = segments(directory)[-1], original()
     path.unlink()
