@@ -22,7 +22,6 @@ cimport cython
 
 from kraft_native.errors cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
-    ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kraft_native.logcore cimport LogCore
 from kraft_native.lookup cimport aborted_between, cold_extent, read_from
@@ -73,7 +72,7 @@ cdef class FetchEntry(Observer):
             if self.session is not None:
                 self.observe(self.partition)
             return True
-        self.fail(ERROR_UNKNOWN_TOPIC_ID if self.by_id and topic is None else ERROR_UNKNOWN_TOPIC_OR_PARTITION)
+        self.fail(table.absence_of(self.topic, self.by_id, self.spec.index))
         return False
 
     cdef int observe(self, Partition partition) except -1:

@@ -42,7 +42,7 @@ from kraft_native.errors cimport (
     ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP, ERROR_INVALID_TOPIC,
     ERROR_INVALID_TXN_STATE, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER,
     ERROR_TRANSACTION_ABORTABLE, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION, ERROR_UNSUPPORTED_COMPRESSION_TYPE,
+    ERROR_UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kraft_native.limits cimport (
     ATTR_CODEC_MASK, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_HEADER_BYTES, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID,
@@ -278,8 +278,8 @@ cdef class ProduceHandler(RequestHandler):
                 part = self.parts + place
                 partition = None if topic is None else topic.at(part.index)
                 if partition is None:
-                    part.error = (ERROR_UNKNOWN_TOPIC_ID if by_id and topic is None
-                                  else ERROR_UNKNOWN_TOPIC_OR_PARTITION)
+                    part.error = self.table.absence_of(
+                        PyBytes_FromStringAndSize(<const char*>data.key, data.key_bytes), by_id, part.index)
                 elif not self.append_one(part, place, partition, reply, acks, now_ms,
                                          check if place == start else None):
                     return place

@@ -34,10 +34,13 @@ cdef class PartitionTable:
     cdef readonly int64_t refused_produces
     cdef readonly int64_t refused_fetches
     cdef object bring                      # see `expect`; None when all partitions are here
+    cdef object absence                    # see `explain`
 
     # `size` bytes of a name, or of an id when `by_id`; None when unknown.
     cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id)
     cdef Topic lookup(self, bytes key, bint by_id)
+    # The error for a partition that is not here.
+    cdef int absence_of(self, bytes key, bint by_id, int32_t index) except? -1
     # Where those nodes are, as a compact array of NodeEndpoint; empty when nothing is known of any.
     cdef bytes encode_endpoints(self, set node_ids)
     # The ids of the nodes in a rack, an int32_t each.

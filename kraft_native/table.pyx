@@ -11,6 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 cimport cython
 
 from kraft_native.buffer cimport Scratch
+from kraft_native.errors cimport ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION
 from kraft_native.fields cimport UUID_BYTES, UVARINT_BYTES_MAX, put_count, put_i8, put_i32, put_string
 
 from kraft_native.errors import InvalidArgumentError
@@ -41,7 +42,7 @@ cdef class PartitionTable:
         self.endpoints = {}
         self.tells_endpoints = True
         self.racks = {}
-        self.bring = None
+        self.bring = self.absence = None
 
     def __len__(self) -> int:
         return self.partition_count
@@ -81,6 +82,16 @@ cdef class PartitionTable:
         """Has all partitions made that are on their way."""
         if self.bring is not None:
             self.bring(None, False)
+
+    def explain(self, absence) -> None:
+        """What a partition that is not here is refused with: `absence(key, by_id, index)` gives the error code, by the
+        topic's name (UTF-8) or id. Without, the topic or the partition is unknown."""
+        self.absence = absence
+
+    cdef int absence_of(self, bytes key, bint by_id, int32_t index) except? -1:
+        if self.absence is not None:
+            return self.absence(key, by_id, index)
+        return ERROR_UNKNOWN_TOPIC_ID if by_id and key not in self.by_id else ERROR_UNKNOWN_TOPIC_OR_PARTITION
 
     def add(self, Partition partition not None) -> None:
         """From now on it is served. `InvalidArgumentError`: there is one already, or the topic has another id."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from uuid import UUID
 
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.ports import ControllerPort, LogDirPort, MovePort
@@ -87,6 +88,13 @@ class Broker:
         """Why `partition` gives none: the replica is elsewhere or cannot be served, or there is no such partition."""
         known = self.image.partition(topic, index) is not None
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def absence_by_key(self, key: bytes, by_id: bool, index: int) -> ErrorCode:
+        """The same for a topic as requests name it: by the bytes of its id or of its name."""
+        if not by_id:
+            return self.absence(key.decode(errors="replace"), index)
+        topic = self.image.topics.get(UUID(bytes=key))
+        return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.absence(topic.name, index)
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
         """What is set for a topic itself."""

@@ -178,6 +178,7 @@ class Node:
             config=config, cluster_id=self.cluster_id, table=self.table, groups=groups, controller=self.control,
             log_dirs=self.logs, image=self.control.image,
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
+        self.table.explain(self.broker.absence_by_key)
         self.groups = GroupDriver(groups, appends, now_ms, self.fail)
         self._opened.callback(self.groups.close)
         self.replication = Replication(self.broker, now_ms, self.fail)

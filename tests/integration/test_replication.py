@@ -12,12 +12,16 @@ from kraft.client import Cluster
 from kraft.client.reassignments import reassign
 from kraft.local.cluster import LocalCluster
 from kraft.local.node import LocalNode
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.testing.pytest_plugin import NewCluster
 from tests.integration.admin import DELETE, admin, alter, start_offset, wait_until
 from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, librdkafka_read, take
 from tests.integration.process import DEFAULTS, alarms_in
 from tests.integration.quorum import SECONDS
 from tests.integration.test_records import numbered, plain
+from tests.native.logs import batch
 
 TOPIC = "copied"
 
@@ -91,6 +95,24 @@ def test_too_few_replicas_refuse_acks_all(cluster: LocalCluster) -> None:
     victim.start()
     wait_until(lambda: len(partition_of(left[0])[2]) == 3, "it is back")
     librdkafka_produce(left[0], TOPIC, plain(10, 3), acks="all")
+
+
+def test_who_asks_a_broker_without_a_replica_is_sent_on(cluster: LocalCluster) -> None:
+    """It is no unknown topic: a client would give it up, or tell its user."""
+    nodes = cluster.nodes
+    make(nodes[1], replicas=1)
+    leader_id, _, _ = partition_of(nodes[1])
+    stranger = next(node for node_id, node in nodes.items() if node_id != leader_id)
+    errors = {}
+    with Cluster(stranger.address) as client:
+        wait_until(lambda: client.topic(TOPIC).partitions[0].leader_id == leader_id, "it knows the topic")
+        for index in (0, 7):
+            wanted = TopicProduceData(name=TOPIC, partition_data=[
+                PartitionProduceData(index=index, records=batch())])
+            answer = client.any().send(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[wanted]), ProduceResponse,
+                                       version=9)
+            errors[index] = answer.responses[0].partition_responses[0].error_code
+    assert errors == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short(cluster: LocalCluster) -> None:

@@ -25,7 +25,7 @@ from kraft_native.records import BatchBuilder
 from kraft_native.table import PartitionTable
 from tests.golden import golden, needs_golden
 from tests.native.logs import batch, read_all
-from tests.native.serving import NODE_ID, Node, body_of, produce_response, produced, serving, topic_id_of
+from tests.native.serving import NODE_ID, Node, body_of, fetched, produce_response, produced, serving, topic_id_of
 
 VERSIONS = range(3, 14)
 
@@ -101,6 +101,17 @@ def test_unknown_topics_and_partitions(node: Node, version: int) -> None:
     assert produced(node.produce(batch(), version=version, topic="unknown")).error_code == (100 if by_id else 3)
     assert produced(node.produce(batch(), version=version, index=4)).error_code == 3
     assert produced(node.produce(batch(), version=version, index=-1)).error_code == 3
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_what_is_elsewhere_is_refused_as_the_owner_of_the_metadata_says(node: Node, version: int) -> None:
+    node.partition()
+    node.table.explain(lambda key, by_id, index: 6 if (key, by_id, index) == (
+        (topic_id_of("u"), True, 2) if version >= 13 else (b"u", False, 2)) else 3)
+    assert produced(node.produce(batch(), version=version, topic="u", index=2)).error_code == 6
+    assert produced(node.produce(batch(), version=version, index=1)).error_code == 3
+    elsewhere, here = fetched(node.fetch(("u", 2, 0), ("t", 0, 0), version=version))
+    assert (elsewhere.error_code, here.error_code) == (6, 0)
 
 
 @pytest.mark.parametrize(("acks", "code"), [(2, 21), (-2, 21), (32767, 21)])
