@@ -52,7 +52,7 @@ test: build ## all tests, on two cores
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own,
 # run the examples where no Java is installed, and need packages that nothing else does.
 test-spark: build ## the tests of the Spark data source, the long ones too
-	@$(PIP) install 'pyspark[pipelines]' deltalake 'pyiceberg[sql-sqlite]'
+	@$(PIP) install 'pyspark[pipelines]' 'deltalake>=1.0' 'pyiceberg[sql-sqlite]>=0.9'
 	@$(PYTEST) tests/spark
 
 # The long form of the mixed quorum: make peer LEADER_KILLS=20
