@@ -201,6 +201,8 @@ class RaftDriver:
 
     def _flushed(self) -> None:
         """The log's flusher has got somewhere."""
+        if self._stopped:
+            return                     # its descriptor may be another's by now
         with suppress(BlockingIOError):
             os.eventfd_read(self._eventfd)
         try:

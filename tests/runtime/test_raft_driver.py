@@ -120,6 +120,27 @@ def test_all_else_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
     driven(tmp_path, test)
 
 
+def test_a_flush_whose_end_comes_after_the_close_is_nobodys(tmp_path: Path) -> None:
+    async def run() -> None:
+        faults: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
+        core = Core()
+        with Log(tmp_path, DURABLE) as log:
+            driver = RaftDriver(
+                core, RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=Nobody(),
+                answer=lambda _: None, clock=lambda: 0, on_failure=lambda _: None)
+            driver.start()
+            await asyncio.sleep(0)
+            core.ready = Ready(flush=0)     # it is durable already, which is told in the next turn
+            driver.wake()
+            await asyncio.sleep(0)
+            driver.close()
+        await asyncio.sleep(0)
+        assert faults == []
+
+    uvloop.run(run())
+
+
 def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None:
     """A vote for the next leader, given in the turn in which the last voter has heard that this one leads no more."""
     async def run() -> None:
