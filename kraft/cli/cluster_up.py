@@ -68,7 +68,7 @@ def _waiting_for_end() -> Iterator[tuple[signal.Signals, ...]]:
 
 def _watch(cluster: "LocalCluster", ended: tuple[signal.Signals, ...], as_json: bool) -> None:
     """Waits for the end, and tells of nodes that end before."""
-    up = cluster.running
+    up = list(cluster.nodes.values())   # one may have ended since it was told of
     while up and signal.sigtimedwait(ended, LOOK_SECONDS) is None:
         for node in [each for each in up if not each.running]:
             up.remove(node)
