@@ -81,8 +81,9 @@ class StoredSnapshot(NamedTuple):
 
 @dataclass(slots=True)
 class Disk:
-    """`recovery_offset`: the log was once durable at least up to here, as a checkpoint says; damage below it is not the
-    mark of a death. `log_start`: first offset that the log still has.
+    """`recovery_offset`, at the byte `recovery_position`: the log was once durable at least up to here, as a checkpoint
+    says; damage below it is not the mark of a death, also in records that the log no longer has. `log_start`: first
+    offset that it still has.
 
     `fail_write` (an error number), `fail_flush` and `fail_quorum_state` make the next such call fail."""
 
@@ -90,6 +91,7 @@ class Disk:
     quorum_state: QuorumStateFile = field(default_factory=QuorumStateFile)
     snapshots: dict[OffsetAndEpoch, StoredSnapshot] = field(default_factory=dict)
     recovery_offset: int = 0
+    recovery_position: int = 0
     log_start: int = 0
     fail_write: int = 0
     fail_flush: bool = False

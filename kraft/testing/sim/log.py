@@ -53,8 +53,8 @@ class SimLog:
     def _open(self) -> None:
         latest = max(self._disk.snapshots.values(), key=lambda each: each.id.offset, default=None)
         position, tail_is_torn = self._read_batches()
-        if tail_is_torn and self.end.offset < self._disk.recovery_offset:
-            raise DamagedLogError(f"the batch at {self.end.offset} is damaged, below {self._disk.recovery_offset}")
+        if tail_is_torn and position < self._disk.recovery_position:
+            raise DamagedLogError(f"damaged at byte {position}, below {self._disk.recovery_position}")
         if latest is not None and not self._continues(latest):
             self._begin_after(latest)
         else:
@@ -94,7 +94,7 @@ class SimLog:
         self._end_position = 0
         self._find_end()
         self._disk.log_start = snapshot.id.offset
-        self._disk.recovery_offset = 0
+        self._disk.recovery_offset = self._disk.recovery_position = 0
         self._disk.cut(0)
 
     # --- what the core asks ------------------------------------------------------------------------------------------
@@ -166,6 +166,7 @@ class SimLog:
         while self._epochs and self._epochs[-1][1] >= self.end.offset:
             self._epochs.pop()
         self._disk.recovery_offset = min(self._disk.recovery_offset, self.end.offset)
+        self._disk.recovery_position = min(self._disk.recovery_position, position)
         self._disk.cut(position)
         self._disk.flush(self._disk.written())
         self._end_position = position
@@ -222,6 +223,9 @@ class SimLog:
         self.durable_offset = max(self.durable_offset, self._flushes.pop(0))
         if self.durable_offset >= self._disk.recovery_offset + CHECKPOINT_OFFSETS:
             self._disk.recovery_offset = self.durable_offset
+            after = bisect_right(self._ends, self.durable_offset)
+            self._disk.recovery_position = (
+                self._positions[after] if after < len(self.batches) else self._end_position)
 
     def flip_bit(self, random: Random) -> bool:
         """Changes one bit of a batch below the recovery checkpoint, as a disk does in years; False when there is
