@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
 
@@ -53,12 +53,6 @@ SETTLE_SECONDS: Final = 2.0
 WAIT_SECONDS: Final = 120.0
 ASK_SECONDS: Final = 0.002
 CHANGES: Final = 15
-
-
-class Place(NamedTuple):
-    """One node, as clients bootstrap with it."""
-
-    address: str
 
 
 @contextmanager
@@ -102,7 +96,7 @@ def restart_gaps(make: Make, home: Path) -> tuple[float, ...]:
         name = "restarts"
         with Cluster(cluster.bootstrap) as client:
             create_topic(client, name, NODES)
-        stream = Stream([Place(each) for each in cluster.addresses], name, NODES)  # type: ignore[arg-type, misc]
+        stream = Stream(cluster.bootstrap, name, NODES)
         stream.start()
         await_flow(cluster, stream)
         gaps = []
@@ -133,7 +127,7 @@ def move(make: Make, home: Path, data_bytes: int) -> tuple[float, ...]:
         create_topic(client, name, NODES, 2)
         fill(Workload("produce", NODES, 2, record_bytes=1024, batch_bytes=1_000_000, acks=-1, topic=name), client,
              data_bytes)
-        stream = Stream([Place(each) for each in cluster.addresses], name, NODES)  # type: ignore[arg-type, misc]
+        stream = Stream(cluster.bootstrap, name, NODES)
         stream.start()
         started = time.monotonic()
         wait_for(lambda: stream.flows_since(started), "acknowledged")

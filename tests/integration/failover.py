@@ -4,7 +4,7 @@ and how long it had to wait for them."""
 import threading
 import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -12,7 +12,6 @@ import confluent_kafka
 from confluent_kafka.admin import NewTopic
 
 from tests.integration.admin import admin, wait_until
-from tests.integration.clients import librdkafka_settings
 from tests.integration.load import VALUE, read_all
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import SECONDS, ControllerProcess, Quorum
@@ -49,7 +48,7 @@ class Outcome(NamedTuple):
 class Stream(threading.Thread):
     """Sends 0, 1, 2, ... to each partition of `topic` until `end`, and notes when each was acknowledged."""
 
-    def __init__(self, nodes: Sequence[NodeProcess], topic: str, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         super().__init__(name=f"stream to {topic}", daemon=True)
         self.topic = topic
         self.errors: list[str] = []
@@ -58,8 +57,8 @@ class Stream(threading.Thread):
         self._times = [array("d") for _ in range(partitions)]
         self._offsets: list[dict[int, int]] = [{} for _ in range(partitions)]
         self._end = threading.Event()
-        self._producer = confluent_kafka.Producer(librdkafka_settings(nodes[0], {
-            "bootstrap_servers": ",".join(node.address for node in nodes), "enable_idempotence": True, "acks": "all"}))
+        self._producer = confluent_kafka.Producer({
+            "bootstrap.servers": bootstrap, "log_level": 2, "enable.idempotence": True, "acks": "all"})
 
     def run(self) -> None:
         while not self._end.is_set():
@@ -157,7 +156,7 @@ class Failover:
         wait_until(lambda: len(admin(self.nodes[0]).list_topics(timeout=SECONDS).brokers) == NODES, "all serve")
         made = admin(self.nodes[0]).create_topics([NewTopic(topic, NODES, NODES, config=settings)])
         made[topic].result(SECONDS)
-        stream = Stream(self.nodes, topic, NODES)
+        stream = Stream(",".join(node.address for node in self.nodes), topic, NODES)
         self.streams.append(stream)
         stream.start()
         assert sorted(self._await_flow(stream)) == sorted(node.node_id for node in self.nodes)
