@@ -30,12 +30,13 @@ from kraft_native.errors import ProtocolError
 
 
 def drive(replica: Replica, role: Follower) -> None:
-    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer."""
+    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer, and asks around
+    while the leader cannot be reached: all whom it knows may have moved."""
     is_late = replica.now_ms >= role.fetch_ms
     if is_late and stands(replica, role):
         replica.become_prospective(Cause.FETCH_TIMEOUT)
         return
-    if is_late:
+    if is_late or role.losses > 1:
         inquire(replica, role)
     if not replica.is_durable or not replica.may_ask(replica.leader_id):
         return
@@ -169,6 +170,7 @@ def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Respons
     replica.requests.back_off(node_id, replica.now_ms)
     if answer == Lost(Loss.DISCONNECTED):
         role.has_fetched = False
+        role.losses += 1
         stands_ms = replica.disconnected_deadline_ms()
         if stands_ms < role.fetch_ms:
             role.fetch_ms = stands_ms

@@ -362,6 +362,7 @@ class Replica:
         if not self.leader_has_ended:
             role.fetch_ms = self.now_ms + self.config.fetch_timeout_ms
             role.has_fetched = True
+            role.losses = 0
 
     def become_prospective(self, cause: Cause) -> None:
         assert self.may_stand, "observers do not stand for election"

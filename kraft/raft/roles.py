@@ -57,13 +57,15 @@ class Download:
 @dataclass(slots=True)
 class Follower:
     """Fetches from the leader. `fetch_ms`: when the fetch time-out expires. `has_fetched`: the leader has answered it
-    at least once, so it refuses pre-votes. `dismissed`: the leader says that it votes no more. `inquiries`: whom it
-    asked for another leader (an observer whose leader is silent). `announced`: the leader knows where it listens."""
+    at least once, so it refuses pre-votes. `losses`: how often in a row the connection to the leader broke or could
+    not be made. `dismissed`: the leader says that it votes no more. `inquiries`: whom it asked for another leader (an
+    observer whose leader is silent) or for its address. `announced`: the leader knows where it listens."""
 
     role: ClassVar[Role] = Role.FOLLOWER
     fetch_ms: int
     update_voter_ms: int
     has_fetched: bool = False
+    losses: int = 0
     dismissed: bool = False
     download: Download | None = None
     inquiries: int = 0

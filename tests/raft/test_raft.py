@@ -11,6 +11,7 @@ from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import (
     BeginQuorumEpochRequest,
     DiscoverRequest,
+    DiscoverResponse,
     FetchRequest,
     FetchResponse,
     Loss,
@@ -416,6 +417,24 @@ def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None
     assert isinstance(again, Ask)
     assert isinstance(again.request, FetchRequest), "it does not know DiscoverBrokers"
     assert (again.node_id, again.request.replica) == (-3, key(9))
+
+
+@pytest.mark.parametrize("leader_id", [2, -1])
+def test_a_voter_that_reaches_nobody_asks_the_bootstrap_servers(leader_id: int) -> None:
+    """Everybody that it knows has moved while it was away; it also when it knows who led."""
+    moved = (Endpoint("C", "moved2", 9093), Endpoint("C", "moved3", 9093))
+    raft = core(1, HardState(1, None, leader_id), bootstrap=moved)
+    found = (Known(key(2), 50, moved[:1]), Known(key(3), 50, moved[1:]))
+    for now_ms in range(0, 20_000, 10):
+        raft.tick(now_ms)
+        for ask in raft.take_ready().messages:
+            assert isinstance(ask, Ask)
+            if ask.address in moved and ask.node_id > 0:
+                return
+            answer = (DiscoverResponse(epoch=1, leader_id=2, leader_endpoints=moved[:1], nodes=found)
+                      if isinstance(ask.request, DiscoverRequest) else Lost(Loss.DISCONNECTED))
+            raft.step(ask.node_id, ask.correlation, answer, now_ms)
+    pytest.fail("it never learned where they are")
 
 
 def test_a_node_without_the_controller_role_votes_for_nobody() -> None:
