@@ -30,8 +30,8 @@ from kraft_native.errors import ProtocolError
 
 
 def drive(replica: Replica, role: Follower) -> None:
-    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer, and asks around
-    while the leader cannot be reached: all whom it knows may have moved."""
+    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer, and asks
+    around while the leader cannot be reached: all whom it knows may have moved."""
     is_late = replica.now_ms >= role.fetch_ms
     if is_late and stands(replica, role):
         replica.become_prospective(Cause.FETCH_TIMEOUT)

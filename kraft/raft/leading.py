@@ -23,7 +23,7 @@ from kraft.raft.messages import (
 from kraft.raft.progress import Progress, majority_value
 from kraft.raft.records import ControlRecord, KRaftVersion, LeaderChange, Voters
 from kraft.raft.replica import Replica
-from kraft.raft.roles import Leader, ParkedFetch
+from kraft.raft.roles import Leader, ParkedFetch, Unattached
 from kraft.raft.snapshots import part_for
 from kraft.raft.tally import Tally
 from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
@@ -177,6 +177,8 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
     error = _fetch_error(replica, request)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
+        if error is ErrorCode.UNKNOWN_LEADER_EPOCH and isinstance(leader, Leader) and request.replica.node_id != NOBODY:
+            _give_way(replica, request.epoch)
         replica.answer(source, correlation, FetchResponse(error=error))
         return
     is_valid = _disagreement(replica, request) is None
@@ -189,6 +191,15 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
             progress.heard(replica.now_ms)
     _release_earlier(replica, leader, source)
     leader.parked.append(ParkedFetch(source, correlation, request, replica.now_ms + request.max_wait_ms))
+
+
+def _give_way(replica: Replica, epoch: int) -> None:
+    """A replica is in a later epoch, to which a candidate that knows no pre-vote has taken it, and cannot come back to
+    this one. So the leader leads no more (Raft, 5.1), and stands at once, since nothing was wrong with it: the next
+    epoch is one for everybody."""
+    replica.learn(epoch, NOBODY)
+    if isinstance(replica.role, Unattached):
+        replica.role.election_ms = replica.now_ms
 
 
 def _fetch_error(replica: Replica, request: FetchRequest) -> ErrorCode:
