@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_is_control, batch_last_offset
 from kraft_native.control cimport control_parse
 from kraft_native.producers cimport TXN_ABORTED, ProducerStates
-from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
+from kraft_native.segment cimport Segment
 from kraft_native.producer_entry cimport AbortedTxn
 
 from kraft_native.errors import CorruptFileError, CorruptRecordError
@@ -48,24 +48,15 @@ cdef int apply_batch(ProducerStates producers, Segment segment, const BatchHeade
 cdef int64_t replay_segment(Segment segment, int64_t from_offset, ProducerStates producers) except? -1:
     cdef BatchHeader h
     cdef ControlMark mark
-    cdef StepResult found
     cdef int64_t expected = segment.base_offset
     cdef int64_t position = segment.locate(from_offset, &h, True)
-    cdef tuple damaged
     if position < 0:
         return from_offset
-    while True:
-        found = segment.step(position, expected, &h)
-        if found == STEP_END:
-            return max(from_offset, expected)
-        if found != STEP_BATCH:
-            damaged = segment.damage_at(position)
-            position = damaged[1]
-            expected = max(expected, <int64_t>damaged[3])
-            continue
+    while segment.next_sound(&position, &expected, &h):
         mark.kind = mark.coordinator_epoch = -1
         if batch_is_control(&h):
             read_control(segment.data + position, &h, &mark)
         apply_batch(producers, None, &h, &mark)
         expected = batch_last_offset(&h) + 1
         position += batch_bytes(&h)
+    return max(from_offset, expected)

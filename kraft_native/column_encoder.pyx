@@ -13,7 +13,7 @@ differ. So no batch comes from columns that are wrong further on.
 
 import time
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 cimport cython
@@ -23,6 +23,7 @@ from kraft_native.batch cimport HeldBuffer
 from kraft_native.buffer cimport Scratch
 from kraft_native.codecs cimport codec_id, codec_level
 from kraft_native.limits cimport ATTR_TRANSACTIONAL, BATCH_HEADER_BYTES, INT32_MAX_VALUE
+from kraft_native.records cimport put_varlong, varlong_bytes
 
 from kraft_native.errors import InvalidArgumentError
 
@@ -114,25 +115,6 @@ cdef int64_t first_bad_time(const EncodeState* st) noexcept nogil:
 
 # --- writing records
 
-cdef inline uint8_t* put_varlong(uint8_t* p, int64_t value) noexcept nogil:
-    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    while v >= 0x80:
-        p[0] = <uint8_t>(v | 0x80)
-        p += 1
-        v >>= 7
-    p[0] = <uint8_t>v
-    return p + 1
-
-
-cdef inline int64_t varlong_size(int64_t value) noexcept nogil:
-    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef int64_t count = 1
-    while v >= 0x80:
-        count += 1
-        v >>= 7
-    return count
-
-
 cdef inline uint8_t* put_value(uint8_t* p, const uint8_t* data, int64_t count) noexcept nogil:
     p = put_varlong(p, count)
     if count > 0:
@@ -142,7 +124,7 @@ cdef inline uint8_t* put_value(uint8_t* p, const uint8_t* data, int64_t count) n
 
 
 cdef inline int64_t value_size(int64_t count) noexcept nogil:
-    return varlong_size(count) + (count if count > 0 else 0)
+    return varlong_bytes(count) + (count if count > 0 else 0)
 
 
 cdef int64_t headers_size(const EncodeState* st, int64_t row) noexcept nogil:
@@ -154,7 +136,7 @@ cdef int64_t headers_size(const EncodeState* st, int64_t row) noexcept nogil:
     cdef int64_t size
     if is_null(&st.header_starts, row):
         return 1
-    size = varlong_size(end - first)
+    size = varlong_bytes(end - first)
     for i in range(first, end):
         size += value_size(value_at(&st.header_key, i, &p))
         size += value_size(value_at(&st.header_value, i, &p))
@@ -199,11 +181,11 @@ cdef EncodeStep encode_rows(EncodeState* st, uint8_t* start, Py_ssize_t* size, P
         delta = timestamp - st.base_timestamp if st.count > 0 else 0
         if key_bytes > INT32_MAX_VALUE or value_bytes > INT32_MAX_VALUE:
             return ENCODE_TOO_LARGE
-        body = (1 + varlong_size(delta) + varlong_size(st.count) + value_size(key_bytes) + value_size(value_bytes)
+        body = (1 + varlong_bytes(delta) + varlong_bytes(st.count) + value_size(key_bytes) + value_size(value_bytes)
                 + header_bytes)
         if body > RECORD_BODY_BYTES_MAX:
             return ENCODE_TOO_LARGE
-        if st.count > 0 and BATCH_HEADER_BYTES + (p - start) + body + varlong_size(body) > st.batch_bytes_max:
+        if st.count > 0 and BATCH_HEADER_BYTES + (p - start) + body + varlong_bytes(body) > st.batch_bytes_max:
             return ENCODE_FULL
         if (p - start) + body + RECORD_ROOM_BYTES > capacity:
             st.record_bytes = <Py_ssize_t>(body + RECORD_ROOM_BYTES)

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset
-from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
+from kraft_native.segment cimport STEP_BATCH, Segment
 
 
 cdef list epoch_starts(list segments, Py_ssize_t first):
@@ -16,7 +16,6 @@ cdef list epoch_starts(list segments, Py_ssize_t first):
     cdef list found = []               # [epoch, start offset, batches]
     cdef Segment segment
     cdef BatchHeader h
-    cdef StepResult result
     cdef Py_ssize_t slot
     cdef int64_t position, expected
     cdef int seen                      # of the first two batches: how many have the epoch of the next segment
@@ -25,15 +24,7 @@ cdef list epoch_starts(list segments, Py_ssize_t first):
         position = 0
         seen = 0
         expected = segment.base_offset
-        while True:
-            result = segment.step(position, expected, &h)
-            if result == STEP_END:
-                break
-            if result != STEP_BATCH:
-                damaged = segment.damage_at(position)
-                position = damaged[1]
-                expected = max(expected, <int64_t>damaged[3])
-                continue
+        while segment.next_sound(&position, &expected, &h):
             note_epoch(found, h.leader_epoch, h.base_offset)
             if slot + 1 < len(segments) and seen < 2 and first_epoch(segments[slot + 1]) == h.leader_epoch:
                 seen += 1

@@ -15,7 +15,6 @@ from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
 from kraft_native.fileio cimport file_resident
 from kraft_native.limits cimport NO_TIMESTAMP
 from kraft_native.records cimport RecordView, record_next, records_of
-from kraft_native.segment cimport STEP_BATCH, STEP_END, StepResult
 from kraft_native.span cimport Span
 from kraft_native.txncheck cimport has_transactions
 
@@ -152,24 +151,15 @@ cdef tuple find_max_timestamp(LogCore core):
 cdef tuple find_in_segment(LogCore core, Segment segment, int64_t target, int64_t start_offset):
     """Looks on past damage: a time that can only be answered from damaged batches is answered by the next sound one."""
     cdef BatchHeader h
-    cdef StepResult found
     cdef int64_t expected, offset = -1, timestamp = -1
     cdef int64_t position = segment.index_start(max(segment.time_start(target), start_offset), &expected)
-    cdef tuple damaged
-    while True:
-        found = segment.step(position, expected, &h)
-        if found == STEP_END:
-            return None
-        if found != STEP_BATCH:
-            damaged = segment.damage_at(position)
-            position = damaged[1]
-            expected = max(expected, <int64_t>damaged[3])
-            continue
+    while segment.next_sound(&position, &expected, &h):
         if h.max_timestamp >= target and batch_last_offset(&h) >= start_offset:
             if find_in_batch(core, segment, position, &h, target, start_offset, &offset, &timestamp):
                 return offset, timestamp, h.leader_epoch
         position += batch_bytes(&h)
         expected = batch_last_offset(&h) + 1
+    return None
 
 
 cdef bint find_in_batch(LogCore core, Segment segment, int64_t position, const BatchHeader* h, int64_t target,

@@ -109,25 +109,6 @@ cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const Decompres
 # --- encoding
 
 
-cdef inline uint8_t* write_varlong(uint8_t* p, int64_t value) noexcept nogil:
-    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    while v >= 0x80:
-        p[0] = <uint8_t>(v | 0x80)
-        p += 1
-        v >>= 7
-    p[0] = <uint8_t>v
-    return p + 1
-
-
-cdef inline Py_ssize_t varlong_bytes(int64_t value) noexcept nogil:
-    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef Py_ssize_t count = 1
-    while v >= 0x80:
-        count += 1
-        v >>= 7
-    return count
-
-
 cdef Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,
                                   Py_ssize_t value_bytes, Py_ssize_t headers_bytes,
                                   int32_t header_count) noexcept nogil:
@@ -139,19 +120,19 @@ cdef Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta,
 cdef uint8_t* record_write(uint8_t* p, Py_ssize_t body_bytes, int32_t offset_delta, int64_t timestamp_delta,
                            const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes,
                            const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) noexcept nogil:
-    p = write_varlong(p, body_bytes)
+    p = put_varlong(p, body_bytes)
     p[0] = 0
-    p = write_varlong(p + 1, timestamp_delta)
-    p = write_varlong(p, offset_delta)
-    p = write_varlong(p, key_bytes)
+    p = put_varlong(p + 1, timestamp_delta)
+    p = put_varlong(p, offset_delta)
+    p = put_varlong(p, key_bytes)
     if key_bytes > 0:
         memcpy(p, key, <size_t>key_bytes)
         p += key_bytes
-    p = write_varlong(p, value_bytes)
+    p = put_varlong(p, value_bytes)
     if value_bytes > 0:
         memcpy(p, value, <size_t>value_bytes)
         p += value_bytes
-    p = write_varlong(p, header_count)
+    p = put_varlong(p, header_count)
     if headers_bytes > 0:
         memcpy(p, headers, <size_t>headers_bytes)
         p += headers_bytes
@@ -200,7 +181,7 @@ cdef int put_sized(Scratch out, object data, str what) except -1:
     cdef uint8_t* p
     if data is None:
         out.reserve(out.size + 1)
-        out.size = write_varlong(out.data + out.size, -1) - out.data
+        out.size = put_varlong(out.data + out.size, -1) - out.data
         return 0
     try:
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
@@ -210,7 +191,7 @@ cdef int put_sized(Scratch out, object data, str what) except -1:
         if view.len > INT32_MAX_VALUE:
             record_too_large(view.len)
         out.reserve(out.size + VARINT_BYTES_MAX + view.len)
-        p = write_varlong(out.data + out.size, view.len)
+        p = put_varlong(out.data + out.size, view.len)
         memcpy(p, view.buf, <size_t>view.len)
         out.size = p + view.len - out.data
     finally:

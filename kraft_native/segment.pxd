@@ -59,6 +59,9 @@ cdef class Segment(SegmentFile):
     cdef int delete(self, list removed=*) except -1
     # --- reading ----------------------------------------------------------------------------------------------------
     cdef StepResult step(self, int64_t position, int64_t expected_offset, BatchHeader* h) except? STEP_END
+    # Moves to the first sound batch from `position` on; `expected` is the smallest offset that may be there. False: the
+    # segment ends before, and both say where.
+    cdef bint next_sound(self, int64_t* position, int64_t* expected, BatchHeader* h) except -1
     # Position of the first batch whose last offset is >= offset, with its header; -1: the segment ends before.
     # CorruptLogError when `offset` is in damage, unless `stop_at_damage`: then where the damage starts, and of the
     # header only base_offset is set, to the first offset that is missing.

@@ -201,6 +201,17 @@ cdef class Segment(SegmentFile):
         batch_load(self.data + position, h)
         return STEP_BATCH
 
+    cdef bint next_sound(self, int64_t* position, int64_t* expected, BatchHeader* h) except -1:
+        """Steps past damage, and so much higher `expected` is where that says how many offsets it took."""
+        cdef StepResult found = self.step(position[0], expected[0], h)
+        cdef tuple damaged
+        while found == STEP_DAMAGE:
+            damaged = self.damage_at(position[0])
+            position[0] = damaged[1]
+            expected[0] = max(expected[0], <int64_t>damaged[3])
+            found = self.step(position[0], expected[0], h)
+        return found == STEP_BATCH
+
     cdef int check_from(self, int64_t position, int64_t expected_offset) except -1:
         """Checks a stretch from `position` on; adds what is sound to `checked` and the first damage to `damage`."""
         cdef int64_t stop = self.checked.next_start(position, self.size)
@@ -398,20 +409,10 @@ cdef class Segment(SegmentFile):
     cdef int fill_indexes(self, bint detached) except -1:
         """With the entries Kafka's recovery makes."""
         cdef BatchHeader h
-        cdef StepResult found
         cdef int64_t position = 0, since = 0, largest = NO_TIMESTAMP, largest_offset = self.base_offset
         cdef int64_t expected = self.base_offset
-        cdef tuple damaged
         self.make_indexes(detached)
-        while True:
-            found = self.step(position, expected, &h)
-            if found == STEP_END:
-                break
-            if found == STEP_DAMAGE:
-                damaged = self.damage_at(position)
-                position = damaged[1]
-                expected = max(expected, <int64_t>damaged[3])
-                continue
+        while self.next_sound(&position, &expected, &h):
             if h.max_timestamp > largest:
                 largest = h.max_timestamp
                 largest_offset = batch_last_offset(&h)
@@ -480,30 +481,19 @@ cdef class Segment(SegmentFile):
 
     cdef int64_t end_offset(self) except? -1:
         cdef BatchHeader h
-        cdef StepResult found
         cdef int64_t expected
         cdef int64_t position = self.index_start(INT64_MAX, &expected)
-        cdef tuple damaged
-        while True:
-            found = self.step(position, expected, &h)
-            if found == STEP_END:
-                return expected
-            if found == STEP_BATCH:
-                expected = batch_last_offset(&h) + 1
-                position += batch_bytes(&h)
-                continue
-            damaged = self.damage_at(position)
-            position = damaged[1]
-            expected = max(expected, <int64_t>damaged[3])
+        while self.next_sound(&position, &expected, &h):
+            expected = batch_last_offset(&h) + 1
+            position += batch_bytes(&h)
+        return expected
 
     # --- times ------------------------------------------------------------------------------------------------------
 
     cdef int load_timestamps(self) except -1:
         """The largest timestamp: of the last time index entry, or of the batches after the one it names."""
         cdef BatchHeader h
-        cdef StepResult found
         cdef int64_t position, expected
-        cdef tuple damaged
         if self.timestamps_loaded:
             return 0
         self.load_indexes()
@@ -515,15 +505,7 @@ cdef class Segment(SegmentFile):
         if self.time_index.count > 0 and not self.time_entry_holds(self.max_timestamp, self.max_timestamp_offset):
             return self.rebuild_indexes()
         position = self.index_start(self.max_timestamp_offset, &expected)
-        while True:
-            found = self.step(position, expected, &h)
-            if found == STEP_END:
-                break
-            if found == STEP_DAMAGE:
-                damaged = self.damage_at(position)
-                position = damaged[1]
-                expected = max(expected, <int64_t>damaged[3])
-                continue
+        while self.next_sound(&position, &expected, &h):
             if h.max_timestamp > self.max_timestamp:
                 self.max_timestamp = h.max_timestamp
                 self.max_timestamp_offset = batch_last_offset(&h)

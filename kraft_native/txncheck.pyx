@@ -24,7 +24,7 @@ from kraft_native.fileio cimport disk_is_full
 from kraft_native.limits cimport CONTROL_ABORT
 from kraft_native.producer_entry cimport AbortedTxn
 from kraft_native.producers cimport TXN_ABORTED, ProducerStates
-from kraft_native.segment cimport STEP_BATCH, STEP_END, Segment, StepResult
+from kraft_native.segment cimport Segment
 from kraft_native.txnindex cimport TransactionIndex
 
 from kraft_native.errors import CorruptFileError, StorageError
@@ -117,18 +117,8 @@ cdef class TxnChecker:
         cdef BatchHeader h
         cdef ControlMark mark
         cdef AbortedTxn aborted
-        cdef StepResult found
-        cdef tuple damaged
         cdef int64_t position = 0, expected = segment.base_offset
-        while True:
-            found = segment.step(position, expected, &h)
-            if found == STEP_END:
-                return markers
-            if found != STEP_BATCH:
-                damaged = segment.damage_at(position)
-                position = damaged[1]
-                expected = max(expected, <int64_t>damaged[3])
-                continue
+        while segment.next_sound(&position, &expected, &h):
             mark.kind = mark.coordinator_epoch = -1
             if batch_is_control(&h):
                 read_control(segment.data + position, &h, &mark)
@@ -140,6 +130,7 @@ cdef class TxnChecker:
                     markers.append((h.producer_id, -1, h.base_offset, -1))
             expected = batch_last_offset(&h) + 1
             position += batch_bytes(&h)
+        return markers
 
 
 def last_offset_of(entry):
@@ -156,9 +147,7 @@ cdef bint in_damage(Segment segment, int64_t offset) except -1:
 
 cdef bint has_transactions(list segments, Py_ssize_t slot, int64_t start_offset, int64_t end_offset) except -1:
     cdef BatchHeader h
-    cdef StepResult found
     cdef Segment segment
-    cdef tuple damaged
     cdef int64_t position, expected
     for slot in range(slot, len(segments)):
         segment = segments[slot]
@@ -166,17 +155,9 @@ cdef bint has_transactions(list segments, Py_ssize_t slot, int64_t start_offset,
         if expected >= end_offset:
             break
         position = segment.locate(start_offset, &h, True)
-        while position >= 0:
-            found = segment.step(position, expected, &h)
-            if found == STEP_END or (found == STEP_BATCH and h.base_offset >= end_offset):
-                break
-            if found == STEP_BATCH:
-                if batch_is_transactional(&h):
-                    return True
-                expected = batch_last_offset(&h) + 1
-                position += batch_bytes(&h)
-                continue
-            damaged = segment.damage_at(position)
-            position = damaged[1]
-            expected = max(expected, <int64_t>damaged[3])
+        while position >= 0 and segment.next_sound(&position, &expected, &h) and h.base_offset < end_offset:
+            if batch_is_transactional(&h):
+                return True
+            expected = batch_last_offset(&h) + 1
+            position += batch_bytes(&h)
     return False
