@@ -11,9 +11,9 @@ from typing import Final
 
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.quorum import check_quorum
-from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
+from kraft.runtime.alarm import Alarm
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
@@ -44,8 +44,6 @@ class ControllerNode:
         self._ended = asyncio.Event()
         self._channels: list[RequestChannel] = []
         self._features: dict[str, int] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = NEVER_MS
 
     async def start(self) -> None:
         """Opens everything and serves. Raises what cannot be had by name: a directory, a lock, an address, a quorum."""
@@ -63,6 +61,7 @@ class ControllerNode:
             self.quorum = Quorum(
                 self.config, member, controller_settings(self.config, self.cluster_id),
                 metadata_log_settings(self.config), self.flusher, self.fail)
+            self._alarm = Alarm(self.quorum.clock, self._tick)
             self.registrar = ControllerRegistrar(self.quorum, member.endpoints, self._schedule)
             self.quorum.metadata.subscribe(lambda _delta, _image: self._publish_versions())
             await self._serve()
@@ -108,20 +107,9 @@ class ControllerNode:
     # --- the controller's clock
 
     def _schedule(self) -> None:
-        deadline_ms = self.quorum.metadata.deadline_ms
-        if self._timer is not None:
-            if self._timer_ms <= deadline_ms:
-                return  # `_tick` looks again
-            self._timer.cancel()
-            self._timer = None
-        self._timer_ms = deadline_ms
-        if deadline_ms < NEVER_MS:
-            delay = max(0, deadline_ms - self.quorum.clock()) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+        self._alarm.set(self.quorum.metadata.deadline_ms)
 
     def _tick(self) -> None:
-        self._timer = None
-        self._timer_ms = NEVER_MS
         try:
             self.quorum.metadata.tick()
         except Exception as error:  # noqa: BLE001 - a controller that failed half-way must not decide again
@@ -151,11 +139,10 @@ class ControllerNode:
 
     async def close(self) -> None:
         """Ends what was opened, backwards; a leader hands over first."""
-        if self._timer is not None:
-            self._timer.cancel()
         if hasattr(self, "registrar"):
             self.registrar.close()
         if hasattr(self, "quorum"):
+            self._alarm.cancel()
             await self.quorum.close()
         if hasattr(self, "server"):
             await self.server.close(DRAIN_SECONDS)

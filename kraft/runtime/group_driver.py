@@ -12,6 +12,7 @@ from kraft.broker.coordinator.shard import Record, Shard
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
+from kraft.runtime.alarm import Alarm
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
 from kraft_native.records import BatchBuilder
@@ -89,8 +90,7 @@ class GroupDriver:
         self.clock = clock
         self._on_failure = on_failure
         self._loading: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms: int | None = None
+        self._alarm = Alarm(clock, self._tick)
 
     def lead(self, partition: Partition) -> None:
         """This node became the leader of a partition of `__consumer_offsets`: loads it in small turns."""
@@ -130,20 +130,10 @@ class GroupDriver:
 
     def schedule(self) -> None:
         """Arms the clock for the coordinator's deadline. Call it after whatever may have moved that."""
-        deadline_ms = self.coordinator.deadline_ms
-        if deadline_ms == self._timer_ms:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._timer_ms = deadline_ms
-        if deadline_ms is not None:
-            delay = max(0, deadline_ms - self.clock()) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+        if (deadline_ms := self.coordinator.deadline_ms) is not None:
+            self._alarm.set(deadline_ms)
 
     def _tick(self) -> None:
-        self._timer = None
-        self._timer_ms = None
         try:
             self.coordinator.tick(self.clock())
         except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator's state can no longer be trusted
@@ -156,5 +146,4 @@ class GroupDriver:
         self.appends.close()
         for task in self._loading:
             task.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()

@@ -31,6 +31,7 @@ from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from kraft.metadata.image import Endpoint as ImageEndpoint
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.apis import API_BY_KEY
+from kraft.runtime.alarm import Alarm
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.batch_checks import BatchChecks
 from kraft.runtime.broker_registration import PLAINTEXT
@@ -81,7 +82,7 @@ class Node:
         self._ended = asyncio.Event()
         self._channels: dict[str, RequestChannel] = {}
         self.routers: list[RequestRouter] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(monotonic_ms, self._expire)
         self._opened = AsyncExitStack()
         self._served = False
 
@@ -131,11 +132,11 @@ class Node:
 
     def _open_requests(self) -> None:
         loop = asyncio.get_running_loop()
-        self.purgatory = Purgatory(loop.call_soon, self._arm)
+        self.purgatory = Purgatory(loop.call_soon, self._alarm.set)
         self.table = PartitionTable(self.purgatory)
         self.cold_reader = ColdReader()
         self._opened.callback(self.cold_reader.close)
-        self._opened.callback(self._disarm)
+        self._opened.callback(self._alarm.cancel)
         self.sessions = SessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
             upkeep_ms=min(SESSION_UPKEEP_MS_MAX, self.config.integer("replica.lag.time.max.ms") // 8))
@@ -377,10 +378,6 @@ class Node:
         broker_epoch = self.broker.epoch if self._served else self.logs.previous_epoch
         self.logs.close(clean=self.failure is None, broker_epoch=broker_epoch)
 
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
     # --- small things
 
     def _group_config(self) -> GroupCoordinatorConfig:
@@ -418,18 +415,9 @@ class Node:
         loop.add_reader(descriptor, readable)
         self._opened.callback(loop.remove_reader, descriptor)
 
-    def _arm(self, deadline_ms: int) -> None:
-        """The purgatory's one timer; its clock is the monotonic one."""
-        if self._timer is not None:
-            self._timer.cancel()
-        delay = max(0, deadline_ms - monotonic_ms()) / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay, self._expire)
-
     def _expire(self) -> None:
-        self._timer = None
-        deadline_ms = self.purgatory.expire(monotonic_ms())
-        if deadline_ms >= 0 and self._timer is None:
-            self._arm(deadline_ms)
+        if (deadline_ms := self.purgatory.expire(monotonic_ms())) >= 0:
+            self._alarm.set(deadline_ms)
 
 
 def _text(value: object) -> str | None:

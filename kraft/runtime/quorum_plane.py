@@ -10,13 +10,13 @@ from kraft.config.node import Endpoint as ConfigEndpoint
 from kraft.config.node import NodeConfig
 from kraft.controller.controller import Controller
 from kraft.controller.local_broker import LocalBroker, State
-from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
 from kraft.raft.types import Endpoint
 from kraft.raft.wire_changes import codec_of
+from kraft.runtime.alarm import Alarm
 from kraft.runtime.broker_registration import RegistrationError, broker_registration
 from kraft.runtime.controller_channel import Answer, ControllerChannel
 from kraft.runtime.controller_registration import ControllerRegistrar
@@ -48,8 +48,7 @@ class QuorumPlane:
         self.clock = self.quorum.clock
         self.broker: LocalBroker | None = None
         self._on_failure = on_failure
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = NEVER_MS
+        self._alarm = Alarm(self.clock, self._tick)
         self._advanced = asyncio.Event()
         client_id = CLIENT_ID.format(config.node_id)
         session_seconds = config.integer("broker.session.timeout.ms") / 1000
@@ -133,8 +132,7 @@ class QuorumPlane:
 
     async def close(self) -> None:
         """Stops the clocks and leaves the quorum. May be called again."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
         self._forwarded.close()
         self._voters.close()
         self._own.close()
@@ -210,8 +208,6 @@ class QuorumPlane:
     # --- the clock
 
     def _tick(self) -> None:
-        self._timer = None
-        self._timer_ms = NEVER_MS
         try:
             self.metadata.tick()
             if self.broker is not None:
@@ -226,15 +222,7 @@ class QuorumPlane:
         deadline_ms = self.metadata.deadline_ms
         if self.broker is not None:
             deadline_ms = min(deadline_ms, self.broker.deadline_ms)
-        if self._timer is not None:
-            if self._timer_ms <= deadline_ms:
-                return  # `_tick` looks again
-            self._timer.cancel()
-            self._timer = None
-        self._timer_ms = deadline_ms
-        if deadline_ms < NEVER_MS:
-            delay = max(0, deadline_ms - self.clock()) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+        self._alarm.set(deadline_ms)
 
 
 class _OwnRequests:

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Final, cast
 
 from kraft.broker.broker import Broker
-from kraft.broker.isr import NEVER_MS, IsrKeeper, Key
+from kraft.broker.isr import IsrKeeper, Key
 from kraft.broker.replica_roles import ReplicaRoles, key_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.raft.types import Endpoint
+from kraft.runtime.alarm import Alarm
 from kraft.runtime.leader_queries import log_bounds
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
@@ -120,7 +121,7 @@ class Replication:
         self._pauses: dict[Key, float] = {}
         self._retries: dict[Key, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(monotonic_ms, self._tick)
         self._lag_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -132,7 +133,8 @@ class Replication:
     def close(self) -> None:
         """Follows nothing any more. May be called again."""
         self._closed = True
-        for timer in (self._timer, self._lag_timer, *self._retries.values()):
+        self._alarm.cancel()
+        for timer in (self._lag_timer, *self._retries.values()):
             if timer is not None:
                 timer.cancel()
         self._retries.clear()
@@ -267,21 +269,15 @@ class Replication:
         assert isinstance(response, AlterPartitionResponse)
         if not self._closed:
             self.keeper.answered(response, monotonic_ms())
-            self._arm()
+            self._alarm.set(self.keeper.deadline_ms)
 
     def _look_for_lag(self) -> None:
         self.keeper.drop_lagging(self.broker.integer("replica.lag.time.max.ms"))
         self.start()
 
-    def _arm(self) -> None:
-        if self.keeper.deadline_ms < NEVER_MS and self._timer is None:
-            delay = max(0, self.keeper.deadline_ms - monotonic_ms()) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
-
     def _tick(self) -> None:
-        self._timer = None
         self.keeper.tick(monotonic_ms())
-        self._arm()
+        self._alarm.set(self.keeper.deadline_ms)
 
 
 def cut_at_loss(partition: Partition) -> None:
