@@ -4,8 +4,8 @@ from uuid import UUID
 
 from kraft.controller.brokers import check_broker_epoch
 from kraft.controller.decision import Context, Decision, RefusedError
-from kraft.controller.leaderships import leaves
-from kraft.metadata.image import PartitionRegistration
+from kraft.controller.leaderships import change_of
+from kraft.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -21,7 +21,8 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 def assign_replicas_to_dirs(
     context: Context, request: AssignReplicasToDirsRequest
 ) -> Decision[AssignReplicasToDirsResponse]:
-    """Notes the directories. Replicas in one that is not online stop taking part."""
+    """Notes the directories. A replica in one that is not online stops taking part; where nobody leads a replica that
+    is in one that is may do so now."""
     if not context.image.metadata_version.directories:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION,
                            f"metadata.version {context.image.metadata_version.name} has no directories of replicas")
@@ -33,13 +34,10 @@ def assign_replicas_to_dirs(
         for topic in directory.topics:
             parts = []
             for part in topic.partitions:
-                code = _assign(context, broker.broker_id, directory.id, topic.topic_id, part.partition_index, records)
+                code = _assign(context, broker, directory.id, topic.topic_id, part.partition_index, records)
                 parts.append(PartitionData(partition_index=part.partition_index, error_code=code))
             topics.append(TopicData(topic_id=topic.topic_id, partitions=parts))
         answer.directories.append(DirectoryData(id=directory.id, topics=topics))
-    offline = [each.id for each in request.directories if not broker.has_online_dir(each.id)]
-    if offline:
-        records += leaves(context, broker.broker_id, directories=offline)
     return Decision(answer, records, atomic=False)
 
 
@@ -50,7 +48,7 @@ def assign_replicas_to_dirs_refused(
 
 
 def _assign(
-    context: Context, broker_id: int, directory: UUID, topic_id: UUID, index: int, records: list[Record]
+    context: Context, broker: BrokerRegistration, directory: UUID, topic_id: UUID, index: int, records: list[Record]
 ) -> ErrorCode:
     topic = context.image.topics.get(topic_id)
     if topic is None:
@@ -58,11 +56,24 @@ def _assign(
     partition: PartitionRegistration | None = topic.partitions.get(index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if broker_id not in partition.replicas:
+    if broker.broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if partition.directory_of(broker_id) != directory:
-        places = [directory if replica == broker_id else place
-                  for replica, place in zip(partition.replicas, partition.directories, strict=True)]
-        records.append(Record(PartitionChangeRecord(topic_id=topic_id, partition_id=index, directories=places),
-                              context.image.metadata_version.partition_change_record))
+    if partition.directory_of(broker.broker_id) != directory:
+        records.append(_placed(context, broker, directory, topic, index))
     return ErrorCode.NONE
+
+
+def _placed(context: Context, broker: BrokerRegistration, directory: UUID, topic: TopicImage, index: int) -> Record:
+    partition, broker_id = topic.partitions[index], broker.broker_id
+    places = [directory if replica == broker_id else place
+              for replica, place in zip(partition.replicas, partition.directories, strict=True)]
+    change = None
+    if not broker.has_online_dir(directory):
+        change = change_of(context, topic, index, directories=places, without=broker_id,
+                           isr=[replica for replica in partition.isr if replica != broker_id])
+    elif partition.leader == NO_LEADER:
+        change = change_of(context, topic, index, directories=places)
+    message = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=index) if change is None else change.message
+    assert isinstance(message, PartitionChangeRecord)
+    message.directories = places
+    return Record(message, context.image.metadata_version.partition_change_record)

@@ -1,6 +1,7 @@
 """Which partitions change when a broker, or one of its directories, goes or comes back."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from kraft.controller.decision import UNCLEAN_LEADER_ELECTION, Context
@@ -44,11 +45,14 @@ def changes(
 def change_of(
     context: Context, topic: TopicImage, index: int, *, election: Election | None = None,
     without: int = NO_LEADER, counting: int = NO_LEADER, isr: Sequence[int] | None = None, lost_by: Sequence[int] = (),
-    assignment: Assignment | None = None, recovery: int | None = None,
+    assignment: Assignment | None = None, recovery: int | None = None, directories: Sequence[UUID] | None = None,
 ) -> Record | None:
     """What `change` makes of one partition, by its topic's settings and the brokers as they are. `election` None:
-    online, or unclean where the topic allows that. For `without` and `counting` see `changes`."""
+    online, or unclean where the topic allows that. For `without` and `counting` see `changes`. `directories`: where
+    the replicas lie from now on."""
     partition = topic.partitions[index]
+    if directories is not None:
+        partition = replace(partition, directories=tuple(directories))
     if election is None:
         election = Election.UNCLEAN if allows_unclean(context, topic.name) else Election.ONLINE
     return change(

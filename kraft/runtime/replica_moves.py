@@ -6,12 +6,15 @@ The future replica is a log of its own in the other directory, `<topic>-<partiti
 appends what the loop reads from the replica for it; the throttle is `replica.alter.log.dirs.io.max.bytes.per.second`.
 When it has everything the controller is told where the replica is going to lie; when that is committed the rest, which
 is little, is appended and the two change places in one turn of the loop, so nobody sees the partition without its log.
+Where more than `SWAP_BYTES_MAX` comes while a copy is made durable, the thread goes after it again.
 
-A restart goes on with what is there: it keeps what both logs have in common, by their leader epochs. A move that cannot
-go on is given up and told; the replica stays where it is.
+A restart goes on with what is there: it keeps what both logs have in common, by their leader epochs. When the target
+fails its directory goes offline, as one does whose log fails; a move that cannot go on for another reason is given up
+and told. The replica stays where it is.
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +33,7 @@ from kraft.runtime.log_manager import Future, LogManager
 from kraft_native.buffer import Slice
 from kraft_native.checkpoints import read_partition_metadata
 from kraft_native.config import LogConfig
-from kraft_native.errors import InvalidArgumentError, KraftError, OperationError
+from kraft_native.errors import InvalidArgumentError, KraftError, LogReadOnlyError, OperationError, StorageError
 from kraft_native.partition import Partition
 from kraft_native.purgatory import now_ms as monotonic_ms
 from kraft_native.replication_quota import ReplicationQuota
@@ -39,7 +42,9 @@ log = logging.getLogger(__name__)
 
 COPIED_AT_ONCE_BYTES: Final = 1 << 20
 SWAP_BYTES: Final = 1 << 20
-"""What may be missing when the logs change places; each time that it was more, the next bound is twice as large."""
+SWAP_BYTES_MAX: Final = 8 << 20
+"""What may be missing when the logs change places; each time that it was more, the next bound is twice as large, up to
+what a device takes in some ten milliseconds."""
 QUOTA_LOOK_SECONDS: Final = 0.2
 
 Entries = Sequence[tuple[int, int]]
@@ -57,6 +62,15 @@ def common_end(one: Entries, one_end: int, other: Entries, other_end: int) -> in
         return min((start for epoch, start in entries if epoch > shared), default=log_end)
 
     return min(end_of(one, one_end), end_of(other, other_end))
+
+
+def failure_in(directory: Path, error: BaseException | None) -> StorageError | None:
+    """The operation on a file of that directory which failed, when that is what the error is about."""
+    if isinstance(error, LogReadOnlyError):
+        return failure_in(directory, error.cause)
+    if isinstance(error, OSError):
+        error = StorageError(str(error.filename), error.errno or errno.EIO, str(error))
+    return error if isinstance(error, StorageError) and Path(error.path).is_relative_to(directory) else None
 
 
 class _Copy:
@@ -190,8 +204,10 @@ class ReplicaMoves:
             self._begin(partition, self._logs.begin_future(topic, index, UUID(bytes=partition.topic_id), target))
         except InvalidArgumentError:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        except KraftError:
+        except KraftError as error:
             log.exception("%s cannot be moved to %s", name.directory_name, target.path)
+            if (failure := failure_in(target.path, error)) is not None:
+                asyncio.get_running_loop().call_soon(self._lose, target, failure)      # not in the midst of a request
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
@@ -262,17 +278,25 @@ class ReplicaMoves:
             async with self._room:
                 await self._in_thread(move.copy.open)
                 await self._carry_over(move)
-        except (KraftError, OSError):
-            log.exception("%s cannot be moved to %s, the move is given up", move.name.directory_name,
-                          move.future.directory.path)
-            if self._moves.get(move.name) is move:
-                self.give_up(move.name)
+        except (KraftError, OSError) as error:
+            self._failed(move, error)
         except Exception as error:  # noqa: BLE001 - a move that silently ends would be worse
             self._on_failure(error)
         finally:
             if self._thread is not None:               # it does so after what it is at
                 closed = self._thread.submit(move.copy.close)
                 closed.add_done_callback(lambda done: done.exception())    # its files may be gone
+
+    def _failed(self, move: _Move, error: KraftError | OSError) -> None:
+        target = move.future.directory
+        log.error("%s cannot be moved to %s, the move is given up", move.name.directory_name, target.path,
+                  exc_info=error)
+        if self._moves.get(move.name) is not move:
+            return                     # it was ended meanwhile
+        if (failure := failure_in(target.path, error)) is None:
+            self.give_up(move.name)
+        else:
+            self._lose(target, failure)
 
     async def _carry_over(self, move: _Move) -> None:
         partition, promised = move.partition, None
@@ -290,42 +314,45 @@ class ReplicaMoves:
             await self._in_thread(move.copy.open)
 
     async def _catch_up(self, move: _Move) -> None:
-        """Copies until there is nothing more to copy."""
-        copy = move.copy
+        """Copies until there is no more than what came while the last piece was appended."""
+        copy, end = move.copy, -1
         while True:
             source = move.partition.log
-            start, end = source.log_start_offset, source.log_end_offset
             if source.truncation_generation != move.generation:
                 move.generation = source.truncation_generation
-                await self._in_thread(copy.align, source.epochs.entries(), end)
-            elif copy.end >= end:
+                await self._in_thread(copy.align, source.epochs.entries(), source.log_end_offset)
+            elif 0 <= end <= copy.end or copy.end >= source.log_end_offset:
                 return
-            else:
+            elif not await self._held_back():
+                start, end = source.log_start_offset, source.log_end_offset
                 records = source.read(max(copy.end, start), COPIED_AT_ONCE_BYTES, "log_end")
                 if not len(records):
                     raise OperationError(f"nothing can be read at {max(copy.end, start)} of {start} to {end}")
                 if copy.end < start and copy.end != records.first_offset:
                     await self._in_thread(copy.begin_at, records.first_offset)
                 else:
-                    await self._hold_back()
                     self._quota.record(len(records), monotonic_ms())
                     await self._in_thread(copy.append, records)
             move.note()
 
-    async def _hold_back(self) -> None:
-        while (wait_ms := self._quota.wait_ms(monotonic_ms())) > 0:  # noqa: ASYNC110 - it is time that is waited for
+    async def _held_back(self) -> bool:
+        """Waits until the throttle lets more through; whether it had to."""
+        held = False
+        while (wait_ms := self._quota.wait_ms(monotonic_ms())) > 0:
             await asyncio.sleep(min(wait_ms / 1000, QUOTA_LOOK_SECONDS))
+            held = True
+        return held
 
     def _swap(self, move: _Move) -> bool:
         """The copy, closed, takes the replica's place, unless too much came meanwhile."""
         partition, copy, source = move.partition, move.copy, move.partition.log
         records = None
-        if source.truncation_generation != move.generation:
+        if source.truncation_generation != move.generation or copy.end < source.log_start_offset:
             return False
         if copy.end < source.log_end_offset:
             records = source.read(copy.end, move.swap_bytes, "log_end")
             if records.next_offset < source.log_end_offset:
-                move.swap_bytes *= 2
+                move.swap_bytes = min(2 * move.swap_bytes, SWAP_BYTES_MAX)
                 return False
         mark = source.high_watermark
         if records is not None or copy.start < source.log_start_offset:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from kraft.metadata.image import PartitionRegistration
+from kraft.metadata.image import NO_LEADER, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -110,16 +110,44 @@ def test_a_replica_in_a_failed_directory_does_not_become_in_sync() -> None:
     world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
         name="t", num_partitions=-1, replication_factor=-1,
         assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])])]), 7)
-    topic = world.image.topic("t")
-    assert topic is not None
-    part = DirectoryPartition(partition_index=0)
-    world.ask(AssignReplicasToDirsRequest(
-        broker_id=2, broker_epoch=world.image.brokers[2].epoch, directories=[
-            DirectoryData(id=UUID(int=9102), topics=[DirectoryTopic(topic_id=topic.topic_id, partitions=[part])])]), 0)
+    place(world, 2, 9102)
     assert partition(world).directory_of(2) == UUID(int=9102)
     world.beat(2, offline_log_dirs=[UUID(int=9102)])
     assert partition(world).isr == (1, 3)
     assert alter(world, 1, 2, 3).error_code == ErrorCode.INELIGIBLE_REPLICA
+
+
+def place(world: World, broker_id: int, directory: int) -> None:
+    """AssignReplicasToDirs of the one replica."""
+    topic = world.image.topic("t")
+    assert topic is not None
+    part = DirectoryPartition(partition_index=0)
+    answer = world.ask(AssignReplicasToDirsRequest(
+        broker_id=broker_id, broker_epoch=world.image.brokers[broker_id].epoch, directories=[DirectoryData(
+            id=UUID(int=directory), topics=[DirectoryTopic(topic_id=topic.topic_id, partitions=[part])])]), 0)
+    assert answer.directories[0].topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("replicas", [[2], [2, 3]])
+def test_a_replica_comes_into_a_failed_directory_and_out_of_it(replicas: list[int]) -> None:
+    """A broker tells where a replica lies after it told that the directory failed, and then that it lies elsewhere: so
+    it is when a move between directories is taken back."""
+    world = World()
+    world.join(3)
+    world.register(2, log_dirs=[UUID(int=9002), UUID(int=9102)])
+    assert not world.beat(2).is_fenced
+    world.ask(CreateTopicsRequest(timeout_ms=1, topics=[CreatableTopic(
+        name="t", num_partitions=-1, replication_factor=-1,
+        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)])]), 7)
+    place(world, 2, 9002)
+    world.beat(2, offline_log_dirs=[UUID(int=9102)])
+    assert (partition(world).leader, partition(world).isr) == (2, tuple(replicas))
+    place(world, 2, 9102)
+    gone = partition(world)
+    assert (gone.leader, gone.isr) == ((3, (3,)) if 3 in replicas else (NO_LEADER, ()))
+    place(world, 2, 9002)
+    back = partition(world)
+    assert (back.leader, back.isr) == ((3, (3,)) if 3 in replicas else (2, (2,)))
 
 
 def test_a_reassignment_is_over_when_those_added_are_in_sync(world: World) -> None:

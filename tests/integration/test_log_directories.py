@@ -96,6 +96,27 @@ def test_a_node_starts_without_a_directory_that_cannot_be_opened(new_quorum: Mak
     assert directories(victim) == before
 
 
+def test_a_directory_that_is_added_is_formatted_first(new_quorum: MakeQuorum) -> None:
+    """As Kafka's: no node takes a disk that is not mounted for a new one."""
+    made = new_quorum(1)
+    made.start()
+    broker = made.new_broker(7)
+    broker.start()
+    admin(broker).create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(SECONDS)
+    broker.stop()
+    added = broker.directory.with_name("added")
+    broker.directories.append(added)
+    with pytest.raises(AssertionError, match="added: it is not formatted"):
+        broker.start()
+    broker.log_path.write_text("")
+    broker.format()
+    try:
+        broker.start()
+        assert directories(broker) == {str(broker.directory): (0, [0]), str(added): (0, [])}
+    finally:
+        broker.kill()
+
+
 def test_no_node_starts_without_the_metadata_log(new_quorum: MakeQuorum) -> None:
     made = new_quorum(1, is_broker=True, directories=2)
     node = made.nodes[1]

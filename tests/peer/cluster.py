@@ -169,26 +169,31 @@ def mixed_cluster(directory: Path, controllers: str, brokers: str, **settings: s
         cluster.close()
 
 
-def our_node(directory: Path, node_id: int, port: int, settings: dict[str, str]) -> ControllerProcess:
+def our_node(directories: list[Path], node_id: int, port: int, settings: dict[str, str]) -> ControllerProcess:
     """A node of ours of both roles, its settings a `JavaNode`'s to the letter."""
     own, = free_ports(1)
-    node = ControllerProcess(directory, node_id, port, {
+    node = ControllerProcess(directories[0], node_id, port, {
         **PROTOCOLS, **settings, "listeners": f"PLAINTEXT://127.0.0.1:{own},CONTROLLER://127.0.0.1:{port}"},
         is_broker=True)
     node.port = own
+    node.directories = directories
     return node
 
 
 class ThreeNodes:
-    """Nodes 1, 2, 3 of both roles and of one kind; both kinds have the same settings."""
+    """Nodes 1, 2, 3 of both roles and of one kind, each with so many log directories; both kinds have the same
+    settings."""
 
-    def __init__(self, directory: Path, kind: str) -> None:
+    def __init__(self, directory: Path, kind: str, directories: int = 1) -> None:
         ports = free_ports(3)
         settings = {"controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{port}" for port in ports),
                     **DEFAULTS, **SETTINGS}
-        self.nodes: list[ControllerProcess | JavaNode] = [
-            our_node(directory / str(node_id), node_id, port, settings) if kind == OURS
-            else JavaNode(directory / str(node_id), node_id, port, settings) for node_id, port in enumerate(ports, 1)]
+        self.nodes: list[ControllerProcess | JavaNode] = []
+        for node_id, port in enumerate(ports, 1):
+            homes = [directory / f"{node_id}{'-more' * number}" for number in range(directories)]
+            self.nodes.append(
+                our_node(homes, node_id, port, settings) if kind == OURS else JavaNode(
+                    homes[0], node_id, port, {**settings, "log.dirs": ",".join(map(str, homes))}))
         for node in self.nodes:
             node.format("--initial-controllers", ",".join(each.voter for each in self.nodes))
 
@@ -203,10 +208,10 @@ class ThreeNodes:
 
 
 @contextmanager
-def three_nodes(directory: Path, kind: str) -> Iterator[ThreeNodes]:
+def three_nodes(directory: Path, kind: str, directories: int = 1) -> Iterator[ThreeNodes]:
     """A cluster that serves; killed at the end."""
     directory.mkdir()
-    made = ThreeNodes(directory, kind)
+    made = ThreeNodes(directory, kind, directories)
     try:
         for node in made.nodes:
             node.launch()

@@ -1,0 +1,80 @@
+"""`kafka-reassign-partitions` moves replicas between log directories of our brokers as between those of Kafka's."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.integration.admin import wait_until
+from tests.integration.clients import Record, librdkafka_produce
+from tests.peer.cluster import ThreeNodes, three_nodes
+from tests.peer.kafka import require_kafka
+from tests.peer.quorum import JAVA, OURS, SECONDS
+from tests.peer.tool_runs import TOPIC, Run, ask, settled
+from tests.peer.tools import Told, Tools, tools
+
+pytestmark = pytest.mark.peer
+
+MORE: Final = "{files}/cluster/%d-more"
+PLANS: Final = {
+    "within": [[1, 2, 3], [MORE % 1, "any", MORE % 3]],
+    "over": [[2, 3], [MORE % 2, "any"]],
+    "to-a-new-one": [[1, 2], [MORE % 1, "any"]],
+    "nowhere": [[1, 2], ["/nowhere", "any"]],
+}
+"""Replicas of the one partition, and in which directory of its broker each shall lie."""
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> None:
+    """Nothing of the engine runs in this process."""
+
+
+def placed(cluster: ThreeNodes, kafka: Tools, files: Path) -> dict[str, list[object]]:
+    """Of each directory that has the partition what `kafka-log-dirs` tells of it."""
+    told = ask(cluster, kafka, files, Run("kafka-log-dirs", f"--describe --broker-list 1,2,3 --topic-list {TOPIC}"))
+    brokers = json.loads(next(line for line in told.text.splitlines() if line.startswith("{")))["brokers"]
+    return {each["logDir"].removeprefix(str(files)): [each["error"], *each["partitions"]]
+            for broker in brokers for each in broker["logDirs"] if each["partitions"]}
+
+
+def told_by(kind: str, directory: Path) -> list[object]:
+    """What a cluster of that kind tells of every move, and where replicas lie in the end of it."""
+    found: list[object] = []
+    directory.mkdir()
+    with three_nodes(directory / "cluster", kind, directories=2) as cluster, tools(directory) as kafka:
+        def run(words: str) -> Told:
+            run = Run("kafka-reassign-partitions", words)
+            told = settled(cluster, directory, run, ask(cluster, kafka, directory, run))
+            # Where in the tool it was: the virtual machine calls it in another way after some calls.
+            return Told(told.code, "\n".join(line for line in told.text.splitlines() if not line.startswith("\t")))
+
+        for name, (replicas, places) in PLANS.items():
+            at = [str(place).format(files=directory) for place in places]
+            (directory / f"{name}.json").write_text(json.dumps({"version": 1, "partitions": [
+                {"topic": TOPIC, "partition": 0, "replicas": replicas, "log_dirs": at}]}))
+        ask(cluster, kafka, directory, Run("kafka-topics", f"--create --topic {TOPIC} --replica-assignment 1:2:3"))
+        librdkafka_produce(cluster, TOPIC, [Record(None, b"value %d" % i) for i in range(200)], linger_ms=200,
+                           idempotent=True, acks="all")
+        for name in PLANS:
+            file = f"--reassignment-json-file {{files}}/{name}.json"
+            found.append((name, run(f"--execute {file} --replica-alter-log-dirs-throttle 100000000")))
+            verified: list[Told] = []
+
+            def done(file: str = file, verified: list[Told] = verified) -> bool:
+                verified.append(run(f"--verify {file} --preserve-throttles"))
+                return "in progress" not in verified[-1].text
+
+            wait_until(done, f"{name} is done", SECONDS)
+            found += [verified[-1], run(f"--verify {file}"), placed(cluster, kafka, directory)]
+        alarms = [line for node in cluster.nodes if kind == OURS for line in node.alarms()]
+    assert alarms == []
+    return found
+
+
+def test_replicas_are_moved_between_directories(tmp_path: Path) -> None:
+    require_kafka()
+    theirs, ours = told_by(JAVA, tmp_path / "kafka"), told_by(OURS, tmp_path / "ours")
+    for one, other in zip(ours, theirs, strict=True):
+        assert one == other
