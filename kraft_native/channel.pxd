@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t
 
+from kraft_native.client_quotas cimport ClientQuotas
 from kraft_native.endpoint cimport Endpoint
 from kraft_native.frames cimport RequestMemory
 from kraft_native.outgoing cimport Outgoing
@@ -35,6 +36,7 @@ cdef class RequestChannel:
     cdef object on_failure
     cdef object call_soon
     cdef object call_later         # None: no connection is ever left alone
+    cdef ClientQuotas quotas       # None: nobody has any
     cdef dict api_versions         # version -> body
     cdef dict invalid_client       # version -> body that says INVALID_REQUEST
     cdef bytes api_versions_unsupported

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, final
 
+from kraft_native.client_quotas import ClientQuotas
 from kraft_native.endpoint import Endpoint
 from kraft_native.frames import RequestMemory
 from kraft_native.reply import Reply, RequestHandler
@@ -38,9 +39,9 @@ class RequestChannel:
     connections_opened: int
     requests_in_progress: int
     closed: dict[str, int]
-    """Connections closed, by reason. `peer`: the peer did it. Refused: `connections`, `connections_per_ip`. Time-outs:
-    `frame_timeout`, `idle`, `slow_reader`. Peer's fault: `frame_size`, `header`, `api_key`, `api_version`, `malformed`
-    and whatever handlers refuse with. Ours: `drained`, `shutdown`, `failure`."""
+    """Connections closed, by reason. `peer`: the peer did it. Refused: `connections`, `connections_per_ip`,
+    `connection_rate`. Time-outs: `frame_timeout`, `idle`, `slow_reader`. Peer's fault: `frame_size`, `header`,
+    `api_key`, `api_version`, `malformed` and whatever handlers refuse with. Ours: `drained`, `shutdown`, `failure`."""
     failed: bool
     """Whether `on_failure` was called."""
 
@@ -88,6 +89,9 @@ class RequestChannel:
         """Bodies by version that answer ApiVersions: the answer, the one with INVALID_REQUEST for a client that does
         not name itself properly, and, in version 0, the one with UNSUPPORTED_VERSION for any other version. May be
         called again when features change."""
+
+    def limit_clients(self, quotas: ClientQuotas) -> None:
+        """The time of ApiVersions counts for these quotas; handlers, `on_request` too, charge for what they serve."""
 
     def run_turn(self) -> None:
         """Gives every connection that was woken its turn. The loop calls it."""

@@ -91,6 +91,9 @@ cdef class RequestChannel:
         self.apis[api_key].served = False
         self.handlers[api_key] = None
 
+    def limit_clients(self, ClientQuotas quotas not None) -> None:
+        self.quotas = quotas
+
     def serve_api_versions(self, dict answers not None, dict invalid not None, bytes unsupported not None,
                            int flexible_from=3) -> None:
         if not answers or set(answers) != set(range(min(answers), max(answers) + 1)) or set(invalid) != set(answers):

@@ -1,10 +1,12 @@
 from collections.abc import Callable
-from typing import final
+from typing import TypeAlias, final
 
 from kraft_native.replication_quota import ReplicationQuota
+from kraft_native.reply import Reply
+
+_Meter: TypeAlias = ReplicationQuota | None
 
 @final
 class ClientQuotas:
-    def look_up_with(
-        self, find: Callable[[bytes], tuple[ReplicationQuota | None, ReplicationQuota | None]] | None
-    ) -> None: ...
+    def look_up_with(self, find: Callable[[bytes], tuple[_Meter, _Meter, _Meter]] | None) -> None: ...
+    def charge_time(self, reply: Reply) -> int: ...

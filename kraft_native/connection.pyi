@@ -51,5 +51,7 @@ class Connection(Endpoint):
     def resume_writing(self) -> None: ...
     def unmute(self) -> None:
         """A time for which the client was left alone is over."""
+    def hold(self) -> None:
+        """Looks at nothing that comes, until it is closed."""
     def close(self, reason: str) -> None:
         """Closes at once, without replies; `reason` is counted."""

@@ -248,12 +248,15 @@ cdef class Connection(Endpoint):
         cdef Reply reply = self.barrier
         cdef bytes body = self.deferred
         self.deferred = None
+        reply.at.begun_ns = self.times.now_ns
+        reply.at.handed_ns = 0
         try:
             self.channel.on_request(reply, reply.api_key, reply.api_version, body)
         except ProtocolError:
             if reply.state != REPLY_OPEN:
                 raise
             reply.refuse("malformed")
+        self.worked_on(reply)
         if reply.state == REPLY_REFUSED:
             self.stall |= STALL_ENDED
         return self.flush()
@@ -265,8 +268,10 @@ cdef class Connection(Endpoint):
         cdef Reply reply
         if answer is None:
             return self.refuse("malformed")
-        if self.head is not None:
+        if self.head is not None or self.channel.quotas is not None and self.channel.quotas.find is not None:
             reply = self.new_reply(header)
+            if self.channel.quotas is not None:
+                self.channel.quotas.charge_time(reply)
             reply.finish([make_reply_header(header.correlation_id, 0), answer])
             return self.worked_on(reply)
         self.channel.outgoing.put_body(header.correlation_id, answer)
@@ -312,6 +317,8 @@ cdef class Connection(Endpoint):
             reply.at.answered_ns = reply.at.handed_ns
             if reply.state == REPLY_ANSWERED and reply.parts is None:
                 self.channel.outgoing.note(&reply.at)      # taken at once
+        if reply.time_quota is not None:
+            reply.count_time(reply.time_quota, reply.at.handed_ns, reply.at.handed_ns // 1_000_000)
         return 0
 
     cdef int refuse(self, str reason) except -1:
@@ -518,6 +525,10 @@ cdef class Connection(Endpoint):
         self.stall |= STALL_ENDED
         self.update_reading()
         return self.channel.wake(self)
+
+    def hold(self) -> None:
+        self.stall |= STALL_ENDED
+        self.update_reading()
 
     def close(self, str reason not None) -> None:
         self.abort(reason)

@@ -56,7 +56,8 @@ cdef class ParkedFetch(Parked):
     cdef int begin_round(self, ReadRules* rules) except -1
     cdef bint fetch_cold(self) except -1
     cdef int answer(self) except -1
-    cdef int charge(self) except -1
+    cdef bint charge(self) except -1
+    cdef int answer_throttled(self) except -1
     cdef int begin(self) except -1
     cdef int16_t choose(self) except -2
     cdef int leave(self) except -1

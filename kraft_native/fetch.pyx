@@ -21,7 +21,6 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 cimport cython
 
-from kraft_native.client_quotas cimport QUOTA_FETCH
 from kraft_native.errors cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
 )
@@ -276,6 +275,8 @@ cdef class ParkedFetch(Parked):
         cdef int16_t error = ERROR_NONE
         cdef int32_t session_id = 0
         cdef list parts
+        if self.handler.quotas is not None and self.params.replica_id < 0 and not self.charge():
+            return self.answer_throttled()
         if self.session is not None:
             error = self.choose()
             session_id = self.session.session_id if error == ERROR_NONE else 0
@@ -295,8 +296,6 @@ cdef class ParkedFetch(Parked):
                 entry.partition.fetched_bytes += entry.size()
                 if self.params.replica_id >= 0 and entry.partition.leader_quota is not None:
                     entry.partition.leader_quota.record(entry.size(), monotonic_ms())
-        if self.handler.quotas is not None and self.params.replica_id < 0 and error == ERROR_NONE:
-            self.charge()
         parts = encode_fetch(self.reply, self.handler.table, error, session_id,
                              self.entries if error == ERROR_NONE else [], self.handler.out)
         self.forget()
@@ -304,16 +303,27 @@ cdef class ParkedFetch(Parked):
         self.reply.finish(parts)
         return 0
 
-    cdef int charge(self) except -1:
-        """What goes out counts for the client's quota."""
+    cdef bint charge(self) except -1:
+        """What is to go out counts for the client's quotas; False: it may not go out."""
         cdef FetchEntry entry
         cdef int64_t bytes_count = 0
         for entry in self.entries:
-            if entry.goes_out:
-                bytes_count += entry.size()
-        if bytes_count > 0:
-            self.reply.throttle_ms = self.handler.quotas.charge(self.reply.client_id, QUOTA_FETCH, bytes_count)
-        return 0
+            bytes_count += entry.size()
+        return self.handler.quotas.charge_fetch(self.reply, bytes_count)
+
+    cdef int answer_throttled(self) except -1:
+        """With no partitions, and nothing has been told or begun: the client asks for the same again."""
+        cdef int16_t error = ERROR_NONE
+        cdef int32_t session_id = 0
+        if self.session is not None:
+            if self.session.epoch != self.session_epoch:
+                error = ERROR_INVALID_FETCH_SESSION_EPOCH
+                self.handler.count_error(error)
+            else:
+                session_id = self.session.session_id
+        self.forget()
+        self.entries = []
+        return self.reply.finish(encode_fetch(self.reply, self.handler.table, error, session_id, [], self.handler.out))
 
     cdef int begin(self) except -1:
         """A session, if there is room for one. What goes out now is what its client was told."""

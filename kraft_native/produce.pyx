@@ -35,7 +35,6 @@ cimport cython
 
 from kraft_native.append cimport AppendInfo
 from kraft_native.batch_check cimport BatchCheck, new_batch_check
-from kraft_native.client_quotas cimport QUOTA_PRODUCE
 from kraft_native.bytes_be cimport load_i16, load_i64
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
@@ -134,7 +133,7 @@ cdef class ProduceHandler(RequestHandler):
         ):
             return reply.refuse()
         if self.quotas is not None:
-            reply.throttle_ms = self.quotas.charge(reply.client_id, QUOTA_PRODUCE, body_bytes)
+            self.quotas.charge_produce(reply, body_bytes)
         if acks < -1 or acks > 1:
             error = ERROR_INVALID_REQUIRED_ACKS
         elif not transactional and self.any_transactional():
@@ -160,6 +159,8 @@ cdef class ProduceHandler(RequestHandler):
     cdef int conclude(self, Reply reply, int16_t acks, int32_t timeout_ms) except -1:
         """All partitions have their outcome, or wait for it."""
         cdef ParkedProduce parked
+        if self.quotas is not None and acks != 0:
+            self.quotas.charge_time(reply)
         if acks == 0:
             self.end_unacknowledged(reply)
         elif self.waiting:

@@ -17,5 +17,6 @@ cdef class ReplicationQuota:
     cpdef int64_t wait_ms(self, int64_t now_ms) noexcept
     cpdef int64_t throttle_ms(self, int64_t now_ms) noexcept
     cpdef int64_t window_bytes(self) noexcept
+    cdef bint any_counted(self, int64_t now_ms) noexcept
     # Bytes of the samples that count, and the time since the oldest of them began.
     cdef int64_t look(self, int64_t now_ms, int64_t* elapsed_ms) noexcept nogil

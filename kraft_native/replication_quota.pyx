@@ -88,6 +88,10 @@ cdef class ReplicationQuota:
         """So much may come at once."""
         return <int64_t>min(self.rate / 1000.0 * self.sample_ms * max(1, self.samples - 1), <double>0x7FFFFFFF)
 
+    cdef bint any_counted(self, int64_t now_ms) noexcept:
+        cdef int64_t elapsed_ms = 0
+        return self.look(now_ms, &elapsed_ms) > 0
+
     cdef int64_t look(self, int64_t now_ms, int64_t* elapsed_ms) noexcept nogil:
         cdef int64_t now = now_ms // self.sample_ms, oldest = now, total = 0
         cdef Py_ssize_t i

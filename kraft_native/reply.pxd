@@ -3,6 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kraft_native.bytes_be cimport store_i32
+from kraft_native.replication_quota cimport ReplicationQuota
 from kraft_native.request_times cimport Moments
 
 
@@ -43,7 +44,9 @@ cdef class Reply:
     cdef Moments at                # kept by its connection
     cdef bint alone                # set by handlers: nothing further of its connection is looked at until the answer
     cdef int state
-    cdef readonly int32_t throttle_ms      # set by handlers before the answer: its client exceeded a quota
+    cdef public int32_t throttle_ms        # set by handlers before the answer: its client exceeded a quota
+    cdef ReplicationQuota time_quota       # what its handler's time counts for, once some of it was counted
+    cdef int64_t counted_ns        # so much of it
     cdef readonly int16_t api_key
     cdef readonly int16_t api_version
     cdef readonly int32_t correlation_id
@@ -60,6 +63,8 @@ cdef class Reply:
     cpdef int answer(self, object body, int header_version) except -1
     # No reply, and the connection goes on: a Produce with acks=0 that succeeded.
     cpdef int skip(self) except -1
+    # Counts the handler's time up to now that was not counted yet; nothing once the handler returned and was counted.
+    cdef int count_time(self, ReplicationQuota quota, int64_t now_ns, int64_t now_ms) except -1
     # No reply, and the connection is closed: a body that cannot be parsed, a version out of range, acks=0 that failed.
     # `reason` is counted: one word of a fixed set, never text that a peer chose.
     cpdef int refuse(self, str reason=*) except -1

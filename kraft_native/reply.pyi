@@ -25,6 +25,7 @@ class Reply:
     sink: ReplySink | None
     """The connection; None once it is gone or the reply has left."""
     throttle_ms: int
+    """For so long its client is left alone once it is answered; to be set before."""
     api_key: int
     api_version: int
     correlation_id: int

@@ -84,6 +84,13 @@ cdef class Reply:
     cpdef int skip(self) except -1:
         return settle(self, REPLY_SKIPPED, None, None)
 
+    cdef int count_time(self, ReplicationQuota quota, int64_t now_ns, int64_t now_ms) except -1:
+        cdef int64_t until_ns = self.at.handed_ns if self.at.handed_ns != 0 else now_ns
+        cdef int64_t spent_ns = until_ns - self.at.begun_ns - self.counted_ns
+        self.time_quota = quota
+        self.counted_ns += spent_ns
+        return quota.record(spent_ns, now_ms)
+
     cpdef int refuse(self, str reason="malformed") except -1:
         return settle(self, REPLY_REFUSED, None, reason)
 

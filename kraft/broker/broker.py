@@ -57,9 +57,10 @@ class Broker:
             if before is not None and after is not None and after.fenced and not before.fenced:
                 self.fenced[broker_id] = Fenced(after.epoch, now_ms)
 
-    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
-        """Passes a request on to the active controller."""
-        self.controller.submit(request, version, now_ms, answer)
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
+               client_id: str | None = None) -> None:
+        """Passes a request on to the active controller. See `ControllerPort`."""
+        self.controller.submit(request, version, now_ms, answer, client_id)
 
     def layers(self) -> BrokerLayers:
         """This broker's settings in force, dynamic ones over the node's file."""

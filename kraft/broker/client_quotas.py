@@ -1,72 +1,120 @@
-"""Which of the cluster's quotas holds for a client (KIP-13, KIP-546; Kafka's ClientQuotaManager). Sans-IO.
+"""How much clients have sent and got, how much of the loop's time they took and how often they connected, against the
+cluster's quotas. Sans-IO."""
 
-The most specific one: of user and client id, of the user, of the client id, each before the default of its kind. A
-quota of a user is shared by all the user's clients, one of a client id by all users of that client id. With security
-off everybody is the user ANONYMOUS.
-"""
-
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Callable
 from typing import Final
 
+from kraft.metadata.client_quotas import (
+    ANONYMOUS,
+    CONNECTION_RATE,
+    CONSUMER_RATE,
+    IP,
+    PRODUCER_RATE,
+    REQUEST_PERCENTAGE,
+    Quotas,
+    by_entity,
+    entities_of,
+    limit_of,
+)
 from kraft.metadata.image import QuotaEntity
 from kraft_native.replication_quota import ReplicationQuota
 
-USER: Final = "user"
-CLIENT_ID: Final = "client-id"
-ANONYMOUS: Final = "ANONYMOUS"
-PRODUCER_RATE: Final = "producer_byte_rate"
-CONSUMER_RATE: Final = "consumer_byte_rate"
 METERS_MAX: Final = 20_000
+NANOSECONDS_OF_PERCENT: Final = 10_000_000
+RATE_MAX: Final = 2**63 - 1
 
-Quotas = Mapping[QuotaEntity, Mapping[str, float]]
-
-
-def entities_of(user: str, client_id: str) -> list[tuple[QuotaEntity, QuotaEntity]]:
-    """What may have a quota for a client, the most specific first, and who shares that quota; as `_by_type`."""
-    levels: list[tuple[QuotaEntity, QuotaEntity]] = []
-    both, own = ((CLIENT_ID, client_id), (USER, user)), ((USER, user),)
-    for user_name in (user, None):
-        levels += [(((CLIENT_ID, name), (USER, user_name)), both) for name in (client_id, None)]
-        levels.append((((USER, user_name),), own))
-    alone = ((CLIENT_ID, client_id),)
-    return [*levels, *((((CLIENT_ID, name),), alone) for name in (client_id, None))]
+Meter = ReplicationQuota | None
 
 
-def _by_type(entity: QuotaEntity) -> QuotaEntity:
-    return tuple(sorted(entity, key=lambda part: part[0]))
-
-
-class ClientRates:
-    """The quotas in force and what was counted. `samples` and `sample_ms`: Kafka's `quota.window.num` and
+class _Meters:
+    """What was counted, by who shares it and what it is. `samples` and `sample_ms`: Kafka's `quota.window.num` and
     `.size.seconds`."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self._samples = samples
         self._sample_ms = sample_ms
-        self._quotas: Quotas = {}
-        self._meters: dict[tuple[QuotaEntity, str], ReplicationQuota] = {}
+        self._known: dict[tuple[QuotaEntity, str], ReplicationQuota] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, shared: QuotaEntity, name: str, rate: float) -> ReplicationQuota:
+        meter = self._known.get((shared, name))
+        if meter is None:
+            if len(self._known) >= METERS_MAX:
+                self._known.clear()
+            meter = self._known[shared, name] = ReplicationQuota(samples=self._samples, sample_ms=self._sample_ms)
+        meter.set_rate(int(min(rate, RATE_MAX)))
+        return meter
+
+
+class ClientRates:
+    """The quotas of users and client ids that are in force here."""
+
+    NAMES: Final = (PRODUCER_RATE, CONSUMER_RATE, REQUEST_PERCENTAGE)
+
+    def __init__(self, samples: int, sample_ms: int) -> None:
+        self.meters = _Meters(samples, sample_ms)
+        self._all: Quotas = {}
+        self._quotas: Quotas | None = {}
 
     def update(self, quotas: Quotas) -> bool:
-        """These hold from now on; what was counted stays. Whether any of them limits bytes."""
-        self._quotas = {_by_type(entity): limits for entity, limits in quotas.items()
-                        if PRODUCER_RATE in limits or CONSUMER_RATE in limits}
-        return bool(self._quotas)
+        """These hold from now on; what was counted stays. Whether there may be any. There can be many, and many changes
+        of them in a row: they are looked at when somebody asks."""
+        self._all, self._quotas = quotas, None
+        return bool(quotas)
 
-    def find(self, client_id: bytes) -> tuple[ReplicationQuota | None, ReplicationQuota | None]:
-        """Of what a client produces and of what it fetches; None: nothing limits it."""
+    def find(self, client_id: bytes) -> tuple[Meter, Meter, Meter]:
+        """Of what a client produces, of what it fetches, and of the nanoseconds that its requests take; None: nothing
+        limits it."""
+        quotas = self._quotas = by_entity(self._all, self.NAMES) if self._quotas is None else self._quotas
         levels = entities_of(ANONYMOUS, client_id.decode("utf-8", "replace"))
-        return self._meter(levels, PRODUCER_RATE), self._meter(levels, CONSUMER_RATE)
 
-    def _meter(self, levels: list[tuple[QuotaEntity, QuotaEntity]], name: str) -> ReplicationQuota | None:
-        for entity, shared in levels:
-            rate = self._quotas.get(entity, {}).get(name)
-            if rate is None:
-                continue
-            meter = self._meters.get((shared, name))
-            if meter is None:
-                if len(self._meters) >= METERS_MAX:
-                    self._meters.clear()
-                meter = self._meters[shared, name] = ReplicationQuota(samples=self._samples, sample_ms=self._sample_ms)
-            meter.set_rate(int(rate))
-            return meter
-        return None
+        def meter(name: str, unit: int = 1) -> Meter:
+            limit = limit_of(quotas, levels, name)
+            return None if limit is None else self.meters.get(limit.shared, name, limit.value * unit)
+
+        return meter(PRODUCER_RATE), meter(CONSUMER_RATE), meter(REQUEST_PERCENTAGE, NANOSECONDS_OF_PERCENT)
+
+
+class ConnectionRates:
+    """How often each address may connect (KIP-612; Kafka's ConnectionQuotas)."""
+
+    def __init__(self, samples: int, sample_ms: int) -> None:
+        self.meters = _Meters(samples, sample_ms)
+        self._sample_ms = sample_ms
+        self._all: Quotas = {}
+        self._rates: dict[str | None, float] | None = {}
+
+    def update(self, quotas: Quotas) -> None:
+        """These hold from now on; what was counted stays."""
+        self._all, self._rates = quotas, None
+
+    def throttle_ms(self, host: str, clock_ms: Callable[[], int]) -> int:
+        """Counts a connection. More than 0: it is one too many and does not count; so long it is to be kept waiting
+        before it is closed, at most one sample."""
+        if self._rates is None:
+            self._rates = {name if name is None else _address(name): limits[CONNECTION_RATE]
+                           for ((_, name),), limits in by_entity(self._all, [CONNECTION_RATE]).items()}
+        if not self._rates:
+            return 0
+        address = _address(host)
+        rate = self._rates.get(address, self._rates.get(None))
+        if rate is None:
+            return 0
+        meter, now_ms = self.meters.get(((IP, address),), CONNECTION_RATE, rate), clock_ms()
+        meter.record(1, now_ms)
+        throttle_ms = min(meter.throttle_ms(now_ms), self._sample_ms)
+        if throttle_ms > 0:
+            meter.record(-1, now_ms)
+        return throttle_ms
+
+
+def _address(text: str) -> str:
+    """One way to write an address; what is none stays as it is."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    return str(getattr(address, "ipv4_mapped", None) or address)

@@ -31,8 +31,10 @@ class LogDirUsage(NamedTuple):
 class ControllerPort(Protocol):
     """The way to the active controller."""
 
-    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
-        """Decides `request`; `answer` gets the response once what it tells is committed."""
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
+               client_id: str | None = None) -> None:
+        """Decides `request`; `answer` gets the response once what it tells is committed. `client_id`: of the client
+        that asked for it, whose quota holds; None: the node itself asks."""
 
 
 class LogDirPort(Protocol):

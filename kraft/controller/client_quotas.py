@@ -9,6 +9,16 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kraft.controller.decision import Context, Decision, RefusedError, text_of
+from kraft.metadata.client_quotas import (
+    CLIENT_ID,
+    CONNECTION_RATE,
+    CONSUMER_RATE,
+    IP,
+    MUTATION_RATE,
+    PRODUCER_RATE,
+    REQUEST_PERCENTAGE,
+    USER,
+)
 from kraft.metadata.image import QuotaEntity
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
@@ -21,19 +31,13 @@ from kraft.protocol.messages.alter_client_quotas_response import (
 from kraft.protocol.messages.alter_client_quotas_response import EntryData as AnswerEntry
 from kraft.protocol.messages.client_quota_record import ClientQuotaRecord
 
-USER: Final = "user"
-CLIENT_ID: Final = "client-id"
-IP: Final = "ip"
-
 # The largest value of each limit, and whether it must be whole.
 _LONG: Final = (float(2**63 - 1), True)
 _INT: Final = (float(2**31 - 1), True)
 _DOUBLE: Final = (float("inf"), False)
 USER_AND_CLIENT_LIMITS: Final[Mapping[str, tuple[float, bool]]] = {
-    "producer_byte_rate": _LONG, "consumer_byte_rate": _LONG, "request_percentage": _DOUBLE,
-    "controller_mutation_rate": _DOUBLE,
-}
-IP_LIMITS: Final[Mapping[str, tuple[float, bool]]] = {"connection_creation_rate": _INT}
+    PRODUCER_RATE: _LONG, CONSUMER_RATE: _LONG, REQUEST_PERCENTAGE: _DOUBLE, MUTATION_RATE: _DOUBLE}
+IP_LIMITS: Final[Mapping[str, tuple[float, bool]]] = {CONNECTION_RATE: _INT}
 _FRACTION_MAX: Final = 1e-6
 
 

@@ -44,6 +44,7 @@ from kraft.controller.decision import (
     Decision,
     RefusedError,
 )
+from kraft.controller.mutation_quotas import UNLIMITED, MutationCharge, MutationQuotas
 from kraft.controller.rounds import Rounds
 from kraft.controller.sessions import NEVER_MS, BrokerSessions, Doubt, Found
 from kraft.metadata.delta import MetadataDelta
@@ -161,6 +162,7 @@ class Controller:
         self.on_notice: Callable[[str], None] = lambda _text: None
         """Takes a sentence that an operator should read in the node's log."""
         self._rounds = Rounds(settings)
+        self._mutations = MutationQuotas(settings.mutation_samples, settings.mutation_sample_ms)
         self.active = False
         self.deadline_ms = NEVER_MS
         self._new_id = new_id
@@ -183,8 +185,10 @@ class Controller:
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
-    def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:
+    def submit(self, request: Message, version: int, now_ms: int, answer: Answer,
+               client_id: str | None = None) -> None:
         """Decides a request of that API version; `answer` gets the response once what it tells is committed.
+        `client_id`: whose quota holds; None: nobody's, a node asks.
 
         `InvalidArgumentError` for a request that is none of the controller's (see `HANDLERS`).
         """
@@ -197,8 +201,9 @@ class Controller:
         if not self.active:
             answer(handler.refuse(request, ErrorCode.NOT_CONTROLLER, "this node is not the active controller"))
             return
+        charge = self._mutations.charge(self.decided.quotas, request, version, client_id, now_ms)
         try:
-            decision = handler.decide(self._context(version, now_ms), request)
+            decision = handler.decide(self._context(version, now_ms, charge), request)
             check_size(decision)
             if decision.kraft_version is not None:
                 last = self.port.upgrade_kraft_version(decision.kraft_version)
@@ -206,6 +211,7 @@ class Controller:
         except RefusedError as refusal:
             answer(handler.refuse(request, refusal.error, refusal.message))
             return
+        charge.tell(decision.response)
         self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
 
     def _describe_quorum(self, request: DescribeQuorumRequest, version: int, now_ms: int, answer: Answer) -> None:
@@ -214,11 +220,12 @@ class Controller:
         else:
             answer(quorum.describe_quorum_refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None))
 
-    def _context(self, version: int, now_ms: int) -> Context:
+    def _context(self, version: int, now_ms: int, charge: MutationCharge = UNLIMITED) -> Context:
         return Context(
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
             now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id,
-            quorum=partial(self.port.describe_quorum, now_ms), notice=self.on_notice)
+            quorum=partial(self.port.describe_quorum, now_ms), notice=self.on_notice,
+            charge=charge.take)
 
     def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> None:
         """Appends and replays the records. Without records there still may be something to wait for: the answer tells

@@ -86,7 +86,8 @@ class ControllerSettings:
     """What the node's configuration says. Kafka's names: `num.partitions`, `default.replication.factor`,
     `delete.topic.enable`, `broker.session.timeout.ms`, `metadata.max.idle.interval.ms` (0: an idle leader writes
     nothing), `min.insync.replicas`, `leader.imbalance.check.interval.seconds` (0: preferred leaders are not elected by
-    themselves), `unclean.leader.election.interval.ms`. `disconnect_grace_ms`: kraft.broker.disconnect.grace.ms.
+    themselves), `unclean.leader.election.interval.ms`; `controller.quota.window.num` and `.size.seconds` are
+    `mutation_samples` and `mutation_sample_ms`. `disconnect_grace_ms`: kraft.broker.disconnect.grace.ms.
 
     `bootstrap`: the records that an empty log begins with. `features`: lowest and highest level of each feature that
     this node supports.
@@ -104,6 +105,8 @@ class ControllerSettings:
     unclean_interval_ms: int = 300_000
     idle_interval_ms: int = 500
     min_insync_replicas: str = "1"
+    mutation_samples: int = 11
+    mutation_sample_ms: int = 1_000
     features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -113,7 +116,8 @@ class Context:
 
     `image` holds all that was decided, committed or not. `next_offset` is where the first record of the decision will
     stand. `sessions` is soft state; only heartbeats write to it. `new_id` draws a random id. `notice` takes a sentence
-    for the log of the node: what an operator should read. `quorum` tells how the quorum stands.
+    for the log of the node: what an operator should read. `quorum` tells how the quorum stands. `charge` takes so many
+    partitions, to be created or deleted, from the quota of whoever asks; it refuses when that is used up.
     """
 
     image: MetadataImage
@@ -126,6 +130,7 @@ class Context:
     new_id: Callable[[], UUID]
     quorum: Callable[[], QuorumState]
     notice: Callable[[str], None] = lambda _text: None
+    charge: Callable[[int], None] = lambda _partitions: None
 
     def node_config(self) -> Mapping[str, str]:
         """What is set at run time for this node."""

@@ -89,9 +89,10 @@ class MetadataMachine(ABC):
         if self.controller.active:
             self.controller.subscribe(listener)
 
-    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None]) -> None:
+    def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
+               client_id: str | None = None) -> None:
         """See `Controller.submit`."""
-        self.controller.submit(request, version, now_ms, answer)
+        self.controller.submit(request, version, now_ms, answer, client_id)
 
     def broker_disconnected(self, broker_id: int, broker_epoch: int) -> None:
         """See `Controller.broker_disconnected`."""

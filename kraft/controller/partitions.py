@@ -105,6 +105,7 @@ def _more_partitions(context: Context, wanted: CreatePartitionsTopic, records_be
                                f"{more} partition(s) to add, but {len(wanted.assignments)} assignment(s)")
         partitions = assigned_partitions(
             context, {have + number: each.broker_ids for number, each in enumerate(wanted.assignments)}, replicas)
+    context.charge(more)
     return _records(context, topic, partitions)
 
 

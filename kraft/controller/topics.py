@@ -128,6 +128,7 @@ def _create_topic(
                            "'.' and '_' are the same in names of metrics")
     configs, config_records = new_topic_configs(context, topic)
     partitions = _partitions_of(context, topic, ring, context.next_offset + records_before)
+    context.charge(len(partitions))
     topic_id = context.new_id()
     records = [Record(TopicRecord(name=topic.name, topic_id=topic_id)), *config_records]
     made = TopicImage(topic.name, topic_id, partitions)
@@ -228,8 +229,7 @@ def _delete_by_name(
         return _deleted(name, ZERO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic_id in by_id:
         return _deleted(name, topic_id, ErrorCode.INVALID_REQUEST, "the topic is named by its id too")
-    records.append(Record(RemoveTopicRecord(topic_id=topic_id)))
-    return _deleted(name, topic_id)
+    return _delete(context, context.image.topics[topic_id], records)
 
 
 def _delete_by_id(
@@ -242,8 +242,16 @@ def _delete_by_id(
         return _deleted(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
     if topic.name in named:
         return _deleted(topic.name, topic_id, ErrorCode.INVALID_REQUEST, "the topic is named by its name too")
-    records.append(Record(RemoveTopicRecord(topic_id=topic_id)))
-    return _deleted(topic.name, topic_id)
+    return _delete(context, topic, records)
+
+
+def _delete(context: Context, topic: TopicImage, records: list[Record]) -> DeletableTopicResult:
+    try:
+        context.charge(len(topic.partitions))
+    except RefusedError as refusal:
+        return _deleted(topic.name, topic.topic_id, refusal.error, refusal.message)
+    records.append(Record(RemoveTopicRecord(topic_id=topic.topic_id)))
+    return _deleted(topic.name, topic.topic_id)
 
 
 def delete_topics_refused(request: DeleteTopicsRequest, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:

@@ -41,6 +41,7 @@ class _Waiting(NamedTuple):
     request: Message
     version: int
     answer: Answer
+    client_id: str | None
     expires: float
 
 
@@ -126,7 +127,7 @@ class ControllerChannel:
     refused with REQUEST_TIMED_OUT. `on_lost` is called when the controller closes a connection that was open."""
 
     def __init__(self, client_id: str, find: Callable[[], Endpoint | None],
-                 here: Callable[[Message, int, Answer], bool], timeout_seconds: float,
+                 here: Callable[[Message, int, Answer, str | None], bool], timeout_seconds: float,
                  on_lost: Callable[[], None] = lambda: None) -> None:
         self._client_id = client_id
         self._find = find
@@ -137,13 +138,13 @@ class ControllerChannel:
         self._worker: asyncio.Task[None] | None = None
         self._line = KeptLine(client_id, on_lost)
 
-    def submit(self, request: Message, version: int, answer: Answer) -> None:
+    def submit(self, request: Message, version: int, answer: Answer, client_id: str | None = None) -> None:
         """`answer` gets the controller's response, or a refusal; never before this returns, unless the controller is
-        here."""
-        if not self._queue and self._here(request, version, answer):
+        here. `client_id` is that of the client for whom this is asked, None when the node asks."""
+        if not self._queue and self._here(request, version, answer, client_id):
             return
         loop = asyncio.get_running_loop()
-        self._queue.append(_Waiting(request, version, answer, loop.time() + self._timeout_seconds))
+        self._queue.append(_Waiting(request, version, answer, client_id, loop.time() + self._timeout_seconds))
         if self._worker is None:
             self._worker = loop.create_task(self._work())
 
@@ -162,7 +163,7 @@ class ControllerChannel:
         while self._queue:
             waiting = self._queue[0]
             self._moved.clear()
-            if self._here(waiting.request, waiting.version, waiting.answer):
+            if self._here(waiting.request, waiting.version, waiting.answer, waiting.client_id):
                 self._queue.popleft()
                 continue
             try:
@@ -209,7 +210,7 @@ class ControllerChannel:
 
     def _envelope(self, waiting: _Waiting) -> EnvelopeRequest:
         api = API_BY_KEY[waiting.request.API_KEY]
-        header = encode_request_header(api, waiting.version, 0, self._client_id)
+        header = encode_request_header(api, waiting.version, 0, waiting.client_id)
         return EnvelopeRequest(request_data=header + waiting.request.encode(waiting.version),
                                request_principal=ANONYMOUS, client_host_address=CLIENT_ADDRESS)
 

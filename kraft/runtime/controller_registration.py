@@ -98,7 +98,7 @@ class ControllerRegistrar:
         replica = self._quorum.raft.replica
         return None if replica.leader_id in (-1, self._node_id) else replica.address_of(replica.leader_id)
 
-    def _here(self, request: Message, version: int, answer: Answer) -> bool:
+    def _here(self, request: Message, version: int, answer: Answer, _client_id: str | None) -> bool:
         metadata = self._quorum.metadata
         if not metadata.controller.active:
             return False

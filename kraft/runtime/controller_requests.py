@@ -85,6 +85,7 @@ class ControllerRouter:
         request = api.request.decode(body, version)
 
         def respond(response: Message) -> None:
+            reply.throttle_ms = getattr(response, "throttle_time_ms", 0)
             try:
                 encoded = response.encode(version)
             except KraftError:
@@ -98,7 +99,7 @@ class ControllerRouter:
         if isinstance(request, EnvelopeRequest):
             self._open(request, source, respond)
         else:
-            self._serve(version, request, source, respond)
+            self._serve(version, request, source, respond, (reply.client_id or b"").decode("utf-8", "replace"))
         self.served()
 
     def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
@@ -122,7 +123,7 @@ class ControllerRouter:
 
         self.quorum.ask(source, asked, answer)
 
-    def _serve(self, version: int, request: Message, source: int, respond: Respond) -> None:
+    def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None) -> None:
         codec = codec_of(request)
         if codec is not None:
             ask_core(self.quorum, codec, request, version, source, respond)
@@ -133,7 +134,7 @@ class ControllerRouter:
         elif isinstance(request, ControllerHeartbeatRequest):
             respond(self.quorum.keeper.heard(request))
         else:
-            self.quorum.metadata.submit(request, version, self.quorum.clock(), respond)
+            self.quorum.metadata.submit(request, version, self.quorum.clock(), respond, client_id)
 
     def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond) -> None:
         """Serves the request inside as if it had come itself; what cannot be read or forwarded is the envelope's
@@ -160,7 +161,7 @@ class ControllerRouter:
         if not self.quorum.metadata.controller.active:
             respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
         else:
-            self._serve(version, request, source, wrap)
+            self._serve(version, request, source, wrap, inner.header.client_id)
 
     def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
         """The voters."""

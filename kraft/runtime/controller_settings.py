@@ -21,6 +21,8 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         unclean_interval_ms=config.integer("unclean.leader.election.interval.ms"),
         idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
         min_insync_replicas=str(config["min.insync.replicas"]),
+        mutation_samples=config.integer("controller.quota.window.num"),
+        mutation_sample_ms=1000 * config.integer("controller.quota.window.size.seconds"),
         features=SUPPORTED)
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from kraft.broker.apis import SERVED as BROKER_SERVED
 from kraft.broker.broker import Broker
-from kraft.broker.client_quotas import ClientRates
+from kraft.broker.client_quotas import ClientRates, ConnectionRates
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
@@ -143,8 +143,9 @@ class Node:
         self.batch_checks = BatchChecks(self.fail)
         self._opened.callback(self.batch_checks.close)
         self.quotas = ClientQuotas()
-        self.client_rates = ClientRates(self.config.integer("quota.window.num"),
-                                        1000 * self.config.integer("quota.window.size.seconds"))
+        samples = self.config.integer("quota.window.num")
+        sample_ms = 1000 * self.config.integer("quota.window.size.seconds")
+        self.client_rates = ClientRates(samples, sample_ms)
         self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
                                   bytes_max=self.config.integer("fetch.max.bytes"),
@@ -152,6 +153,7 @@ class Node:
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
         self.server = Server(server_limits(self.config), self.fail, call_soon=self.purgatory.call_soon)
+        self.server.rates = self.connection_rates = ConnectionRates(samples, sample_ms)
         self._opened.push_async_callback(self.server.close, 0)
 
     async def _bind(self) -> None:
@@ -242,11 +244,13 @@ class Node:
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
     def _channel(self, listener: str) -> RequestChannel:
-        router = RequestRouter(self.broker, listener, self.groups.schedule)
+        is_controller = listener in self.config.controller_listener_names
+        router = RequestRouter(self.broker, listener, self.groups.schedule, None if is_controller else self.quotas)
         self.routers.append(router)
-        if listener in self.config.controller_listener_names:
+        if is_controller:
             return self._controller_channel(listener, router)
         channel = self.server.channel(listener, router.on_request)
+        channel.limit_clients(self.quotas)
         for key in self._keys(listener):
             api = API_BY_KEY[key]
             handler = {0: self.produce, 1: self.fetch}.get(key)
@@ -313,6 +317,7 @@ class Node:
     def _limit_clients(self, image: MetadataImage) -> None:
         """Quotas may have changed."""
         self.quotas.look_up_with(self.client_rates.find if self.client_rates.update(image.quotas) else None)
+        self.connection_rates.update(image.quotas)
 
     def _learn_endpoints(self, image: MetadataImage) -> None:
         """Where clients find each broker, for those who ask the wrong one (KIP-951). The addresses are those of one

@@ -84,7 +84,8 @@ class QuorumPlane:
         self.quorum.driver.on_turn = self._advanced.set
         self.quorum.start()
 
-    def submit(self, request: Message, version: int, now_ms: int, answer: Answer) -> None:  # noqa: ARG002 - own clock
+    def submit(self, request: Message, version: int, now_ms: int, answer: Answer,  # noqa: ARG002 - own clock
+               client_id: str | None = None) -> None:
         """See `ControllerPort`."""
         if codec_of(request) is not None:
             channel = self._voters     # one that is to come may have to catch up first: others do not wait for that
@@ -92,7 +93,7 @@ class QuorumPlane:
             channel = self._forwarded
         else:
             channel = self._own
-        channel.submit(request, version, answer)
+        channel.submit(request, version, answer, client_id)
         self.schedule()
 
     async def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
@@ -159,12 +160,12 @@ class QuorumPlane:
         replica = self.quorum.raft.replica
         return None if replica.leader_id in (-1, self.config.node_id) else replica.address_of(replica.leader_id)
 
-    def _here(self, request: Message, version: int, answer: Answer) -> bool:
+    def _here(self, request: Message, version: int, answer: Answer, client_id: str | None) -> bool:
         if not self.metadata.controller.active:
             return False
         codec = codec_of(request)
         if codec is None:
-            self.metadata.submit(request, version, self.clock(), answer)
+            self.metadata.submit(request, version, self.clock(), answer, client_id)
         else:
             ask_core(self.quorum, codec, request, version, HERE, answer)
         return True

@@ -12,6 +12,7 @@ from kraft.broker.broker import Broker
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
 from kraft.protocol.response_errors import count_errors
+from kraft_native.client_quotas import ClientQuotas
 from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
 
@@ -32,13 +33,14 @@ class RequestRouter:
     must not take down all the others. Assertions are different: they say that a state is broken, and stop the node.
     """
 
-    def __init__(self, broker: Broker, listener: str, served: Callable[[], None],
+    def __init__(self, broker: Broker, listener: str, served: Callable[[], None], quotas: ClientQuotas | None = None,
                  clock: Callable[[], int] = now_ms) -> None:
-        """`served` is called after each request: deadlines may have moved."""
+        """`served` is called after each request: deadlines may have moved. `quotas`: None where clients have none."""
         self.broker = broker
         self.listener = listener
         self.served = served
         self.clock = clock
+        self.quotas = quotas
         self.failures = 0
         self.errors: dict[int, Counter[int]] = defaultdict(Counter)
         """By api key: how often each of Kafka's error codes was told."""
@@ -53,6 +55,7 @@ class RequestRouter:
         header_version = api.response_header_version(version)
 
         def answer(response: Message) -> None:
+            self._throttle(reply, response)
             try:
                 encoded = response.encode(version)
             except KraftError as error:
@@ -72,6 +75,16 @@ class RequestRouter:
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends one connection
             self._failed(reply, api.name, context, error)
         self.served()
+
+    def _throttle(self, reply: Reply, response: Message) -> None:
+        """The connection is left alone for as long as the controller told its client, or for longer when the time that
+        its requests take is limited; the answer tells it."""
+        told_ms = getattr(response, "throttle_time_ms", None)
+        reply.throttle_ms = told_ms or 0
+        if self.quotas is not None:
+            self.quotas.charge_time(reply)
+        if told_ms is not None and reply.throttle_ms > told_ms:
+            response.throttle_time_ms = reply.throttle_ms  # type: ignore[attr-defined]
 
     def _failed(self, reply: Reply, name: str, context: RequestContext, error: Exception) -> None:
         """A fault of ours: it is logged, and the connection of the request that met it is closed."""

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
 
+from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
 from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
@@ -104,6 +105,8 @@ class Server:
         self.channels: list[RequestChannel] = []
         self.listeners: list[Listener] = []
         self.connections = 0
+        self.rates: ConnectionRates | None = None
+        """How often addresses may connect."""
         self.failure: BaseException | None = None
         self._by_host: Counter[str] = Counter()
         self._accepting: dict[str, RequestChannel] = {}
@@ -179,6 +182,10 @@ class Server:
         allowed = self.limits.connections_per_ip_overrides.get(host, self.limits.connections_per_ip_max)
         if self._by_host[host] > allowed:
             return "connections_per_ip"
+        throttle_ms = 0 if self.rates is None else self.rates.throttle_ms(host, lambda: int(self._clock() * 1000))
+        if throttle_ms > 0:
+            connection.hold()
+            asyncio.get_running_loop().call_later(throttle_ms / 1000, connection.close, "connection_rate")
         return None
 
     def left(self, connection: Connection) -> None:

@@ -1,6 +1,9 @@
 """Which quota holds for a client, and who shares it."""
 
-from kraft.broker.client_quotas import CONSUMER_RATE, METERS_MAX, PRODUCER_RATE, ClientRates
+import pytest
+
+from kraft.broker.client_quotas import METERS_MAX, ClientRates, ConnectionRates
+from kraft.metadata.client_quotas import CONNECTION_RATE, CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
 from kraft.metadata.image import QuotaEntity
 
 # From the most specific to the least; the client is `app` of the user that everybody is without security.
@@ -16,12 +19,12 @@ def test_the_most_specific_one_holds() -> None:
     quotas[(("client-id", "other"),)] = {PRODUCER_RATE: 1.0}
     for place, entity in enumerate(LEVELS):
         assert rates.update(quotas)
-        producing, fetching = rates.find(b"app")
+        producing, fetching, time = rates.find(b"app")
         assert producing is not None and producing.rate == 1000 + place
-        assert fetching is None
+        assert fetching is None and time is None
         del quotas[entity]
     assert rates.update(quotas)
-    assert rates.find(b"app") == (None, None)
+    assert rates.find(b"app") == (None, None, None)
 
 
 def test_who_shares_a_quota() -> None:
@@ -30,16 +33,43 @@ def test_who_shares_a_quota() -> None:
     assert rates.find(b"one") == rates.find(b"two")
     rates.update({(("client-id", None),): {PRODUCER_RATE: 10.0}})
     assert rates.find(b"one") != rates.find(b"two")
-    before, _ = rates.find(b"one")
+    before, *_ = rates.find(b"one")
     rates.update({(("client-id", None),): {PRODUCER_RATE: 30.0}})
-    after, _ = rates.find(b"one")
+    after, *_ = rates.find(b"one")
     assert after is before and after is not None and after.rate == 30
 
 
-def test_what_limits_no_bytes_is_no_concern_here() -> None:
+def test_a_percentage_is_of_the_time_of_one_thread() -> None:
     rates = ClientRates(samples=11, sample_ms=1000)
-    assert not rates.update({(("user", None),): {"request_percentage": 10.0}, (("ip", None),): {"x": 1.0}})
+    assert rates.update({(("user", None),): {REQUEST_PERCENTAGE: 12.5}})
+    producing, fetching, time = rates.find(b"app")
+    assert producing is None and fetching is None
+    assert time is not None and time.rate == 125_000_000, "nanoseconds in a second"
+    rates.update({(("user", None),): {REQUEST_PERCENTAGE: 1e300}})
+    assert rates.find(b"app")[2] is time and time.rate == 2**63 - 1
+
+
+def test_what_limits_no_client_is_no_concern_here() -> None:
+    rates = ClientRates(samples=11, sample_ms=1000)
+    rates.update({(("ip", None),): {CONNECTION_RATE: 1.0}, (("user", None),): {"x": 1.0}})
+    assert rates.find(b"app") == (None, None, None)
     assert not rates.update({})
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "::ffff:192.0.2.1"])
+def test_an_address_may_connect_so_often(host: str) -> None:
+    """Over all samples but one; what is refused does not count. Others have the default."""
+    rates = ConnectionRates(samples=3, sample_ms=1000)
+    assert rates.throttle_ms(host, lambda: 10_000) == 0
+    rates.update({(("ip", "192.0.2.1"),): {CONNECTION_RATE: 2.0}, (("ip", None),): {CONNECTION_RATE: 1.0},
+                  (("ip", "192.0.2.9"),): {"x": 1.0}})
+    assert [rates.throttle_ms(host, lambda: 10_000) > 0 for _ in range(6)] == [False] * 4 + [True] * 2
+    assert [rates.throttle_ms("192.0.2.2", lambda: 10_000) > 0 for _ in range(3)] == [False, False, True]
+    assert rates.throttle_ms("no address", lambda: 10_000) == 0
+    assert 0 < rates.throttle_ms(host, lambda: 10_000) <= 1000
+    assert rates.throttle_ms(host, lambda: 13_000) == 0, "its time is over"
+    rates.update({})
+    assert rates.throttle_ms(host, lambda: 13_000) == 0
 
 
 def test_client_ids_without_end_take_no_memory_without_end() -> None:
@@ -47,4 +77,4 @@ def test_client_ids_without_end_take_no_memory_without_end() -> None:
     rates.update({(("client-id", None),): {PRODUCER_RATE: 10.0}})
     for number in range(METERS_MAX + 5):
         rates.find(b"%d" % number)
-    assert len(rates._meters) <= METERS_MAX
+    assert len(rates.meters) <= METERS_MAX

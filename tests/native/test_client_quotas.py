@@ -5,14 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.fetch import FetchHandler
 from kraft_native.produce import ProduceHandler
+from kraft_native.purgatory import now_ms
 from kraft_native.replication_quota import ReplicationQuota
 from tests.native.logs import batch
 from tests.native.serving import Node, fetch_response, produce_response, serving
-from tests.native.wires import METADATA, Bench, replies, request
+from tests.native.wires import API_VERSIONS, BODIES, METADATA, Bench, replies, request
+
+Meter = ReplicationQuota | None
 
 
 class Limits:
@@ -20,7 +26,8 @@ class Limits:
 
     def __init__(self, bytes_per_second: int) -> None:
         self.asked: list[bytes] = []
-        self.producing, self.fetching = (ReplicationQuota(samples=2, sample_ms=1 << 40) for _ in range(2))
+        self.producing, self.fetching, self.time = (ReplicationQuota(samples=2, sample_ms=1 << 40) for _ in range(3))
+        self.limits_time = False
         self.set_rate(bytes_per_second)
         self.quotas = ClientQuotas()
         self.quotas.look_up_with(self.find)
@@ -29,9 +36,16 @@ class Limits:
         self.producing.set_rate(bytes_per_second)
         self.fetching.set_rate(bytes_per_second)
 
-    def find(self, client_id: bytes) -> tuple[ReplicationQuota | None, ReplicationQuota | None]:
+    def limit_time(self, percentage: float) -> None:
+        self.time.set_rate(int(percentage * 10_000_000))
+        self.limits_time = True
+        self.set_rate(1 << 60)
+        self.quotas.look_up_with(self.find)
+
+    def find(self, client_id: bytes) -> tuple[Meter, Meter, Meter]:
         self.asked.append(client_id)
-        return (self.producing, self.fetching) if client_id == b"slow" else (None, None)
+        time = self.time if self.limits_time else None
+        return (self.producing, self.fetching, time) if client_id == b"slow" else (None, None, None)
 
 
 @pytest.fixture
@@ -87,9 +101,33 @@ def test_fetch_tells_it_too_and_gives_no_more_than_may_come_at_once(node: Node, 
     assert fetch(b"quick") == (0, whole)
     throttle_ms, size = fetch(b"slow")
     assert throttle_ms > 0 and size == one, "the first batch comes whole"
+    found = fetch_response(node.fetch(("t", 0, 0), client_id=b"slow"))
+    assert found.throttle_time_ms > 0 and found.responses == [] and found.error_code == 0, "nothing more comes"
+    assert limits.fetching.bytes_total == one, "and it does not count"
     limits.set_rate(1 << 40)
     assert fetch(b"slow") == (0, whole)
     assert limits.fetching.bytes_total == one + whole
+
+
+def test_a_throttled_fetch_neither_begins_a_session_nor_goes_on_with_it(node: Node, limits: Limits) -> None:
+    partition = node.partition()
+    partition.append(batch(2))
+    limits.fetching.record(1 << 20, now_ms())
+    refused = fetch_response(node.fetch(("t", 0, 0), client_id=b"slow", session_epoch=0))
+    assert (refused.session_id, refused.responses) == (0, []) and refused.throttle_time_ms > 0
+    limits.set_rate(1 << 60)
+    begun = fetch_response(node.fetch(("t", 0, 0), client_id=b"slow", session_epoch=0))
+    session = {"session_id": begun.session_id, "client_id": b"slow"}
+    assert begun.session_id > 0 and begun.responses
+    partition.append(batch(3))
+    moved = FetchPartition(partition=0, fetch_offset=2, partition_max_bytes=1 << 20)
+    limits.set_rate(0)
+    empty = fetch_response(node.fetch(("t", moved), session_epoch=1, **session))
+    assert (empty.session_id, empty.error_code, empty.responses) == (begun.session_id, 0, [])
+    assert empty.throttle_time_ms > 0
+    limits.set_rate(1 << 60)
+    after = fetch_response(node.fetch(session_epoch=2, **session))
+    assert after.responses[0].partitions[0].records == bytes(partition.log.read(2, 1 << 20)), "what was not told before"
 
 
 def test_without_quotas_nobody_is_asked_for(node: Node, limits: Limits) -> None:
@@ -118,3 +156,69 @@ def test_a_connection_is_left_alone_for_that_time(tmp_path: Path) -> None:
         bench.settle()
         assert [correlation_id for correlation_id, _ in replies(wire.received)] == [1, 2]
         bench.end()
+
+
+def test_the_time_of_requests_is_limited(tmp_path: Path) -> None:
+    """Produce, Fetch and ApiVersions alike, by what their handlers take; the answers of the first two tell it."""
+    bench = Bench()
+    limits = Limits(0)
+    limits.limit_time(0)
+    with serving(tmp_path) as node:
+        node.partition()
+        bench.channel.serve(0, 3, 13, 9, ProduceHandler(node.table, None, limits.quotas))
+        bench.channel.serve(1, 4, 18, 12, FetchHandler(node.table, node.sessions, quotas=limits.quotas))
+        bench.channel.limit_clients(limits.quotas)
+
+        def ask(api_key: int, version: int, body: bytes, client: bytes = b"slow") -> tuple[bytes, int]:
+            """The answer, and how many timers it set."""
+            wire, timers = bench.connect(), len(bench.timers)
+            wire.feed(request(api_key, version, 1, body, client, tags=b"\0" if api_key != API_VERSIONS else b""))
+            bench.settle()
+            [(_, answer)] = replies(wire.received)
+            return answer, len(bench.timers) - timers
+
+        body = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(
+            name="t", partition_data=[PartitionProduceData(index=0, records=batch(1))])]).encode(12)
+        answer, timers = ask(0, 12, body)
+        assert timers == 1 and ProduceResponse.decode(answer[1:], 12).throttle_time_ms > 0
+        counted = limits.time.bytes_total
+        assert counted > 0, "nanoseconds"
+        fetch = FetchRequest(max_wait_ms=0, session_epoch=-1, max_bytes=1 << 20, topics=[FetchTopic(
+            topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])]).encode(12)
+        answer, timers = ask(1, 12, fetch)
+        told = FetchResponse.decode(answer[1:], 12)
+        assert timers == 1 and told.throttle_time_ms > 0 and told.responses == []
+        assert limits.time.bytes_total > counted
+        counted = limits.time.bytes_total
+        assert ask(API_VERSIONS, 0, b"") == (BODIES[0], 1)
+        assert limits.time.bytes_total > counted
+        counted = limits.time.bytes_total
+        unanswered = body.replace(b"\0\x01\0\0\x03\xe8", b"\0\0\0\0\x03\xe8", 1)
+        wire = bench.connect()
+        wire.feed(request(0, 12, 1, unanswered, b"slow", tags=b"\0"))
+        bench.settle()
+        assert limits.time.bytes_total == counted, "without an answer nothing can be told"
+        assert ask(API_VERSIONS, 0, b"", b"quick") == (BODIES[0], 0)
+        assert ask(0, 12, body, b"quick")[1] == 0
+        limits.limit_time(1e9)
+        assert ask(0, 12, body)[1] == 0
+        bench.end()
+
+
+def test_the_time_of_a_request_is_that_of_its_handler(tmp_path: Path) -> None:
+    """Not what it waits for others, and all of it, however long after the charge the handler returns."""
+    bench = Bench()
+    limits = Limits(0)
+    limits.limit_time(50)
+    wire = bench.connect()
+    wire.feed(request(METADATA, 1, 1, b"", b"slow"))
+    [(reply, *_)] = bench.requests
+    limits.quotas.charge_time(reply)
+    first = limits.time.bytes_total
+    assert first > 0
+    limits.quotas.charge_time(reply)
+    assert limits.time.bytes_total == first, "its handler has returned"
+    reply.answer(b"answer", 0)
+    bench.settle()
+    assert limits.time.bytes_total == first
+    bench.end()

@@ -7,13 +7,15 @@ import struct
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import FrameType
 from typing import Any
 
 import pytest
 import uvloop
 
+from kraft.broker.client_quotas import ConnectionRates
+from kraft.metadata.client_quotas import CONNECTION_RATE
 from kraft.runtime.server import Server, ServerLimits, default_connections_max
 from kraft_native.channel import RequestChannel
 from kraft_native.errors import InvalidArgumentError
@@ -392,3 +394,25 @@ async def test_who_watches_a_connection_hears_of_its_end() -> None:
         writer.close()
         await it.until(lambda: it.server.connections == 0)
         assert watched == ["second"]
+
+
+@on_uvloop
+async def test_who_connects_too_often_waits_and_is_closed() -> None:
+    """Nothing that it sends is looked at; other addresses are served at once."""
+    async with node() as it:
+        it.server.rates = ConnectionRates(samples=2, sample_ms=20)
+        it.server.rates.update({(("ip", "127.0.0.1"),): {CONNECTION_RATE: 0.0}})
+        first, refused = await it.connect(), await it.connect()
+        other = await asyncio.open_connection("127.0.0.1", it.port, local_addr=("127.0.0.2", 0))
+        for _, writer in (first, refused, other):
+            writer.write(request(API_VERSIONS, 0, 1))
+        assert await other[0].readexactly(8 + len(BODIES[0]))
+        for reader, writer in (first, refused):
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+        assert it.server.closed() == {"connection_rate": 2}
+        assert it.server.requests() == {API_VERSIONS: 1}
+        other[1].close()
+        await it.until(lambda: it.server.connections == 0)
+        assert it.failures == []

@@ -16,4 +16,4 @@ from kraft.protocol.message import Message
         "RemoveRaftVoter")
 def pass_on(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> None:
     """The controller's answer is the broker's."""
-    broker.submit(request, context.version, context.now_ms, answer)
+    broker.submit(request, context.version, context.now_ms, answer, context.client_id)

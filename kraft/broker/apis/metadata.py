@@ -46,7 +46,7 @@ def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, 
         answer(_response(broker, request, context, failed))
 
     creation = CreateTopicsRequest(topics=[_new_topic(broker, name) for name in missing], timeout_ms=30_000)
-    broker.submit(creation, CREATE_TOPICS_VERSION, context.now_ms, created)
+    broker.submit(creation, CREATE_TOPICS_VERSION, context.now_ms, created, context.client_id)
 
 
 def _to_create(broker: Broker, request: MetadataRequest, context: RequestContext) -> list[str]:

@@ -1,0 +1,106 @@
+"""How many partitions clients may create and delete per second (KIP-599; Kafka's ControllerMutationQuotaManager).
+
+Each quota is a bucket that gets its rate in tokens per second and holds those of all samples. A request takes one for
+each partition, and the last one may take more than there are. Then nothing is left until time has made up for it:
+
+| request | meanwhile |
+|---|---|
+| CreateTopics from 6, DeleteTopics from 5, CreatePartitions from 3 | THROTTLING_QUOTA_EXCEEDED for each topic |
+| earlier versions | carried out |
+
+Both are told for how long, and their clients are left alone for that time. What the nodes themselves ask is not
+limited. Soft state: the next controller begins with full buckets.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kraft.controller.decision import RefusedError
+from kraft.metadata.client_quotas import ANONYMOUS, MUTATION_RATE, Quotas, by_entity, entities_of, limit_of
+from kraft.metadata.image import QuotaEntity
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
+from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
+from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+
+STRICT_SINCE: Final[dict[type[Message], int]] = {
+    CreateTopicsRequest: 6, DeleteTopicsRequest: 5, CreatePartitionsRequest: 3}
+BUCKETS_MAX: Final = 20_000
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled_ms: int
+
+
+@dataclass(slots=True)
+class MutationCharge:
+    """What one request takes. Without a bucket nothing limits it."""
+
+    bucket: _Bucket | None = None
+    rate: float = 0.0
+    is_strict: bool = False
+    throttle_ms: int = 0
+
+    def take(self, partitions: int) -> None:
+        """THROTTLING_QUOTA_EXCEEDED when there is nothing left and the request is of a kind that can be told so."""
+        if self.bucket is None:
+            return
+        if self.is_strict:
+            self._look()
+            if self.throttle_ms > 0:
+                raise RefusedError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        self.bucket.tokens -= partitions
+        if not self.is_strict:
+            self._look()
+
+    def _look(self) -> None:
+        assert self.bucket is not None
+        self.throttle_ms = round(max(0.0, -self.bucket.tokens) / self.rate * 1000)
+
+    def tell(self, response: Message) -> None:
+        """For how long the client is left alone."""
+        if self.throttle_ms > 0:
+            assert isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse)
+            response.throttle_time_ms = self.throttle_ms
+
+
+UNLIMITED: Final = MutationCharge()
+
+
+class MutationQuotas:
+    """`samples` and `sample_ms`: Kafka's `controller.quota.window.num` and `.size.seconds`."""
+
+    def __init__(self, samples: int, sample_ms: int) -> None:
+        self._window_seconds = samples * sample_ms / 1000
+        self._seen: Quotas | None = None
+        self._quotas: Quotas = {}
+        self._buckets: dict[QuotaEntity, _Bucket] = {}
+
+    def charge(self, quotas: Quotas, request: Message, version: int, client_id: str | None,
+               now_ms: int) -> MutationCharge:
+        """For a request of that client; None: of a node."""
+        strict_since = STRICT_SINCE.get(type(request))
+        if strict_since is None or client_id is None:
+            return UNLIMITED
+        if quotas is not self._seen:
+            self._seen, self._quotas = quotas, by_entity(quotas, [MUTATION_RATE])
+        if not self._quotas:
+            return UNLIMITED
+        limit = limit_of(self._quotas, entities_of(ANONYMOUS, client_id), MUTATION_RATE)
+        if limit is None or limit.value <= 0:
+            return UNLIMITED
+        burst = limit.value * self._window_seconds
+        bucket = self._buckets.get(limit.shared)
+        if bucket is None:
+            if len(self._buckets) >= BUCKETS_MAX:
+                self._buckets.clear()
+            bucket = self._buckets[limit.shared] = _Bucket(burst, now_ms)
+        bucket.tokens = min(burst, bucket.tokens + limit.value * max(0, now_ms - bucket.filled_ms) / 1000)
+        bucket.filled_ms = max(bucket.filled_ms, now_ms)
+        return MutationCharge(bucket, limit.value, version >= strict_since)

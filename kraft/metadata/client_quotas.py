@@ -1,0 +1,56 @@
+"""Which of the cluster's quotas holds for a client (KIP-13, KIP-546; Kafka's ClientQuotaManager). Pure.
+
+The most specific one: of user and client id, of the user, of the client id, each before the default of its kind. A
+quota of a user is shared by all the user's clients, one of a client id by all users of that client id. With security
+off everybody is the user ANONYMOUS.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from kraft.metadata.image import QuotaEntity
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+ANONYMOUS: Final = "ANONYMOUS"
+PRODUCER_RATE: Final = "producer_byte_rate"
+CONSUMER_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
+MUTATION_RATE: Final = "controller_mutation_rate"
+CONNECTION_RATE: Final = "connection_creation_rate"
+
+Quotas = Mapping[QuotaEntity, Mapping[str, float]]
+
+
+class Limit(NamedTuple):
+    """`shared`: all for whom this is the same count together."""
+
+    value: float
+    shared: QuotaEntity
+
+
+def entities_of(user: str, client_id: str) -> list[tuple[QuotaEntity, QuotaEntity]]:
+    """What may have a quota for a client, the most specific first, and who shares that quota; parts by type."""
+    levels: list[tuple[QuotaEntity, QuotaEntity]] = []
+    both, own = ((CLIENT_ID, client_id), (USER, user)), ((USER, user),)
+    for user_name in (user, None):
+        levels += [(((CLIENT_ID, name), (USER, user_name)), both) for name in (client_id, None)]
+        levels.append((((USER, user_name),), own))
+    alone = ((CLIENT_ID, client_id),)
+    return [*levels, *((((CLIENT_ID, name),), alone) for name in (client_id, None))]
+
+
+def by_entity(quotas: Quotas, names: Collection[str]) -> Quotas:
+    """Those that limit any of `names`; parts of entities by type."""
+    return {tuple(sorted(entity, key=lambda part: part[0])): limits for entity, limits in quotas.items()
+            if not limits.keys().isdisjoint(names)}
+
+
+def limit_of(quotas: Quotas, levels: list[tuple[QuotaEntity, QuotaEntity]], name: str) -> Limit | None:
+    """What holds of `by_entity` for a client with these `entities_of`; None: nothing."""
+    for entity, shared in levels:
+        value = quotas.get(entity, {}).get(name)
+        if value is not None:
+            return Limit(value, shared)
+    return None
