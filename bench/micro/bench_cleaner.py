@@ -2,19 +2,29 @@
 
 `measure` returns the figures of one log, for other benchmarks too. Both sides work in the page cache and flush what
 they wrote. The bare side has no keys to look at: it reads all segments by pread, computes CRC-32C over every byte,
-writes as many bytes as compaction kept by pwrite, and flushes; the median of three counts, since compaction has one
-try. Compaction reads the dirty part, here all of it, a second time, and removes its sources; that is on its account,
-but for the end of freeing the last one's blocks, which a thread does after `compact` has returned (`seconds_close`: how
-long closing the log took).
+writes as many bytes as compaction kept by pwrite, and flushes. Compaction reads the dirty part, here all of it, a
+second time, and removes its sources; that is on its account, but for the end of freeing the last one's blocks, which a
+thread does after `compact` has returned (`seconds_close`: how long closing the log took).
 `seconds_flush` is how much of the bare side was the flush, which says how far the disk rules; the ratio of processor
 times is less disturbed by others.
 
-    python bench/micro/bench_cleaner.py [MiB]      the two variants at that size, 1024 MiB unless said otherwise
+Equal conditions. Both sides get a log of their own, filled alike and not read before: what compaction reads is gone
+afterwards, and a copy of a file would lie in the page cache in larger pieces, which are cheaper to read. In a virtual
+machine that gives free memory back to its host, the first use of a page costs more than all else here: up to two
+seconds for what is written, and whoever comes second finds the pages that the first one freed. So before each side, in
+the same words, everything is synced and several times the memory that it needs is touched (`settle`). Whoever measures
+more than one log lets the sides take turns in going first (`kept_bytes`), and takes the median of the ratios.
+
+Memory: the largest growth of the resident set while `compact` ran (`resident_growth_bytes`), beside the map's
+`buffer_bytes` and what docs/internals/compaction.md says of the rest (`resident_bound_bytes`). `buffer_bytes` is just
+enough for the keys, so that the map fills it.
+
+    python -m bench.micro.bench_cleaner [MiB]      the two variants at that size, 1024 MiB unless said otherwise
 """
 
+import ctypes
 import os
 import random
-import resource
 import shutil
 import sys
 import tempfile
@@ -23,7 +33,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.machine import touch_memory
 from kraft_native import crc
+from kraft_native.cleaner import CleanerStats
 from kraft_native.config import LogConfig
 from kraft_native.log import Log
 from kraft_native.records import BatchBuilder
@@ -31,16 +43,22 @@ from kraft_native.records import BatchBuilder
 CHUNK_BYTES = 1 << 20
 BATCH_BYTES = 16 << 10
 START_MS = 1_700_000_000_000
+CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=256 << 20, segment_ms=1 << 50)
+# Room for 1.2 M keys.
+MAP_BYTES = 32 << 20
+# To read, to write; indexes of what is written, threads' stacks, a batch being rebuilt.
+OTHER_BYTES = (8 << 20) + (1 << 20) + (3 << 20)
+# The system hands out small pieces of free memory first, of which there may be two gigabytes; then those last freed.
+TOUCHED_PER_LOG = 6
 
 
 def fill(directory: Path, records: int, keys: int, value_bytes: int) -> None:
     """`records` records with random keys of `keys`, in batches of 16 KiB, and an empty active segment."""
     source = random.Random(1)
-    config = LogConfig(cleanup_policy="compact", segment_bytes=256 << 20, segment_ms=1 << 50)
     value = source.randbytes(value_bytes)
     per_batch = max(1, BATCH_BYTES // (value_bytes + 30))
     builder = BatchBuilder()
-    with Log(directory, config) as log:
+    with Log(directory, CONFIG) as log:
         while records > 0:
             for _ in range(min(per_batch, records)):
                 builder.append(value, b"key-%012d" % source.randrange(keys), START_MS)
@@ -54,8 +72,6 @@ def bare(paths: list[Path], kept_bytes: int, target: Path) -> tuple[float, float
     """Seconds to read and check the files and write and flush `kept_bytes`; of the processor; of the flush alone."""
     buffer = bytearray(CHUNK_BYTES)
     view = memoryview(buffer)
-    # What others left to be written would be flushed with ours.
-    os.sync()
     started, cpu = time.perf_counter(), time.process_time()
     written = 0
     fd = os.open(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
@@ -78,39 +94,75 @@ def bare(paths: list[Path], kept_bytes: int, target: Path) -> tuple[float, float
     return ended - started, cpu, ended - flushing
 
 
-def measure(directory: Path, records: int, keys: int, value_bytes: int,
-            buffer_bytes: int = 128 << 20) -> dict[str, float]:
-    """Fills a log below `directory`, compacts it once, and gives the figures; removes it again."""
-    path, copy = directory / "log", directory / "copy"
+def settle(log_bytes: int) -> None:
+    """The same for both sides: nothing is left to be written, the memory that is handed out next was used before."""
+    os.sync()
+    touch_memory(0.95, at_most=TOUCHED_PER_LOG * log_bytes)
+
+
+def resident_bytes(which: str) -> int:
+    """`VmRSS`, the resident set now, or `VmHWM`, its largest since `clear_resident_peak`."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == which:
+            return int(value.split()[0]) * 1024
+    raise LookupError(which)
+
+
+def clear_resident_peak() -> None:
+    """What the allocator kept of memory that was used before must not hide what is used now."""
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def compacted(path: Path, buffer_bytes: int) -> tuple[CleanerStats, dict[str, float]]:
+    """Opens the log, settles, and compacts it once."""
+    with Log(path) as log:
+        log.reconfigure(CONFIG)
+        settle(log.size_bytes)
+        clear_resident_peak()
+        resident, cpu = resident_bytes("VmRSS"), time.process_time()
+        stats = log.compact(START_MS, buffer_bytes=buffer_bytes, force=True)
+        cpu = time.process_time() - cpu
+        growth = resident_bytes("VmHWM") - resident
+        closing = time.perf_counter()
+    closing = time.perf_counter() - closing
+    return stats, {
+        "records": stats.records_read, "records_kept": stats.records_kept, "map_keys": stats.map_keys,
+        "rounds": stats.rounds, "bytes_before": stats.bytes_before, "bytes_written": stats.bytes_written,
+        "resident_growth_bytes": growth, "resident_bound_bytes": buffer_bytes + OTHER_BYTES,
+        "seconds": round(stats.seconds, 3), "seconds_close": round(closing, 3), "cpu_seconds": round(cpu, 3),
+        "mb_per_second": round(stats.bytes_before / 1e6 / stats.seconds),
+        "records_per_second": round(stats.records_read / stats.seconds),
+    }
+
+
+def measure(directory: Path, records: int, keys: int, value_bytes: int, *, buffer_bytes: int = MAP_BYTES,
+            kept_bytes: int | None = None) -> dict[str, float]:
+    """Fills two logs below `directory`, compacts one, reads the other and writes as much; removes both again.
+
+    `kept_bytes`: what compaction keeps of such a log, which an earlier measurement has told; the bare side goes first
+    then, and otherwise compaction.
+    """
+    path, copy, kept = directory / "log", directory / "copy", directory / "kept"
     try:
-        # Two logs alike: a copy of one would lie in the page cache in larger pieces, which are cheaper to read.
         for each in (copy, path):
             fill(each, records, keys, value_bytes)
-        with Log(path) as log:
-            log.reconfigure(LogConfig(cleanup_policy="compact", segment_bytes=256 << 20, segment_ms=1 << 50))
-            names = [Path(os.fsdecode(segment.path)) for segment in log.segments]
-            kept = path.parent / "kept"
-            resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            copies = [copy / name.name for name in names]
-            # In a virtual machine the first use of a page costs more than all else here: both sides get used ones.
-            bare(copies, log.size_bytes, kept)
-            cpu = time.process_time()
-            stats = log.compact(START_MS, buffer_bytes=buffer_bytes, force=True)
-            cpu = time.process_time() - cpu
-            resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident
-            closing = time.perf_counter()
-        closing = time.perf_counter() - closing
-        seconds_bare, cpu_bare, seconds_flush = sorted(bare(copies, stats.bytes_written, kept) for _ in range(3))[1]
-        return {
-            "records": stats.records_read, "records_kept": stats.records_kept, "map_keys": stats.map_keys,
-            "rounds": stats.rounds, "bytes_before": stats.bytes_before, "bytes_written": stats.bytes_written,
-            "resident_growth_bytes": resident * 1024, "seconds": round(stats.seconds, 3),
-            "seconds_close": round(closing, 3),
+        copies = sorted(copy.glob("*.log"))
+        copied_bytes = sum(each.stat().st_size for each in copies)
+        if kept_bytes is not None:
+            settle(copied_bytes)
+            seconds_bare, cpu_bare, seconds_flush = bare(copies, kept_bytes, kept)
+        stats, figures = compacted(path, buffer_bytes)
+        if kept_bytes is None:
+            settle(copied_bytes)
+            seconds_bare, cpu_bare, seconds_flush = bare(copies, stats.bytes_written, kept)
+        elif kept_bytes != stats.bytes_written:
+            raise AssertionError(f"compaction kept {stats.bytes_written} bytes, the bare side wrote {kept_bytes}")
+        return figures | {
             "seconds_bare": round(seconds_bare, 3), "seconds_flush": round(seconds_flush, 3),
-            "ratio": round(stats.seconds / seconds_bare, 2), "cpu_seconds": round(cpu, 3),
-            "cpu_seconds_bare": round(cpu_bare, 3), "cpu_ratio": round(cpu / cpu_bare, 2),
-            "mb_per_second": round(stats.bytes_before / 1e6 / stats.seconds),
-            "records_per_second": round(stats.records_read / stats.seconds),
+            "ratio": round(stats.seconds / seconds_bare, 2),
+            "cpu_seconds_bare": round(cpu_bare, 3), "cpu_ratio": round(figures["cpu_seconds"] / cpu_bare, 2),
         }
     finally:
         for each in (copy, path):
@@ -121,9 +173,18 @@ def measure(directory: Path, records: int, keys: int, value_bytes: int,
 VARIANTS = {"1 KiB values": (1 << 20, 1_000_000, 990), "100 B values": (10_000_000, 1_000_000, 75)}
 
 
-def variant(directory: Path, name: str, mib: int) -> dict[str, float]:
+def variant(directory: Path, name: str, mib: int, kept_bytes: int | None = None) -> dict[str, float]:
     records, keys, value_bytes = VARIANTS[name]
-    return measure(directory, records * mib // 1024, max(1, keys * mib // 1024), value_bytes)
+    return measure(directory, records * mib // 1024, max(1, keys * mib // 1024), value_bytes, kept_bytes=kept_bytes)
+
+
+def variant_turns(directory: Path, name: str, mib: int, turns: int) -> list[dict[str, float]]:
+    """`turns` measurements; compaction goes first in the first of them, the bare side in the second, and so on."""
+    done: list[dict[str, float]] = []
+    for turn in range(turns):
+        kept_bytes = int(done[0]["bytes_written"]) if turn % 2 else None
+        done.append(variant(directory, name, mib, kept_bytes))
+    return done
 
 
 @pytest.mark.parametrize("name", VARIANTS)
