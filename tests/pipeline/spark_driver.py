@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 IN: Final = "records"
 OUT: Final = "rows"
 BATCH: Final = "2000"
+# Spark looks once for the data sources of Python, with a worker: where that was killed, it knows of none until it ends.
+NOT_FOUND: Final = "DATA_SOURCE_NOT_FOUND"
 
 
 class Job(NamedTuple):
@@ -102,7 +104,7 @@ def main() -> None:
             run(spark, Job(**json.loads(line)))
             print(json.dumps({"done": True}), flush=True)
         except Exception as error:
-            if not alive(spark):
+            if NOT_FOUND in str(error) or not alive(spark):
                 raise
             print(json.dumps({"failed": f"{type(error).__name__}: {error}"[:2_000]}), flush=True)
 
