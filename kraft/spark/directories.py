@@ -27,11 +27,13 @@ from kraft_native.errors import InvalidArgumentError
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One log of a partition, and what may be seen of it."""
+    """One log of a partition, and what may be seen of it. `aborted`: transactions that read_committed leaves out, as in
+    `Range`."""
 
     directory: Path
     start: int
     end: int
+    aborted: tuple[tuple[int, int, int], ...] = ()
 
 
 class Directories:
@@ -43,7 +45,7 @@ class Directories:
 
     @cached_property
     def _replicas(self) -> dict[TopicPartition, Replica]:
-        """Looked for when a query is planned, and only then."""
+        """Looked for when a query is planned, and only then: a log without an owner is checked each time."""
         return {each: self._best(logs) for each, logs in sorted(_logs(self._options).items())}
 
     def partitions(self) -> list[TopicPartition]:
@@ -81,16 +83,14 @@ class Directories:
     def _pieces(self, partition: TopicPartition, start: int, end: int) -> Iterator[Range]:
         """A piece per segment, as the number of bytes per offset differs between segments."""
         directory = self._replicas[partition].directory
-        aborted: tuple[tuple[int, int, int], ...] = ()
-        if self.isolation == "read_committed":
-            with LogReader(directory) as reader:
-                aborted = tuple((found[0], found[1], found[2]) for found in reader.aborted_transactions(start, end))
         files = log_files(directory)
         bounds = [*(each.base_offset for each in files[1:]), max(end, files[-1].base_offset) if files else end]
         for file, next_base in zip(files, bounds, strict=True):
             first, after = max(file.base_offset, start), min(next_base, end)
             if first < after:
                 share = (after - first) / (next_base - file.base_offset)
+                aborted = tuple(each for each in self._replicas[partition].aborted
+                                if each[1] < after and each[2] >= first)
                 yield Range(partition.topic, partition.partition, first, after, int(file.size_bytes * share),
                             os.fspath(directory), aborted)
 
@@ -116,7 +116,10 @@ class Directories:
                 name = TopicPartition.named(directory.name)
                 if name is not None and marks.exists():
                     end = min(end, checkpoints.read_offsets(marks).get(name, 0))
-            return Replica(directory, reader.log_start_offset, max(end, reader.log_start_offset))
+            start = reader.log_start_offset
+            end = max(end, start)
+            aborted = reader.aborted_transactions(start, end) if committed else ()
+            return Replica(directory, start, end, tuple(each[:3] for each in aborted))
 
 
 def _logs(options: ReadOptions) -> dict[TopicPartition, list[Path]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kraft import CorruptLogError, Log, LogConfig, LogDir
+from kraft import CorruptLogError, Log, LogConfig, LogDir, LogReader
+from kraft.spark import directories
 from kraft.spark.errors import DataLossError
 from kraft.spark.segments import log_files
 from kraft_native import checkpoints
@@ -120,6 +121,23 @@ def test_a_log_at_rest_ends_at_its_checkpoint(tmp_path: Path) -> None:
     assert offsets(options) == list(range(60))
     checkpoints.write_offsets(tmp_path / "data" / "replication-offset-checkpoint", {("orders", 0): 41})
     assert offsets(options) == list(range(41))
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_planning_looks_once_at_each_log(isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at a log without an owner reads what its owner may have left unchecked: a whole segment of it."""
+    looked = []
+
+    def look(directory: Path) -> LogReader:
+        looked.append(directory.name)
+        return LogReader(directory)
+
+    with LogDir(tmp_path / "data", config=CONFIG) as directory:
+        for partition in (0, 1):
+            fill(directory.log("orders", partition), 60)
+    monkeypatch.setattr(directories, "LogReader", look)
+    assert len(offsets({"path": str(tmp_path / "data"), "kafka.isolation.level": isolation})) == 120
+    assert looked == ["orders-0", "orders-1"]
 
 
 def test_a_single_log_needs_no_name(tmp_path: Path) -> None:
