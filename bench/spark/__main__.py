@@ -118,7 +118,12 @@ def main(parts: tuple[str, ...], megabytes: int, value_bytes: int, turns: int, c
     shape = Shape.of_size(megabytes, value_bytes)
     connector = (connector_python, jars) if connector_python and jars else None
     with prepared(shape, turns, parts or PARTS) as setup:
-        show(shape, [each for part in parts or PARTS for each in run_part(setup, part, connector)])
+        results = []
+        for part in parts or PARTS:
+            for each in run_part(setup, part, connector):
+                click.echo(f"{each.name}: {each.rows_per_second:,.0f} rows/s, {each.cpu_us:.2f} us", err=True)
+                results.append(each)
+        show(shape, results)
 
 
 if __name__ == "__main__":
