@@ -27,6 +27,7 @@ cdef class ReplicaFetcher:
     cdef int64_t response_bytes_limit
     cdef bytes client_id
     cdef object transport
+    cdef int fd                    # of its socket, as long as requests may leave past it; -1: they may not
     cdef object on_error
     cdef object on_lost
     cdef dict followed             # key -> FollowedPartition
@@ -45,6 +46,8 @@ cdef class ReplicaFetcher:
     cdef bint asks_soon            # the loop was asked to call `ask_now`
 
     cdef int ask(self) except -1
+    # Sends a request: at once when it is `idle`, for then the transport has nothing left of an earlier one.
+    cdef int put(self, bytes request, bint idle) except -1
     # At the end of this turn of the loop: what is followed in one turn goes into one request.
     cdef int ask_soon(self, Purgatory purgatory) except -1
     cdef int put_changed(self) except -1

@@ -21,7 +21,7 @@ An error of one partition ends its following: `on_error(partition, code, cause)`
 when to `follow` again. A broken connection ends everything: `on_lost(fetcher)`; a fetcher is connected once.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memmove
 
@@ -40,6 +40,12 @@ from kraft_native.replica_wire cimport FollowerSpec, read_fetch_head, read_fetch
 from kraft_native.span cimport span_of
 
 from kraft_native.errors import InvalidArgumentError, KraftError
+
+cdef extern from "<sys/socket.h>" nogil:
+    Py_ssize_t send(int fd, const void* data, size_t size, int flags)
+    enum:
+        MSG_DONTWAIT
+        MSG_NOSIGNAL
 
 cdef enum:
     RECEIVE_BYTES_MIN = 64 * 1024
@@ -78,6 +84,7 @@ cdef class ReplicaFetcher:
         self.partition_bytes_max = partition_bytes_max
         self.response_bytes_limit = <int64_t>bytes_max + RESPONSE_SLACK_BYTES
         self.client_id = client_id.encode()
+        self.fd = -1
         self.on_error = on_error
         self.on_lost = on_lost
         self.followed = {}
@@ -130,6 +137,7 @@ cdef class ReplicaFetcher:
         if self.wait is not None:
             self.wait.purgatory.leave(self.wait)
             self.wait = None
+        self.fd = -1
         if self.transport is not None:
             self.transport.abort()
 
@@ -143,9 +151,13 @@ cdef class ReplicaFetcher:
 
     def connection_made(self, transport) -> None:
         self.transport = transport
+        socket = None if transport.get_extra_info("sslcontext") else transport.get_extra_info("socket")
+        if socket is not None:
+            self.fd = socket.fileno()
         self.ask()
 
     def connection_lost(self, exception) -> None:
+        self.fd = -1
         self.transport = None
         if self.on_lost is not None:
             self.on_lost(self)
@@ -203,7 +215,16 @@ cdef class ReplicaFetcher:
         self.put_forgotten()
         if self.session_id != 0:
             self.session_epoch = 1 if self.session_epoch == 0x7FFFFFFF else self.session_epoch + 1
-        self.transport.write(self.writer.end(&self.identity))
+        return self.put(self.writer.end(&self.identity), idle)
+
+    cdef int put(self, bytes request, bint idle) except -1:
+        cdef Py_ssize_t sent = 0
+        if idle and self.fd >= 0:
+            # What is wrong with the connection the transport finds out.
+            sent = max(0, send(self.fd, PyBytes_AS_STRING(request), <size_t>PyBytes_GET_SIZE(request),
+                               MSG_DONTWAIT | MSG_NOSIGNAL))
+        if sent < PyBytes_GET_SIZE(request):
+            self.transport.write(request[sent:])
         return 0
 
     cdef int ask_soon(self, Purgatory purgatory) except -1:
@@ -296,6 +317,7 @@ cdef class ReplicaFetcher:
 
     cdef int break_off(self, str why) except -1:
         """The other side cannot be understood: the connection goes, and whoever made it tries again."""
+        self.fd = -1
         if self.transport is not None:
             self.transport.abort()
             self.transport = None

@@ -1,5 +1,6 @@
 """A follower's fetcher against a leader's handlers, both in this process: what one writes goes to the other by hand."""
 
+import socket
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,9 +39,13 @@ class Line:
         self.errors: list[tuple[Partition | None, int]] = []
         self.lost: list[ReplicaFetcher] = []
         self.closed = False
+        self.socket: socket.socket | None = None
         self.fetcher = ReplicaFetcher(
             node_id=FOLLOWER, broker_epoch=7, client_id="follower", on_lost=self.lost.append,
             on_error=lambda partition, code, _cause: self.errors.append((partition, code)), **settings)
+
+    def get_extra_info(self, name: str) -> socket.socket | None:
+        return self.socket if name == "socket" else None
 
     def write(self, frame: bytes) -> None:
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4
@@ -146,6 +151,31 @@ def test_a_session_names_only_what_moved(line: Line) -> None:
     assert request.session_epoch == 2
     assert [(each.partition, each.fetch_offset, each.last_fetched_epoch)
             for each in request.topics[0].partitions] == [(0, 1, 0)]
+
+
+def test_a_request_leaves_at_once_when_nothing_of_an_earlier_one_can_wait(line: Line) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)       # the system takes the least that it knows
+        line.socket = ours
+        waits: list[bytes] = []
+        line.write = waits.append  # type: ignore[method-assign]
+        leading = [pair(line, index)[0] for index in range(200)]
+        line.connect()
+        frame = theirs.recv(1 << 20) + waits.pop()
+        assert int.from_bytes(frame[:4], "big") == len(frame) - 4 > 200 * 32
+        line.requests.append(frame[4:])
+        line.round()
+        frame = theirs.recv(1 << 20)
+        assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+        assert waits == []
+        line.requests.append(frame[4:])
+        held = line.serve()
+        pair(line, 200)
+        assert len(waits) == 1             # a second one: the transport may have something of the first
+        leading[0].append(batch())
+        line.take(held)
+        assert line.fetcher.responses_total == 2
 
 
 def test_the_leader_is_told_of_a_log_start_that_followed_its_own(line: Line) -> None:
