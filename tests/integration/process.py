@@ -1,4 +1,5 @@
-"""Starts, stops and kills a node's process."""
+"""Starts, stops and kills a node's process, as its users do: by the command line, with its ready line, its signals and
+exit codes. What `kraft.testing` starts is forked past all of that, formatted, and has one log directory."""
 
 import json
 import os
