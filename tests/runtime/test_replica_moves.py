@@ -61,6 +61,16 @@ def move(cluster: Cluster, target: Path) -> int:
     return move_replicas(cluster, 1, str(target), [("t", 0)])["t", 0]
 
 
+def knows_where_it_stays(node: Node) -> bool:
+    """Whether the metadata has the replica in the first directory, leading, and the second one offline. In between it
+    may have had it in the second, without a leader."""
+    first, second = node.logs.directory_ids
+    registration = node.broker.image.partition("t", 0)
+    assert registration is not None
+    return (not node.broker.image.brokers[1].has_online_dir(second) and registration.leader == 1
+            and registration.directory_of(1) == first)
+
+
 @pytest.mark.parametrize(("kind", "suffix", "begins", "stays"), [
     ("mkdir", "-future", False, True),
     ("write", ".log", True, True),
@@ -85,12 +95,14 @@ def test_a_target_that_fails_goes_offline_and_the_replica_stays(
         assert replicas(cluster) == {"first": (0, [False] if stays else []),
                                      "second": (ErrorCode.KAFKA_STORAGE_ERROR, [])}
         if stays:
-            create_topic(cluster, "t", 1)      # waits until it is led: the metadata may have had it in the target
+            wait_until(lambda: knows_where_it_stays(node), "the metadata has it where it stays", SECONDS)
+            create_topic(cluster, "t", 1)      # waits until its leader serves
             assert produce(cluster, "t", *more).error_code == 0
             assert fetch(cluster, "t") == [*VALUES, *more]
         assert node.failure is None
 
     def second(cluster: Cluster, _node: Node) -> None:
+        create_topic(cluster, "t", 1)
         assert fetch(cluster, "t") == [*VALUES, *more]
 
     with_node(two_directories(tmp_path), first)
