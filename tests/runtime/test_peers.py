@@ -281,8 +281,13 @@ def test_nobody_to_ask() -> None:
 def test_controller_in_the_same_node_is_asked_at_once() -> None:
     async def run() -> None:
         asked: list[Callable[[WireMessage], None]] = []
-        channel = ControllerChannel("test", lambda: None, lambda _request, _version, answer: not asked.append(answer),
-                                    timeout_seconds=SECONDS)
+
+        def here(_request: WireMessage, _version: int, answer: Callable[[WireMessage], None],
+                 _client_id: str | None) -> bool:
+            asked.append(answer)
+            return True
+
+        channel = ControllerChannel("test", lambda: None, here, timeout_seconds=SECONDS)
         answered: list[WireMessage] = []
         channel.submit(CreateTopicsRequest(), 7, answered.append)
         asked[0](CreateTopicsResponse())
