@@ -343,4 +343,4 @@ def receives(node: NodeView, question: Message | None, message: Message, source:
         if message == Lost(Loss.UNSUPPORTED) or (isinstance(message, VoteResponse) and message.pre_vote is False):
             consents[PRE_VOTE_UNKNOWN] = False
         while len(memory.consents) > CONSENTS_MAX:
-            del memory.consents[next(iter(memory.consents))]
+            del memory.consents[min(memory.consents)]      # not the first noted: answers may be very late
