@@ -1,8 +1,14 @@
 """The judges of a run, each seen to judge."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from kraft.raft.types import ReplicaKey
+from kraft.raft.messages import VoteRequest, VoteResponse
+from kraft.raft.ready import HardState
+from kraft.raft.types import OffsetAndEpoch, ReplicaKey
+from kraft.testing.sim import invariants
 from kraft.testing.sim.batches import Batch, Contents, Value
 from kraft.testing.sim.history import History, check
 from kraft.testing.sim.ledger import Ledger
@@ -83,6 +89,40 @@ def test_one_leader_and_one_vote_in_an_epoch() -> None:
     ledger.voted(ReplicaKey(1), 3, ReplicaKey(2))
     with pytest.raises(ViolationError, match="OneVotePerEpoch"):
         ledger.voted(ReplicaKey(1), 3, ReplicaKey(3))
+
+
+def node_in(epoch: int, saved_epoch: int) -> Any:
+    """Node 1 of three voters, as the judges see it."""
+    replica = SimpleNamespace(epoch=epoch, voters=SimpleNamespace(majority=2))
+    return SimpleNamespace(life=1, key=ReplicaKey(1), saved=HardState(epoch=saved_epoch, voted=ReplicaKey(1)),
+                           raft=SimpleNamespace(replica=replica), told=SimpleNamespace(epoch=epoch), applied=0,
+                           log=SimpleNamespace(start_offset=0, end=0, id_at=lambda _offset: (0, 0)))
+
+
+def vote_request(epoch: int, *, pre_vote: bool) -> VoteRequest:
+    return VoteRequest(cluster_id="c", candidate=ReplicaKey(1), epoch=epoch, log_end=OffsetAndEpoch(0, 0),
+                       voter=ReplicaKey(2), pre_vote=pre_vote)
+
+
+def test_an_epoch_is_raised_with_consent_however_late_others_answer() -> None:
+    node = node_in(epoch=41, saved_epoch=41)
+    memory = invariants.Memory(node, None)
+    with pytest.raises(ViolationError, match="NoEpochWithoutConsent"):
+        invariants.asks(node, vote_request(41, pre_vote=False), memory, Ledger())
+    granted = VoteResponse(granted=True, pre_vote=True)
+    for epoch in (40, *range(20, 40)):
+        invariants.receives(node, vote_request(epoch, pre_vote=True), granted, 2, memory)
+    invariants.asks(node, vote_request(41, pre_vote=False), memory, Ledger())
+
+
+def test_who_led_in_an_epoch_that_was_never_durable_led_nobody() -> None:
+    ledger = Ledger()
+    invariants.elected(node_in(epoch=3, saved_epoch=2), ledger)
+    ledger.elected(3, ReplicaKey(2))
+    with pytest.raises(ViolationError, match="ElectionSafety"):
+        invariants.elected(node_in(epoch=3, saved_epoch=3), ledger)
+    with pytest.raises(ViolationError, match="ElectionSafety"):
+        invariants.led(node_in(epoch=3, saved_epoch=2), ledger)
 
 
 def test_what_is_committed_once_is_committed_for_all() -> None:

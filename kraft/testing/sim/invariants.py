@@ -282,9 +282,13 @@ def committed(node: NodeView, end_offset: int, held: Mapping[ReplicaKey, LogView
 
 
 def elected(node: NodeView, ledger: LedgerView) -> None:
-    """ElectionSafety; LeaderCompleteness: a leader has everything that was committed in earlier epochs."""
+    """ElectionSafety; LeaderCompleteness: a leader has everything that was committed in earlier epochs.
+
+    A sole voter stands and leads in one step. Nobody hears of it before its epoch is durable, and when it never is the
+    epoch may be another's: `led` judges it."""
     replica = node.raft.replica
-    ledger.elected(replica.epoch, node.key)
+    if node.saved.epoch == replica.epoch:
+        ledger.elected(replica.epoch, node.key)
     needed = ledger.end_before_epoch(replica.epoch)
     at = node.log.id_at(needed)
     has_it = node.log.start_offset > needed or (at is not None and at[1] == ledger.chain_at(needed))
@@ -294,9 +298,11 @@ def elected(node: NodeView, ledger: LedgerView) -> None:
 
 
 def led(node: NodeView, ledger: LedgerView) -> None:
-    """A state machine leads when it has applied everything that was committed in earlier epochs (KAFKA-17333)."""
+    """A state machine leads when it has applied everything that was committed in earlier epochs (KAFKA-17333).
+    ElectionSafety, of all who lead."""
     told = node.told
     assert told is not None
+    ledger.elected(told.epoch, node.key)
     needed = ledger.end_before_epoch(told.epoch)
     if node.applied < needed:
         raise broken("LeadsWithEverything", f"{node} leads {told.epoch}, has applied {node.applied} of {needed}")
