@@ -24,13 +24,13 @@ enough for the keys, so that the map fills it.
 
 import ctypes
 import os
-import random
 import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench.machine import touch_memory
@@ -53,15 +53,17 @@ TOUCHED_PER_LOG = 6
 
 
 def fill(directory: Path, records: int, keys: int, value_bytes: int) -> None:
-    """`records` records with random keys of `keys`, in batches of 16 KiB, and an empty active segment."""
-    source = random.Random(1)
-    value = source.randbytes(value_bytes)
+    """`records` records in batches of 16 KiB, each of `keys` keys at least once, in random order, and an empty active
+    segment."""
+    source = np.random.default_rng(1)
+    value = source.bytes(value_bytes)
+    numbers = iter(source.permutation(np.append(np.arange(keys), source.integers(keys, size=records - keys))).tolist())
     per_batch = max(1, BATCH_BYTES // (value_bytes + 30))
     builder = BatchBuilder()
     with Log(directory, CONFIG) as log:
         while records > 0:
             for _ in range(min(per_batch, records)):
-                builder.append(value, b"key-%012d" % source.randrange(keys), START_MS)
+                builder.append(value, b"key-%012d" % next(numbers), START_MS)
             records -= per_batch
             log.append(builder.build(), now_ms=START_MS)
             builder.clear()
