@@ -23,7 +23,7 @@ from kraft_native.batch cimport HeldBuffer
 from kraft_native.buffer cimport Scratch
 from kraft_native.codecs cimport codec_id, codec_level
 from kraft_native.limits cimport ATTR_TRANSACTIONAL, BATCH_HEADER_BYTES, INT32_MAX_VALUE
-from kraft_native.records cimport put_varlong, varlong_bytes
+from kraft_native.varint cimport put_varlong, varlong_bytes
 
 from kraft_native.errors import InvalidArgumentError
 

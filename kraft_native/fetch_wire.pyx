@@ -19,9 +19,10 @@ from kraft_native.fetch_entry cimport FetchEntry, FetchSpec, new_entry
 from kraft_native.reply cimport put_reply_header
 from kraft_native.span cimport span_bytes, span_i8, span_i32, span_i64, span_uvarint
 from kraft_native.fields cimport (
-    UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string, put_uvarint,
+    UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
     read_count, read_string, read_tag, skip_tags,
 )
+from kraft_native.varint cimport put_uvarint
 
 cdef enum:
     FLEXIBLE_FROM = 12

@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 
 from kraft_native.bytes_be cimport store_i16, store_i32, store_i64
 from kraft_native.span cimport Span, span_bytes, span_i16, span_i32, span_left, span_uvarint
+from kraft_native.varint cimport put_uvarint
 
 
 cdef enum:
@@ -143,24 +144,6 @@ cdef inline uint8_t* put_i32(uint8_t* p, int32_t value) noexcept nogil:
 cdef inline uint8_t* put_i64(uint8_t* p, int64_t value) noexcept nogil:
     store_i64(p, value)
     return p + 8
-
-
-cdef inline uint8_t* put_uvarint(uint8_t* p, uint32_t value) noexcept nogil:
-    while value >= 0x80:
-        p[0] = <uint8_t>(value | 0x80)
-        p += 1
-        value >>= 7
-    p[0] = <uint8_t>value
-    return p + 1
-
-
-cdef inline int uvarint_bytes(uint32_t value) noexcept nogil:
-    """How many bytes `put_uvarint` writes."""
-    cdef int count = 1
-    while value >= 0x80:
-        value >>= 7
-        count += 1
-    return count
 
 
 cdef inline uint8_t* put_bytes(uint8_t* p, const uint8_t* data, Py_ssize_t size) noexcept nogil:

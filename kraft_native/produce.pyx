@@ -56,9 +56,10 @@ from kraft_native.reply cimport REPLY_OPEN, put_reply_header
 from kraft_native.span cimport span_bytes, span_i16, span_i32, span_of
 from kraft_native.table cimport Topic
 from kraft_native.fields cimport (
-    UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string, put_uvarint,
+    UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
     read_blob, read_count, read_string, skip_tags,
 )
+from kraft_native.varint cimport put_uvarint
 
 from kraft_native.errors import KraftError
 

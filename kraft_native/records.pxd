@@ -149,27 +149,6 @@ cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uin
 cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits,
                      Scratch scratch) except *
 
-# A zig-zag varint at `p`, where there is room for VARLONG_BYTES_MAX; gives the byte after it.
-cdef inline uint8_t* put_varlong(uint8_t* p, int64_t value) noexcept nogil:
-    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    while v >= 0x80:
-        p[0] = <uint8_t>(v | 0x80)
-        p += 1
-        v >>= 7
-    p[0] = <uint8_t>v
-    return p + 1
-
-
-cdef inline Py_ssize_t varlong_bytes(int64_t value) noexcept nogil:
-    """How many bytes `put_varlong` writes."""
-    cdef uint64_t v = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef Py_ssize_t count = 1
-    while v >= 0x80:
-        count += 1
-        v >>= 7
-    return count
-
-
 # Bytes of one record after its length varint, and the record itself, written at `p` where there is room for that and
 # VARINT_BYTES_MAX; gives the byte after it.
 cdef Py_ssize_t record_body_bytes(int32_t offset_delta, int64_t timestamp_delta, Py_ssize_t key_bytes,

@@ -21,6 +21,7 @@ from kraft_native.limits cimport (
     BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, MAGIC_CURRENT, NO_TIMESTAMP, VARINT_BYTES_MAX,
 )
 from kraft_native.span cimport span_bytes, span_i8, span_of, span_skip, span_varint, span_varlong
+from kraft_native.varint cimport put_varlong, varlong_bytes
 
 from kraft_native.batch import walk
 from kraft_native.errors import CorruptRecordError, InvalidArgumentError

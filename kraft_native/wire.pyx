@@ -21,6 +21,7 @@ from libc.string cimport memcpy
 
 cimport cython
 
+from kraft_native cimport varint
 from kraft_native.bytes_be cimport load_i16, load_i32, load_i64, load_u16, load_u32, load_u64, store_i16, store_i32
 from kraft_native.bytes_be cimport store_i64, store_u16, store_u32, store_u64
 from kraft_native.span cimport span_bytes, span_left, span_of, span_uvarint
@@ -349,10 +350,7 @@ cdef class WireWriter:
         return grown
 
     cdef int put_uvarint(self, uint32_t value) except -1:
-        while value >= 0x80:
-            self.reserve(1)[0] = <uint8_t>(value | 0x80)
-            value >>= 7
-        self.reserve(1)[0] = <uint8_t>value
+        varint.put_uvarint(self.reserve(varint.uvarint_bytes(value)), value)
         return 0
 
     cdef int put_length(self, Py_ssize_t length) except -1:
