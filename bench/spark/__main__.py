@@ -5,8 +5,8 @@
 
 The same records are read from the log directory of a node of ours, from that node, from a node of Kafka's, exported
 and audited, and read by the core without Spark. With `--connector` (a Python that has PySpark 4.0.0) and the jars of
-Spark's own connector it reads the same topics in the same run. Reads go to Spark's `noop` sink; medians, after a turn
-that does not count.
+Spark's own connector it reads the same topics in the same run. Reads go to Spark's `noop` sink; medians, after turns
+that do not count (`cost.py`).
 """
 
 from __future__ import annotations

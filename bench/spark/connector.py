@@ -37,14 +37,16 @@ def main() -> None:
     for name in reads:
         writer = frame.select(*COLUMNS.get(name, ["*"])).write.mode("overwrite")
         measured = []
-        for _ in range(int(turns) + 1):
+        warmed = time.monotonic() + cost.WARM_SECONDS
+        while len(measured) < int(turns):
             began, cpu = time.monotonic(), cost.cpu_seconds(os.getpid())
             if "Parquet" in name:
                 writer.option("compression", "zstd").parquet(directory)
             else:
                 writer.format("noop").save()
-            measured.append((time.monotonic() - began, cost.cpu_seconds(os.getpid()) - cpu))
-        print(json.dumps({"name": name, "rows": rows, "turns": measured[1:]}), flush=True)
+            if began > warmed:
+                measured.append((time.monotonic() - began, cost.cpu_seconds(os.getpid()) - cpu))
+        print(json.dumps({"name": name, "rows": rows, "turns": measured}), flush=True)
     spark.stop()
 
 

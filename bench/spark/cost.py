@@ -1,8 +1,10 @@
-"""Processor time of a process and all that it started, of Linux."""
+"""Processor time of a process and all that it started, of Linux; and how long a session warms up for each read."""
 
 import os
 from pathlib import Path
 
+# By turns that do not count, so that Java's compilers rest: a fast read would else be measured in a colder Java.
+WARM_SECONDS = 10.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench.spark.cost import cpu_seconds
+from bench.spark.cost import WARM_SECONDS, cpu_seconds
 
 
 class Result(NamedTuple):
@@ -20,8 +20,10 @@ class Result(NamedTuple):
 
 
 def measured(name: str, rows: int, turns: int, work: Callable[[], object], others: Sequence[int] = ()) -> Result:
-    """After a turn that does not count. `others`: children whose processor time is not the work's."""
-    work()
+    """After turns that do not count. `others`: children whose processor time is not the work's."""
+    warmed = time.monotonic() + WARM_SECONDS
+    while time.monotonic() < warmed:
+        work()
     found = []
     for _ in range(turns):
         began, cpu = time.monotonic(), _cpu(others)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kraft.spark import session
+from kraft.spark.garbage import spare_imports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,12 @@ class SparkWorkers:
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         if not tasks:
             return
-        found = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(lambda task: (task, function(task)))
+
+        def work(task: Task) -> tuple[Task, Result]:
+            spare_imports()
+            return task, function(task)
+
+        found = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(work)
         yield from found.collect()
 
 

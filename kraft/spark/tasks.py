@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from kraft.spark.garbage import spare_imports
 from kraft.spark.options import ReadOptions
 from kraft.spark.origin import origin_of
 from kraft.spark.rows import RowShape, pieces_of
@@ -37,6 +38,7 @@ def read_rows(ranges: Sequence[Range], schema: StructType, options: ReadOptions)
     """The rows of some ranges, in a task."""
     if not ranges:
         return
+    spare_imports()
     shape = RowShape(schema)
     origin = origin_of(options)
     try:
