@@ -19,6 +19,7 @@ from rich.table import Table
 from bench.commit.quorums import cpu_seconds
 from bench.machine import begin, touch_memory
 from bench.macro.servers import Server, compiler_seconds, signal_all
+from bench.macro.topics import await_in_service
 from bench.table import number
 
 T = TypeVar("T")
@@ -91,12 +92,15 @@ class Pair:
     @contextmanager
     def _alone(self, server: Server) -> Iterator[None]:
         """The other one is stopped meanwhile: three nodes of Kafka with nothing to do take an eighth of a processor."""
-        others = [pid for each in self.servers if each is not server for pid in each.pids]
-        signal_all(others, signal.SIGSTOP)
+        others = [each for each in self.servers if each is not server and each.pids]
+        pids = [pid for each in others for pid in each.pids]
+        signal_all(pids, signal.SIGSTOP)
         try:
             yield
         finally:
-            signal_all(others, signal.SIGCONT)
+            signal_all(pids, signal.SIGCONT)
+        for each in others:
+            await_in_service(each)
 
     def stop(self) -> None:
         for server in self.servers:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
+import uuid
 from typing import Final
 
 from bench.macro.servers import Server
 from kraft.client import Cluster
+from kraft.client.refusals import RefusedError
+from kraft.load.measure import create_topic
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 BATCH: Final = 50
+IN_SERVICE_SECONDS: Final = 30.0
+IN_SERVICE_PAUSE_SECONDS: Final = 0.1
 
 
 def create_topics(cluster: Cluster, names: list[str], partitions: int = 1) -> float:
@@ -33,6 +39,23 @@ def create_up_to(server: Server, count: int) -> None:
         there = len(cluster.metadata().topics)
         for first in range(there, count, BATCH):
             create_topics(cluster, [f"more-{number}" for number in range(first, min(first + BATCH, count))])
+
+
+def await_in_service(server: Server) -> None:
+    """Waits until topics can be created: brokers that were stopped for longer than their session are fenced when they
+    go on, until their next heartbeat."""
+    name = f"ready-{uuid.uuid4().hex[:8]}"
+    deadline = time.monotonic() + IN_SERVICE_SECONDS
+    with Cluster(server.bootstrap) as cluster:
+        while True:
+            try:
+                create_topic(cluster, name, 1)
+                break
+            except RefusedError as refused:
+                if refused.code != ErrorCode.INVALID_REPLICATION_FACTOR or time.monotonic() > deadline:
+                    raise
+            time.sleep(IN_SERVICE_PAUSE_SECONDS)
+    delete_topics(server, [name])
 
 
 def delete_topics(server: Server, names: list[str]) -> None:
