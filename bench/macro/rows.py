@@ -101,7 +101,7 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
 
     def run(server: Server) -> tuple[float, ...]:
         if workload.kind == "produce" and workload.batch_bytes > workload.record_bytes:
-            pair.prepare_memory(LOAD_BYTES_MAX)
+            pair.prepare_memory(LOAD_BYTES_MAX * len(server.pids))      # each node keeps a copy
         with Cluster(server.bootstrap) as cluster:
             found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pids=server.pids)
         if found.errors:
