@@ -372,6 +372,9 @@ cdef class Connection(Endpoint):
             self.channel.call_later(throttle_ms / 1000.0, self.unmute)
         return 0
 
+    def delay(self, int32_t delay_ms) -> None:
+        self.mute(delay_ms)
+
     def unmute(self) -> None:
         """A time for which the client was left alone is over."""
         self.muted -= 1

@@ -23,6 +23,7 @@ from kraft_native.replication_quota import ReplicationQuota
 METERS_MAX: Final = 20_000
 NANOSECONDS_OF_PERCENT: Final = 10_000_000
 RATE_MAX: Final = 2**63 - 1
+RATE_UNLIMITED: Final = 2**31 - 1
 
 Meter = ReplicationQuota | None
 
@@ -79,17 +80,38 @@ class ClientRates:
 
 
 class ConnectionRates:
-    """How often each address may connect (KIP-612; Kafka's ConnectionQuotas)."""
+    """How often each address may connect, and all together (KIP-612; Kafka's ConnectionQuotas)."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self.meters = _Meters(samples, sample_ms)
         self._sample_ms = sample_ms
         self._all: Quotas = {}
         self._rates: dict[str | None, float] | None = {}
+        self._together = ReplicationQuota(samples=samples, sample_ms=sample_ms)
+        self._rate_max = RATE_UNLIMITED
+        self._heard_ms = 0
 
     def update(self, quotas: Quotas) -> None:
         """These hold from now on; what was counted stays."""
         self._all, self._rates = quotas, None
+
+    def update_all(self, rate_max: int) -> None:
+        """So many connections a second, of all addresses together, from now on: `max.connection.creation.rate`."""
+        self._rate_max = rate_max
+        self._together.set_rate(rate_max)
+
+    def delay_ms(self, clock_ms: Callable[[], int]) -> int:
+        """Counts a connection. More than 0: there are too many, and it is to be heard that much later; one after the
+        other, as if they were accepted then."""
+        if self._rate_max == RATE_UNLIMITED:
+            return 0
+        now_ms = clock_ms()
+        self._together.record(1, now_ms)
+        if self._together.throttle_ms(now_ms) == 0:
+            self._heard_ms = now_ms
+            return 0
+        self._heard_ms = max(self._heard_ms, now_ms) + 1000 // max(self._rate_max, 1)
+        return self._heard_ms - now_ms
 
     def throttle_ms(self, host: str, clock_ms: Callable[[], int]) -> int:
         """Counts a connection. More than 0: it is one too many and does not count; so long it is to be kept waiting

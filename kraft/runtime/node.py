@@ -52,7 +52,7 @@ from kraft.runtime.storage import FormatRequest, describe, format_storage, forma
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader
-from kraft_native.errors import KraftError
+from kraft_native.errors import InvalidArgumentError, KraftError
 from kraft_native.fetch import FetchHandler
 from kraft_native.fetch_session import SessionCache
 from kraft_native.flusher import Flusher
@@ -152,7 +152,7 @@ class Node:
                                   by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas)
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
-        self.server = Server(server_limits(self.config), self.fail, call_soon=self.purgatory.call_soon)
+        self.server = Server(server_limits(self.config.__getitem__), self.fail, call_soon=self.purgatory.call_soon)
         self.server.rates = self.connection_rates = ConnectionRates(samples, sample_ms)
         self._opened.push_async_callback(self.server.close, 0)
 
@@ -208,6 +208,7 @@ class Node:
         self._applied(self.control.image)
         self._learn_endpoints(self.broker.image)
         self._limit_clients(self.broker.image)
+        self._limit_connections()
         self.replicas.reconfigure_throttles()
         self.moves.recover(self.broker.image)
         self.replicas.remove_strays(self.broker.image)
@@ -223,6 +224,8 @@ class Node:
         self._opened.push_async_callback(self.server.close, DRAIN_SECONDS)
         for name in names:
             self._channels[name] = self._channel(name)
+        if len(self.config.broker_listeners) > 1:
+            self.server.spared = self._channels.get(self.config.inter_broker_listener)
         self._publish_versions()
         for name in names:
             await self.server.accept(self.listeners[name], self._channels[name])
@@ -341,8 +344,16 @@ class Node:
     def _reconfigure_broker(self) -> None:
         """A broker setting changed: whatever may fall back to it looks again."""
         self.broker.groups.config = self._group_config()
+        self._limit_connections()
         self.replicas.reconfigure_throttles()
         self.replicas.reconfigure(sorted(self.broker.image.topic_ids))
+
+    def _limit_connections(self) -> None:
+        self.connection_rates.update_all(self.broker.integer("max.connection.creation.rate"))
+        try:
+            self.server.limit_connections(server_limits(self.broker.setting))
+        except InvalidArgumentError as error:
+            log.warning("the limits of connections stay as they were: %s", error)
 
     # --- the end
 

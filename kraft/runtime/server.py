@@ -15,7 +15,7 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
@@ -107,6 +107,8 @@ class Server:
         self.connections = 0
         self.rates: ConnectionRates | None = None
         """How often addresses may connect."""
+        self.spared: RequestChannel | None = None
+        """Whose connections never wait for `rates` as a whole: that of the brokers, when they have one of their own."""
         self.failure: BaseException | None = None
         self._by_host: Counter[str] = Counter()
         self._accepting: dict[str, RequestChannel] = {}
@@ -182,11 +184,29 @@ class Server:
         allowed = self.limits.connections_per_ip_overrides.get(host, self.limits.connections_per_ip_max)
         if self._by_host[host] > allowed:
             return "connections_per_ip"
-        throttle_ms = 0 if self.rates is None else self.rates.throttle_ms(host, lambda: int(self._clock() * 1000))
+        if self.rates is not None:
+            self._slow_down(connection, self.rates)
+        return None
+
+    def _slow_down(self, connection: Connection, rates: ConnectionRates) -> None:
+        delay_ms = rates.delay_ms(self._clock_ms)
+        throttle_ms = rates.throttle_ms(connection.peer_host, self._clock_ms)
         if throttle_ms > 0:
             connection.hold()
             asyncio.get_running_loop().call_later(throttle_ms / 1000, connection.close, "connection_rate")
-        return None
+        elif delay_ms > 0 and connection.channel is not self.spared:
+            connection.delay(delay_ms)
+
+    def _clock_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+    def limit_connections(self, limits: ServerLimits) -> None:
+        """The limits of connections that come from now on: how many, also from one address. `InvalidArgumentError`
+        leaves those before in force."""
+        limits.validate()
+        self.limits = replace(
+            self.limits, connections_max=limits.connections_max, connections_per_ip_max=limits.connections_per_ip_max,
+            connections_per_ip_overrides=limits.connections_per_ip_overrides)
 
     def left(self, connection: Connection) -> None:
         """The connection is gone."""

@@ -1,28 +1,34 @@
 """What clients may use of the node, from its configuration."""
 
+from collections.abc import Callable
 from typing import Final
 
-from kraft.config.node import NodeConfig
+from kraft.config.setting import Value
 from kraft.runtime.server import ServerLimits, default_connections_max
 from kraft_native.errors import InvalidArgumentError
 
 UNLIMITED: Final = 2**31 - 1
 
 
-def server_limits(config: NodeConfig) -> ServerLimits:
-    """`InvalidArgumentError` for a value out of range."""
-    connections, per_ip = config.integer("max.connections"), config.integer("max.connections.per.ip")
+def server_limits(setting: Callable[[str], Value]) -> ServerLimits:
+    """From the settings in force. `InvalidArgumentError` for a value out of range."""
+    def integer(name: str) -> int:
+        value = setting(name)
+        assert isinstance(value, int), f"{name} is not a whole number"
+        return value
+
+    connections = integer("max.connections")
     limits = ServerLimits(
-        request_bytes_max=config.integer("socket.request.max.bytes"),
-        memory_bytes_max=config.integer("kraft.request.memory.max.bytes"),
-        requests_in_progress_max=config.integer("kraft.connection.requests.max"),
+        request_bytes_max=integer("socket.request.max.bytes"),
+        memory_bytes_max=integer("kraft.request.memory.max.bytes"),
+        requests_in_progress_max=integer("kraft.connection.requests.max"),
         connections_max=default_connections_max() if connections == UNLIMITED else connections,
-        connections_per_ip_max=per_ip,
-        connections_per_ip_overrides=_overrides(str(config["max.connections.per.ip.overrides"] or "")),
-        backlog=config.integer("socket.listen.backlog.size"),
-        idle_timeout_ms=config.integer("connections.max.idle.ms"),
-        frame_timeout_ms=config.integer("kraft.request.timeout.ms"),
-        reply_timeout_ms=config.integer("kraft.slow.reader.timeout.ms"))
+        connections_per_ip_max=integer("max.connections.per.ip"),
+        connections_per_ip_overrides=_overrides(str(setting("max.connections.per.ip.overrides") or "")),
+        backlog=integer("socket.listen.backlog.size"),
+        idle_timeout_ms=integer("connections.max.idle.ms"),
+        frame_timeout_ms=integer("kraft.request.timeout.ms"),
+        reply_timeout_ms=integer("kraft.slow.reader.timeout.ms"))
     limits.validate()
     return limits
 

@@ -72,6 +72,18 @@ def test_an_address_may_connect_so_often(host: str) -> None:
     assert rates.throttle_ms(host, lambda: 13_000) == 0
 
 
+def test_all_together_may_connect_so_often() -> None:
+    """Those above the rate are heard one after the other, as many in a second as it says; none is refused."""
+    rates = ConnectionRates(samples=3, sample_ms=1000)
+    assert [rates.delay_ms(lambda: 10_000) for _ in range(9)] == [0] * 9, "no limit"
+    rates.update_all(4)
+    assert [rates.delay_ms(lambda: 10_000) for _ in range(12)] == [0] * 8 + [250, 500, 750, 1000]
+    assert rates.delay_ms(lambda: 10_500) == 750, "behind those that wait"
+    assert rates.delay_ms(lambda: 14_000) == 0, "their time is over"
+    rates.update_all(2**31 - 1)
+    assert rates.delay_ms(lambda: 14_000) == 0
+
+
 def test_client_ids_without_end_take_no_memory_without_end() -> None:
     rates = ClientRates(samples=1, sample_ms=1000)
     rates.update({(("client-id", None),): {PRODUCER_RATE: 10.0}})

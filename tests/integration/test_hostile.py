@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigResource, ConfigSource
 
 from kraft.client import Cluster
 from kraft.load.measure import create_topic
@@ -20,6 +21,7 @@ from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft_native.records import BatchBuilder
+from tests.integration.admin import alter, configs, wait_until
 from tests.integration.hostile import Peer, closed_without_a_word, descriptors, framed, many_descriptors, request
 from tests.integration.process import NodeProcess
 
@@ -335,6 +337,37 @@ def test_too_many_connections(small: NodeProcess) -> None:
             time.sleep(0.01)
         else:
             raise AssertionError("nobody is served after the storm")
+
+
+def test_the_number_of_connections_changes_while_running(small: NodeProcess) -> None:
+    """A value that cannot be read changes nothing."""
+    def change(name: str, value: str | None) -> None:
+        broker = ConfigResource.Type.BROKER
+        alter(small, "1", name, value, AlterConfigOpType.SET if value else AlterConfigOpType.DELETE, broker)
+
+        def in_force() -> bool:
+            found = configs(small, "1", broker)[name]
+            return found.value == value if value else found.source != ConfigSource.DYNAMIC_BROKER_CONFIG.value
+
+        wait_until(in_force, f"{name}: {value}")
+
+    with ExitStack() as peers:
+        crowd = [peers.enter_context(Peer(small, "127.0.0.9")) for _ in range(PER_IP)]
+        assert all(map(is_served, crowd))
+        change("max.connections.per.ip.overrides", f"127.0.0.9:{PER_IP + 1}")
+        assert is_served(peers.enter_context(Peer(small, "127.0.0.9")))
+        change("max.connections.per.ip.overrides", "nonsense")
+        with Peer(small, "127.0.0.9") as refused:
+            assert refused.rest() == b""
+    change("max.connections.per.ip.overrides", None)
+    change("max.connection.creation.rate", "5")
+    begun = time.monotonic()
+    with ExitStack() as peers:
+        # Eleven windows of a second: fifty may come at once.
+        crowd = [peers.enter_context(Peer(small, f"127.0.0.{2 + index % 4}")) for index in range(54)]
+        assert all(map(is_served, crowd))
+    assert time.monotonic() - begun > 0.5, "four wait for a fifth of a second each"
+    change("max.connection.creation.rate", None)
 
 
 def test_too_many_connections_of_one_address(small: NodeProcess) -> None:

@@ -416,3 +416,46 @@ async def test_who_connects_too_often_waits_and_is_closed() -> None:
         other[1].close()
         await it.until(lambda: it.server.connections == 0)
         assert it.failures == []
+
+
+@on_uvloop
+async def test_too_many_who_connect_are_heard_later() -> None:
+    """Whoever connects, but those on the brokers' own channel."""
+    async with node() as it:
+        rates = it.server.rates = ConnectionRates(samples=2, sample_ms=1000)
+        rates.update_all(20)
+        clients = [await it.connect() for _ in range(25)]
+        for _, writer in clients:
+            writer.write(request(API_VERSIONS, 0, 1))
+        begun = asyncio.get_running_loop().time()
+        for reader, _ in clients:
+            assert await reader.readexactly(8 + len(BODIES[0]))
+        assert asyncio.get_running_loop().time() - begun > 0.15, "five of them at twenty in a second"
+        it.server.spared = it.channel
+        reader, writer = await it.connect()
+        assert rates.delay_ms(lambda: int(it.server._clock() * 1000)) > 0
+        writer.write(request(API_VERSIONS, 0, 1))
+        assert await asyncio.wait_for(reader.readexactly(8 + len(BODIES[0])), 0.04)
+        for _, each in [*clients, (reader, writer)]:
+            each.close()
+        await it.until(lambda: it.server.connections == 0)
+        assert it.failures == []
+
+
+@on_uvloop
+async def test_limits_of_connections_change_while_running() -> None:
+    async with node() as it:
+        first = await it.connect()
+        await it.until(lambda: it.server.connections == 1)
+        it.server.limit_connections(ServerLimits(connections_max=1))
+        refused = await it.connect()
+        with suppress(ConnectionError):
+            assert await refused[0].read() == b""
+        with pytest.raises(InvalidArgumentError, match="connections_max must be at least 1"):
+            it.server.limit_connections(ServerLimits(connections_max=0))
+        first[1].write(request(API_VERSIONS, 0, 1))
+        assert await first[0].readexactly(8 + len(BODIES[0])), "who is there stays"
+        assert it.server.closed() == {"connections": 1}
+        for _, writer in (first, refused):
+            writer.close()
+        await it.until(lambda: it.server.connections == 0)
