@@ -2,7 +2,7 @@
 
 Careful: at any time the voters of every log have a majority of replicas whose disks are not lost, else no protocol
 could go on. So the operator neither destroys a disk soon after it has asked for a change, nor asks for one that would
-leave too few.
+leave too few, nor for a reassignment soon after a disk was lost: its leader may still count that replica as caught up.
 """
 
 from random import Random
@@ -22,7 +22,8 @@ from kraft.testing.sim.node import Node
 from kraft.testing.sim.options import MILLISECOND, SECOND
 
 QUIET_US = 15 * SECOND
-"""So long after a request no disk is lost: the request may be late, and a change it began may go on."""
+"""So long after a request no disk is lost: the request may be late, and a change it began may go on. And so long after
+a disk is lost nothing is reassigned."""
 
 TIMEOUT_MS = 5000
 
@@ -39,6 +40,7 @@ class Operator:
         self._random = random
         self._asked = 0
         self._quiet_from_us = 0
+        self._lost_us = -QUIET_US
         self.is_rolling = True
         cluster.network.stations[CLIENT_ID] = self
 
@@ -86,7 +88,7 @@ class Operator:
     def reassign(self) -> bool:
         """To any set of nodes that are there; or stops what is under way."""
         leader = self._cluster.leader()
-        if leader is None or not self._cluster.options.dynamic:
+        if leader is None or not self._cluster.options.dynamic or self._cluster.loop.now_us < self._lost_us + QUIET_US:
             return False
         targets: tuple[int, ...] | None = None
         if leader.raft.replica.voters.targets is None or self._random.random() < 0.6:
@@ -129,7 +131,7 @@ class Operator:
         return len(alive) >= voters.majority
 
     def may_lose(self, node: Node) -> bool:
-        """Whether the quorum can do without this node's disk."""
+        """Whether the quorum can do without this node's disk, which is lost then."""
         cluster = self._cluster
         if not cluster.options.dynamic or cluster.loop.now_us < self._quiet_from_us or node.key in cluster.dead:
             return False
@@ -137,6 +139,8 @@ class Operator:
         sets = [entry.voters for each in cluster.nodes for entry in each.voter_sets]
         can_do = all(voters.targets is None and self._has_majority(voters) for voters in sets)
         cluster.dead.pop()
+        if can_do:
+            self._lost_us = cluster.loop.now_us
         return can_do
 
     # --- restarts ----------------------------------------------------------------------------------------------------

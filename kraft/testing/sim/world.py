@@ -28,6 +28,8 @@ from kraft.testing.sim.violation import ViolationError
 STEP: Final = Struct("<QQ")
 LOOK_EVERY_US: Final = SECOND // 2
 TELL_US: Final = 200 * MILLISECOND
+CHUNK_US: Final = 3 * MILLISECOND // 2
+"""So long a chunk of a snapshot takes at most when everything is healed."""
 HEALED: Final = (
     "delay_ms", "jitter_ms", "drop_per_mille", "duplicate_per_mille", "late_per_mille", "damage_per_mille",
     "refuse_per_mille", "flush_us", "slow_flush_per_mille", "snapshot_bytes",
@@ -75,8 +77,11 @@ class World:
         self.clients.start()
         self.faults.start()
         self._run_until(self.cluster.options.fault_seconds * SECOND)
+        # After each change of leader a snapshot is fetched from its first byte, and it may come a byte at a time.
+        options = self.cluster.options
+        fetching_us = 2 * CHUNK_US * options.snapshot_bytes // options.fetch_max_bytes
         self._heal()
-        self._converge()
+        self._converge(self.loop.now_us + self.cluster.options.heal_seconds * SECOND + fetching_us)
         check(self.history, self.ledger)
 
     def _run_until(self, end_us: int) -> None:
@@ -109,10 +114,9 @@ class World:
             if not node.is_up:
                 self.operator.start(node)
 
-    def _converge(self) -> None:
+    def _converge(self, deadline_us: int) -> None:
         """Liveness: within a bound in virtual time, everything that was begun has come to its end."""
-        cluster, deadline_us = self.cluster, self.loop.now_us + self.cluster.options.heal_seconds * SECOND
-        probe, looks = None, 0
+        cluster, probe, looks = self.cluster, None, 0
         while True:
             self._run_until(self.loop.now_us + LOOK_EVERY_US)
             for node in cluster.nodes:
