@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,7 +40,7 @@ START_SECONDS: Final = 600.0
 JOB_SECONDS: Final = 900.0
 ATTEMPTS_MAX: Final = 20
 STARTS_MAX: Final = 3
-# From one fault to the next at most; a job without any takes about as long.
+# From one fault to the next at most, until a job without any has shown how long it takes.
 FAULT_SECONDS: Final = 8.0
 
 # Drivers are started with these in turn: with executors in processes of their own, and with one in the driver's, which
@@ -231,6 +232,7 @@ class SparkRuns:
     def __init__(self, top: Path) -> None:
         self.driver = Driver(top)
         self.kills = 0
+        self.job_seconds = FAULT_SECONDS
 
     def one_run(self, seed: int, top: Path) -> Outcome:
         """Twice more records and more files, and kills while they are moved."""
@@ -253,7 +255,7 @@ class SparkRuns:
 
     def _moved(self, job: Job, node: NodeProcess, chance: random.Random) -> None:
         """Until the job is done."""
-        faults = [(chance.uniform(0, FAULT_SECONDS), what)
+        faults = [(chance.uniform(0, self.job_seconds), what)
                   for what in chance.choices(FAULTS, WEIGHTS, k=chance.randint(1, 3))]
         for _ in range(ATTEMPTS_MAX):
             answer = self._attempt(job, faults, node, chance)
@@ -267,11 +269,15 @@ class SparkRuns:
         taken from the list; those that come too late are left."""
         self.driver.ready()
         self.driver.tell(job)
+        begun, undisturbed = time.monotonic(), True
         while faults:
             delay, what = faults[0]
             if (answer := self.driver.reply(delay)) is not None:
+                if undisturbed:
+                    self.job_seconds = time.monotonic() - begun
                 return answer
             faults.pop(0)
+            undisturbed = False
             if what == "broker":
                 node.kill_and_start()
                 self.kills += 1

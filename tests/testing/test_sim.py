@@ -18,7 +18,7 @@ SHORT = {"fault_seconds": 1}
 # Bugs of each kind with a seed that shows them soon.
 SHOWN = {
     "restarted-leader-goes-on": 8, "no-check-quorum": 7, "observers-stand": 6, "timer-is-not-reset": 4,
-    "resigning-is-ignored": 3, "no-pre-vote": 0, "any-log-wins": 0, "votes-twice": 0,
+    "restarted-leader-votes-again": 8, "resigning-is-ignored": 3, "no-pre-vote": 0, "any-log-wins": 0, "votes-twice": 0,
 }
 
 DIGESTS = """

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 from kraft.testing.mutants.patches import Mutant, planted
 from kraft.testing.sim.campaign import campaign
-from kraft.testing.sim.run import Run, simulate
+from kraft.testing.sim.run import Outcome, Run, options_of, simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, run: Run) -> 
     names: list[str] = []
     first = None
     remaining, runs, since = seeds, 0, 0
+    if mutant.options:
+        run = partial(_simulate_with, mutant)
     while remaining and len(needed) < finds:
         with planted(mutant):
             report = campaign(remaining, jobs, until_found=True, run=run)
@@ -67,3 +70,7 @@ def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, run: Run) -> 
             names.append(report.findings[0].name)
             since = 0
     return Hunt(mutant, runs, first, tuple(needed), tuple(sorted(dict.fromkeys(names))))
+
+
+def _simulate_with(mutant: Mutant, seed: int) -> Outcome:
+    return simulate(seed, options_of(seed).where(**mutant.options))

@@ -1,7 +1,7 @@
 """How a bug is put into code that knows nothing of it: names of modules and classes are bound to other functions, and
 bound back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,13 +37,15 @@ class Patches:
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """`number`: in the list of real bugs (hazards B5), 0 for an unsafe order of writes and flushes, or a rule of the
-    protocol that somebody left out. `origin`: who had it."""
+    protocol that somebody left out. `origin`: who had it. `options`: of the runs that look for it, instead of what
+    their seeds draw; only where any run would meet it too seldom."""
 
     name: str
     number: int
     origin: str
     text: str
     apply: Callable[[Patches], None]
+    options: Mapping[str, int | bool]
 
 
 @contextmanager
@@ -64,10 +66,11 @@ class Collection:
     def __init__(self) -> None:
         self.mutants: list[Mutant] = []
 
-    def add(self, number: int, origin: str) -> Callable[[Callable[[Patches], None]], Callable[[Patches], None]]:
+    def add(self, number: int, origin: str,
+            **options: int | bool) -> Callable[[Callable[[Patches], None]], Callable[[Patches], None]]:
         def register(apply: Callable[[Patches], None]) -> Callable[[Patches], None]:
             name = getattr(apply, "__name__", "").replace("_", "-")
-            self.mutants.append(Mutant(name, number, origin, (apply.__doc__ or "").strip(), apply))
+            self.mutants.append(Mutant(name, number, origin, (apply.__doc__ or "").strip(), apply, options))
             return apply
 
         return register
