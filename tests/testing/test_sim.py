@@ -49,6 +49,7 @@ def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
 
 @pytest.mark.parametrize("seed", [
     9744,       # of two voters one had lost its disk just before it became one: no core could go on
+    16492,      # a request to remove the leader came late, when nobody was to stand for election any more
     10461,      # a snapshot that comes a byte at a time, and a leader that is removed meanwhile, take their time
 ])
 def test_what_was_the_fault_of_the_run(seed: int) -> None:

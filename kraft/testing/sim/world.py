@@ -150,6 +150,9 @@ class World:
     def _move_unnoticed(self) -> None:
         """NobodyStandsNeedlessly: in a quorum without faults a follower is restarted at another address. It tells the
         leader, and nobody stands for election meanwhile (KAFKA-19400)."""
+        # What was late when all was healed may ask for another leader.
+        options = self.cluster.options
+        self._run_until(max(self.loop.now_us, options.fault_seconds * SECOND + options.late_ms * MILLISECOND))
         leader = self.cluster.leader()
         assert leader is not None
         followers = [node for node in self.cluster.nodes if node is not leader and node.raft.replica.is_voter]
