@@ -166,6 +166,7 @@ def test_a_start_does_not_wait_for_its_logs(tmp_path: Any, monkeypatch: pytest.M
     def first(cluster: Any, node: Any) -> None:
         create_many(cluster, ["a", "b", "c"])
         assert produce(cluster, "b", b"kept").base_offset == 0
+        assert fetch(cluster, "a") == fetch(cluster, "c") == []       # else a short life may not have made their logs
 
     def second(cluster: Any, node: Any) -> None:
         assert [each.name for each in cluster.metadata().topics] == ["a", "b", "c"] and not opened(node)
