@@ -8,7 +8,7 @@ from uuid import UUID
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.ports import ControllerPort, LogDirPort, MovePort
 from kraft.broker.producer_ids import ProducerIdBlock
-from kraft.config.effective import BrokerLayers, broker_value, topic_value
+from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.delta import MetadataDelta
@@ -73,9 +73,7 @@ class Broker:
 
     def integer(self, name: str) -> int:
         """The value in force of a setting that is a whole number."""
-        value = self.setting(name)
-        assert isinstance(value, int), f"{name} is not a whole number"
-        return value
+        return broker_integer(name, self.layers())
 
     def topic_setting(self, topic: str, name: str) -> Value:
         """The value of a topic's setting in force."""

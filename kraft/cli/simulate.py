@@ -85,7 +85,7 @@ def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Pat
     """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
     --mutants: a bug was not found)."""
     chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else MUTANTS)
-    run = simulate_brokers if brokers else simulate
+    run, draw = (simulate_brokers, broker_options_of) if brokers else (simulate, options_of)
     if join_files:
         _join(join_files, json_file)
     elif exhaustive:
@@ -100,10 +100,9 @@ def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Pat
             if any(result.trace for result in results) is not bool(bugs):
                 raise click.exceptions.Exit(1)
     elif mutants:
-        _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, run=run), json_file)
+        _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, draw=draw), json_file)
     elif seed is not None:
-        drawn = broker_options_of(seed) if brokers else options_of(seed)
-        outcome = _simulate_one(seed, options or drawn, trace, timeline)
+        outcome = _simulate_one(seed, options or draw(seed), trace, timeline)
         _print_outcome(outcome)
         _finish([finding_of(outcome)] if outcome.violation else [], shrinks)
     else:

@@ -64,6 +64,13 @@ def broker_value(name: str, layers: BrokerLayers) -> Effective:
     return _resolve(settings[name], tables.BROKER_SYNONYMS.get(name, ((name, 1),)), {}, Source.DEFAULT, layers)
 
 
+def broker_integer(name: str, layers: BrokerLayers) -> int:
+    """The value of a broker's setting that is a whole number and is set or has a default."""
+    value = broker_value(name, layers).value
+    assert isinstance(value, int), f"{name} is not a whole number"
+    return value
+
+
 def topic_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -> Effective:
     """A topic's setting; `overrides` are the topic's own."""
     setting = tables.section("topic")[name]

@@ -80,9 +80,7 @@ class NodeConfig:
 
     def integer(self, name: str) -> int:
         """The value of a setting that is a whole number and is set or has a default."""
-        value = self[name]
-        assert isinstance(value, int), f"{name} is not a whole number"
-        return value
+        return effective.broker_integer(name, self.layers())
 
     def layers(self, dynamic: Mapping[str, str] | None = None,
                dynamic_default: Mapping[str, str] | None = None) -> effective.BrokerLayers:

@@ -51,7 +51,7 @@ class ControllerNode:
             check_quorum(self.config)
             self.cluster_id, directory_id = formatted_identity(
                 self.config.node_id, [self.config.metadata_log_dir])
-            self.server = Server(server_limits(self.config.__getitem__), self.fail)
+            self.server = Server(server_limits(self.config.layers()), self.fail)
             for endpoint in self.config.listeners:
                 self.listeners[endpoint.listener] = await self.server.bind(
                     endpoint.listener, endpoint.host, endpoint.port)

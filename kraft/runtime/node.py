@@ -152,7 +152,7 @@ class Node:
                                   by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas)
         self._watch(self.flusher.eventfd, self.purgatory.flush_done)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
-        self.server = Server(server_limits(self.config.__getitem__), self.fail, call_soon=self.purgatory.call_soon)
+        self.server = Server(server_limits(self.config.layers()), self.fail, call_soon=self.purgatory.call_soon)
         self.server.rates = self.connection_rates = ConnectionRates(samples, sample_ms)
         self._opened.push_async_callback(self.server.close, 0)
 
@@ -351,7 +351,7 @@ class Node:
     def _limit_connections(self) -> None:
         self.connection_rates.update_all(self.broker.integer("max.connection.creation.rate"))
         try:
-            self.server.limit_connections(server_limits(self.broker.setting))
+            self.server.limit_connections(server_limits(self.broker.layers()))
         except InvalidArgumentError as error:
             log.warning("the limits of connections stay as they were: %s", error)
 

@@ -1,22 +1,18 @@
 """What clients may use of the node, from its configuration."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from kraft.config.setting import Value
+from kraft.config.effective import BrokerLayers, broker_integer, broker_value
 from kraft.runtime.server import ServerLimits, default_connections_max
 from kraft_native.errors import InvalidArgumentError
 
 UNLIMITED: Final = 2**31 - 1
 
 
-def server_limits(setting: Callable[[str], Value]) -> ServerLimits:
+def server_limits(layers: BrokerLayers) -> ServerLimits:
     """From the settings in force. `InvalidArgumentError` for a value out of range."""
-    def integer(name: str) -> int:
-        value = setting(name)
-        assert isinstance(value, int), f"{name} is not a whole number"
-        return value
-
+    integer = partial(broker_integer, layers=layers)
     connections = integer("max.connections")
     limits = ServerLimits(
         request_bytes_max=integer("socket.request.max.bytes"),
@@ -24,7 +20,8 @@ def server_limits(setting: Callable[[str], Value]) -> ServerLimits:
         requests_in_progress_max=integer("kraft.connection.requests.max"),
         connections_max=default_connections_max() if connections == UNLIMITED else connections,
         connections_per_ip_max=integer("max.connections.per.ip"),
-        connections_per_ip_overrides=_overrides(str(setting("max.connections.per.ip.overrides") or "")),
+        connections_per_ip_overrides=_overrides(
+            str(broker_value("max.connections.per.ip.overrides", layers).value or "")),
         backlog=integer("socket.listen.backlog.size"),
         idle_timeout_ms=integer("connections.max.idle.ms"),
         frame_timeout_ms=integer("kraft.request.timeout.ms"),

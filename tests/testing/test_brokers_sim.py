@@ -56,7 +56,7 @@ def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_bug_is_found(name: str) -> None:
     """Without the bug the same run holds."""
-    found = hunt([BROKER_MUTANTS[name]], range(30), finds=1, run=simulate_brokers)[0]
+    found = hunt([BROKER_MUTANTS[name]], range(30), finds=1, draw=broker_options_of)[0]
     assert found.seed is not None
     assert found.violations
 

@@ -7,7 +7,8 @@ from statistics import median
 
 from kraft.testing.mutants.patches import Mutant, planted
 from kraft.testing.sim.campaign import campaign
-from kraft.testing.sim.run import Outcome, Run, options_of, simulate
+from kraft.testing.sim.options import Options
+from kraft.testing.sim.run import Outcome, options_of, simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +41,23 @@ class Hunt:
 
 
 def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, told: Callable[[Hunt], None] = lambda _found: None,
-         finds: int = 3, run: Run = simulate) -> list[Hunt]:
-    """Tries each mutant on the seeds in turn, until it was found `finds` times or there are no more. `run` makes the
-    run of a seed."""
+         finds: int = 3, draw: Callable[[int], Options] = options_of) -> list[Hunt]:
+    """Tries each mutant on the seeds in turn, until it was found `finds` times or there are no more. `draw` says what
+    the run of a seed is like, where the mutant does not."""
     hunts = []
     for mutant in mutants:
-        found = _hunt_one(mutant, seeds, jobs, finds, run)
+        found = _hunt_one(mutant, seeds, jobs, finds, draw)
         told(found)
         hunts.append(found)
     return hunts
 
 
-def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, run: Run) -> Hunt:
+def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, draw: Callable[[int], Options]) -> Hunt:
     needed: list[int] = []
     names: list[str] = []
     first = None
     remaining, runs, since = seeds, 0, 0
-    if mutant.options:
-        run = partial(_simulate_with, mutant)
+    run = partial(_run, mutant, draw)
     while remaining and len(needed) < finds:
         with planted(mutant):
             report = campaign(remaining, jobs, until_found=True, run=run)
@@ -72,5 +72,5 @@ def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, run: Run) -> 
     return Hunt(mutant, runs, first, tuple(needed), tuple(sorted(dict.fromkeys(names))))
 
 
-def _simulate_with(mutant: Mutant, seed: int) -> Outcome:
-    return simulate(seed, options_of(seed).where(**mutant.options))
+def _run(mutant: Mutant, draw: Callable[[int], Options], seed: int) -> Outcome:
+    return simulate(seed, draw(seed).where(**mutant.options))
