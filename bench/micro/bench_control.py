@@ -1,0 +1,19 @@
+"""Control batches: a transaction's marker made, and the records of a segment's worth of them."""
+
+from kraft_native.control import control_records, marker
+
+MARKERS = 1_000
+
+
+def made(offset):
+    return marker(commit=True, producer_id=offset, producer_epoch=0, coordinator_epoch=0,
+                  timestamp_ms=1_700_000_000_000, base_offset=offset)
+
+
+def test_marker(benchmark):
+    assert len(benchmark(made, 7)) == 78
+
+
+def test_read(benchmark):
+    data = b"".join(map(made, range(MARKERS)))
+    assert len(benchmark(control_records, data)) == MARKERS

@@ -1,0 +1,17 @@
+"""What the engine's door to the file system adds, and what a file that is replaced whole costs."""
+
+import pytest
+
+from kraft_native import fileio
+
+DATA = bytes(4_096)
+
+
+@pytest.mark.parametrize("durable", [False, True], ids=["page-cache", "durable"])
+def test_write_atomic(benchmark, tmp_path, durable):
+    benchmark.pedantic(lambda: fileio.write_atomic(tmp_path / "file", DATA, durable=durable), rounds=100)
+
+
+def test_read_file(benchmark, tmp_path):
+    (tmp_path / "file").write_bytes(DATA)
+    assert benchmark(fileio.read_file, tmp_path / "file") == DATA
