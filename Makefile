@@ -1,6 +1,7 @@
 # `make help` lists the targets. Everything happens in .venv and build/; nothing else on the machine is touched.
 
-PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+# The first of these that there is; the oldest first, as that is what the tests run on.
+PYTHON  ?= $(firstword $(foreach version,3.11 3.12 3.13 3.14 3,$(shell command -v python$(version))))
 VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -11,6 +12,7 @@ SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 BROKER_SEEDS    ?= 0..4999
 CRASH_SEED      ?= 1
+KILLS           ?= 200
 CLUSTER_FAULTS  ?= 1000
 KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
@@ -23,12 +25,18 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help build test test-spark peer crash crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build test test-spark peer package crash crash-node crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
 
-$(VENV)/.locked: requirements.lock
+# Only for a new environment: one that is there was made with all of it.
+preflight:
+	@test -x $(BIN)/python || test -n "$(PYTHON)" || \
+		{ echo "missing: Python 3.11 or newer: apt-get install python3 python3-venv python3-dev" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) tools/preflight.py
+
+$(VENV)/.locked: requirements.lock | preflight
 	@echo "environment: $(VENV), from requirements.lock"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -r requirements.lock
@@ -52,15 +60,26 @@ test: build ## all tests, on two cores
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own,
 # run the examples where no Java is installed, and need packages that nothing else does.
 test-spark: build ## the tests of the Spark data source, the long ones too
-	@$(PIP) install 'pyspark[pipelines]' 'deltalake>=1.0' 'pyiceberg[sql-sqlite]>=0.9'
+	@$(PIP) install -r requirements-spark.lock
 	@$(PYTEST) tests/spark
+
+package: build ## a real installation of the sources into an empty environment, used from elsewhere; five minutes
+	@$(PYTEST) -m long tests/test_installation.py
 
 # The long form of the mixed quorum: make peer LEADER_KILLS=20
 peer: build ## the tests against Apache Kafka's own classes (needs Java)
 	@$(PYTEST) -m peer --leader-kills $(LEADER_KILLS) tests/peer
 
-crash: build ## the crash kit: crash states, failing calls, damaged bytes; about ten minutes on one core
+# Every failing call, flip and length, and each third crash point; then a log that is being compacted.
+crash: build ## the crash kit: crash states, failing calls, damaged bytes; about twenty minutes on one core
 	@$(BIN)/python -m tests.crash
+	@$(BIN)/python -m tests.crash states --subject compacted --states 12000 --bound 10000
+	@$(BIN)/python -m tests.crash failing --subject compacted --seeds 1
+	@$(BIN)/python -m tests.crash damage --subject compacted --seeds 1
+
+# A longer one: make crash-node KILLS=1000
+crash-node: build ## kill -9 of a node at random under load, compared with what was acknowledged; some minutes
+	@$(PYTEST) -n 0 -m long --kills $(KILLS) tests/integration/test_kill.py
 
 # One of them alone: python -m tests.crash_quorum chaos --events 100 --seed 7
 crash-quorum: build ## controllers in processes of their own: killed, paused, wiped, changed under load; about an hour
@@ -77,19 +96,19 @@ cycles: build ## three brokers and three controllers started and stopped two hun
 # A shorter look: make simulate SIMULATE_SEEDS=0..199. A nightly one goes on from where the last ended.
 simulate: build ## ten thousand simulated runs of a quorum with faults, then every known bug found again; hours
 	@mkdir -p build
-	@$(BIN)/kraft simulate --seeds $(SIMULATE_SEEDS) --jobs $(JOBS) --json build/simulate.json
-	@$(BIN)/kraft simulate --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --json build/mutants.json
+	@$(BIN)/kraft simulate --seeds $(SIMULATE_SEEDS) --jobs $(JOBS) --output build/simulate.json
+	@$(BIN)/kraft simulate --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants.json
 
 # make simulate-brokers BROKER_SEEDS=0..199
 simulate-brokers: build ## five thousand simulated runs with controllers, brokers and clients, then every known bug of those
 	@mkdir -p build
-	@$(BIN)/kraft simulate --brokers --seeds $(BROKER_SEEDS) --jobs $(JOBS) --json build/simulate-brokers.json
-	@$(BIN)/kraft simulate --brokers --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --json build/mutants-brokers.json
+	@$(BIN)/kraft simulate --brokers --seeds $(BROKER_SEEDS) --jobs $(JOBS) --output build/simulate-brokers.json
+	@$(BIN)/kraft simulate --brokers --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants-brokers.json
 
 # Then four of the known bugs, each with the shortest trace that shows it.
 explore: build ## every interleaving of a small quorum, within bounds; a quarter of an hour and a gigabyte
 	@mkdir -p build
-	@$(BIN)/kraft simulate --exhaustive --states $(EXPLORE_STATES) --json build/explore.json
+	@$(BIN)/kraft simulate --exhaustive --states $(EXPLORE_STATES) --output build/explore.json
 	@for mutant in votes-twice restarted-leader-votes-again leader-counts-unflushed; do \
 		$(BIN)/kraft simulate --exhaustive --model elections --mutant $$mutant 2>/dev/null || exit 1; done
 	@$(BIN)/kraft simulate --exhaustive --model joining --mutant change-before-own-epoch 2>/dev/null
@@ -132,14 +151,14 @@ bench-cluster: build ## three nodes of ours beside three of Kafka's, replicated,
 bench-operations: build ## restarts and moves under load, 10,000 partitions on three nodes; ours and Kafka's in one run
 	@$(BIN)/python -m bench.macro.operations
 
-bench-failover: build ## three nodes killed fifty times and restarted in turn under a producer; four minutes
+bench-failover: build ## three nodes killed fifty times and restarted in turn under a producer, then Kafka's killed five times; seven minutes
 	@$(BIN)/python -m bench.macro.failover
 
-# Beside Spark's own connector: python -m bench.spark --connector PYTHON --jars JARS (bench/spark/pom.xml names them)
-bench-spark: build ## reads in Spark: rows per second, and processor time per row
+# 1 KiB: python -m bench.spark --value-bytes 1024 --turns 7
+bench-spark: build ## reads in Spark: rows per second, and processor time per row; beside Spark's own Kafka connector
 	@$(BIN)/python -m bench.spark
 
-bench-commit: build ## commits of 3 and 5 controllers beside C, etcd and the disk; leaders killed and stopped
+bench-commit: build ## commits of 3 and 5 controllers beside C, etcd, Kafka and the disk; leaders killed and stopped
 	@$(BIN)/python -m bench.commit.commit
 
 demo: build ## a node, real data through it with a real client, every byte compared, killed and read again, figures
@@ -156,8 +175,8 @@ check: build ## ruff, mypy, cython-lint, generated code, house rules, layers, ty
 			$$step || { failed=1; echo "failed: $$step"; }; \
 		done; exit $$failed
 
-lock: ## rewrite requirements.lock with the newest versions that pyproject.toml allows
-	@$(PYTHON) tools/lock.py > build/requirements.lock && mv build/requirements.lock requirements.lock
+lock: ## rewrite both lock files with the newest versions that pyproject.toml allows
+	@$(PYTHON) tools/lock.py
 
 clean: ## remove everything that was made
 	@rm -rf $(VENV) build dist *.egg-info bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

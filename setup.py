@@ -1,7 +1,7 @@
 """Extensions of `kraft_native`, as a table. Everything else about the package is in pyproject.toml.
 
-Switches, all environment variables, all off by default:
-  KRAFT_DEBUG=1      expensive internal assertions on, no optimisation, debug symbols
+Switches, all environment variables, all off by default (docs/internals/building.md has recipes):
+  KRAFT_DEBUG=1      every index of typed memory checked, assertions of C on, no optimisation, debug symbols
   KRAFT_SANITIZE=1   AddressSanitizer and UndefinedBehaviorSanitizer (see `make sanitize`)
   KRAFT_COVERAGE=1   line tracing for Cython.Coverage
   KRAFT_ANNOTATE=1   write the annotated HTML of every module beside its source
@@ -196,10 +196,10 @@ def modules() -> list[Extension]:
         annotate=switch("ANNOTATE"),
         compiler_directives={
             "language_level": "3",
-            "boundscheck": False,
+            "boundscheck": switch("DEBUG"),
             "wraparound": False,
             "cdivision": True,
-            "initializedcheck": False,
+            "initializedcheck": switch("DEBUG"),
             "binding": True,
             "auto_pickle": False,
             "embedsignature": False,

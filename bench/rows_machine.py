@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from itertools import repeat
 
-from bench.machine import limit
-from bench.table import Bench, Row, absolute, seconds
+from bench.machine import kernel, limit
+from bench.table import Bench, Row, absolute
 from kraft_native import crc
 
 GB = 1e9
@@ -36,11 +34,6 @@ def rows(bench: Bench) -> Iterator[Row]:
         yield absolute(f"machine: 4 KiB + fdatasync, {words}, median", "us",
                        lambda path=path, how=how: limit("sync", path, 4096, bench.count(1000), how)["p50_us"],
                        repeats=bench.turns, better="less")
-
-
-def kernel(block: bytes) -> float:
-    times = (64 << 20) // len(block)
-    return len(block) * times / seconds(lambda: deque(map(crc.checksum, repeat(block, times)), maxlen=0)) / GB
 
 
 def write(bench: Bench, size: int, total: int, how: str) -> float:

@@ -52,6 +52,11 @@ class Row:
         return f"{self.name}: {number(self.ours)} {self.unit}{beside}" + (f" ({self.note})" if self.note else "")
 
     @property
+    def share(self) -> float | None:
+        """What a plot shows: the ratio to the limit, or to a target that is an absolute value; None without either."""
+        return self.ratio if self.relative or not self.target else self.ours / self.target
+
+    @property
     def met(self) -> bool | None:
         if self.target is None:
             return None
@@ -136,8 +141,13 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def _beside(row: Row) -> str:
+    """What a plot shows the row's share of."""
+    return f"limit: {row.limit_name}" if row.relative or not row.target else f"target: {number(row.target)} {row.unit}"
+
+
 def save(rows: list[Row], path: Path, title: str) -> None:
-    """Writes the rows as JSON and as a bar plot (SVG) of the ratios to the limits."""
+    """Writes the rows as JSON and as a bar plot (SVG) of their shares."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     import matplotlib as mpl
@@ -145,16 +155,21 @@ def save(rows: list[Row], path: Path, title: str) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    related = [row for row in rows if row.ratio is not None and row.better == "more"]
+    related = [row for row in rows if row.share is not None]
     figure, axes = plt.subplots(figsize=(9, 0.4 * len(related) + 1.2))
     positions = range(len(related))
-    axes.barh(positions, [row.ratio or 0.0 for row in related], color="#4878a8", height=0.6)
+    axes.barh(positions, [row.share or 0.0 for row in related], color="#4878a8", height=0.6)
     for position, row in zip(positions, related, strict=True):
-        if row.relative and row.target is not None:
-            axes.plot([row.target, row.target], [position - 0.4, position + 0.4], color="#b03030", linewidth=2)
-    axes.set_yticks(list(positions), [f"{row.name}\n(limit: {row.limit_name})" for row in related], fontsize=7)
+        if row.target is not None:
+            target = row.target if row.relative else 1.0
+            axes.plot([target, target], [position - 0.4, position + 0.4], color="#b03030", linewidth=2)
+    # Some rows pass their target a hundred times over.
+    axes.set_xscale("log")
+    axes.set_xlim(left=min([row.share or 1.0 for row in related], default=1.0) / 2)
+    axes.set_yticks(list(positions), [f"{row.name}\n({_beside(row)}; {row.better} is better)" for row in related],
+                    fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("share of the limit measured in the same run (red: target)")
+    axes.set_xlabel("share of the limit measured in the same run, or of the target (red: target)")
     axes.set_title(title, fontsize=9, loc="left")
     figure.tight_layout()
     figure.savefig(path.with_suffix(".svg"))

@@ -100,6 +100,21 @@ def partitions_in(directory: Path) -> Iterator[TopicPartition]:
             yield partition
 
 
+def noted_high_watermark(log: Path) -> int | None:
+    """The high watermark of a log without an owner, as the checkpoint beside its directory has it: 0 for a partition
+    that is not in it. None where there is none; then nobody knows more than where the log ends. The metadata log's is
+    not noted there.
+
+    `CorruptFileError` when the checkpoint cannot be read.
+    """
+    directory = log.resolve()
+    marks = directory.parent / HIGH_WATERMARKS
+    name = TopicPartition.named(directory.name)
+    if name is None or name.topic == METADATA_TOPIC or not marks.exists():
+        return None
+    return checkpoints.read_offsets(marks).get(name, 0)
+
+
 class LogDir:
     """The open directory. One thread opens it, uses it and its logs, and closes it; it is a context manager.
 

@@ -351,11 +351,9 @@ cdef int lz4_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, S
         else:
             lz4_block(data + at, block_bytes, block_bytes_max, room, out)
         at += block_bytes + (4 if block_checksum else 0)
-    # The content checksum is stepped over, as Kafka does: the batch has its own.
-    if data[4] & 0x04:
-        at += 4
-    if at != size:
-        return corrupt(f"lz4: frame ends at byte {at} of {size}")
+    # The content checksum is stepped over, and what follows the frame is ignored, as Kafka does: the batch has its own.
+    if data[4] & 0x04 and size - at < 4:
+        return corrupt("lz4: cut off")
     return 0
 
 

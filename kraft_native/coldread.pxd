@@ -3,6 +3,8 @@
 from libc.stdint cimport int64_t
 
 from kraft_native.buffer cimport Slice
+from kraft_native.log cimport Log
+from kraft_native.logcore cimport LogCore
 
 cdef extern from "coldread.h" nogil:
     ctypedef struct kf_cold_reader:
@@ -12,6 +14,36 @@ cdef extern from "coldread.h" nogil:
 cdef class Warming:
     """Something that waits for its data. Extend it."""
     cdef int warmed(self) except -1        # one of the ranges that were submitted for it is in memory
+
+
+cdef class LogWarming(Warming):
+    """What one reading of a log will look at."""
+    cdef ColdReader reader
+    cdef LogCore core
+    cdef object done                       # called when all of it is in memory
+    cdef int64_t looks_left
+
+    # The next that is not in memory; None: nothing is left.
+    cdef Slice next_part(self)
+    # Whether `done` will be called.
+    cdef bint begin(self, ColdReader reader, LogCore core, object done) except -1
+    cdef bint go_on(self) except -1
+
+
+cdef class ReadWarming(LogWarming):
+    cdef int64_t offset, bytes_max
+
+
+cdef class TimeWarming(LogWarming):
+    cdef int64_t timestamp_ms
+
+
+cdef class MaxTimeWarming(LogWarming):
+    pass
+
+
+cdef class RetentionWarming(LogWarming):
+    cdef int64_t now_ms, segments_max
 
 
 cdef class ColdRange:

@@ -7,12 +7,16 @@ loop's thread that would stop every client. So a read that may meet such pages a
 import os
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uint64_t
+from posix.unistd cimport read
 
 cimport cython
 
 from kraft_native.buffer cimport Mapping
+from kraft_native.lookup cimport cold_extent, cold_for_max_timestamp, cold_for_time
+from kraft_native.trim cimport cold_for_retention
 
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.errors import InvalidArgumentError, KraftError
 
 cdef extern from "coldread.h" nogil:
     kf_cold_reader* kf_cold_start(int* error)
@@ -24,6 +28,8 @@ cdef extern from "coldread.h" nogil:
 
 cdef enum:
     PENDING_MAX_DEFAULT = 10_000
+    # Of a segment: its two indexes, what tells its largest time, what is looked for in it.
+    LOOKS_PER_SEGMENT = 4
 
 
 cdef class Warming:
@@ -31,6 +37,59 @@ cdef class Warming:
 
     cdef int warmed(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what happens next")
+
+
+cdef class LogWarming(Warming):
+    """One part after the other, because what comes next is known only then. It ends even when memory is short."""
+
+    cdef Slice next_part(self):
+        raise AssertionError(f"{type(self).__name__} does not say what it looks at")
+
+    cdef bint begin(self, ColdReader reader, LogCore core, object done) except -1:
+        self.reader = reader
+        self.core = core
+        self.done = done
+        self.looks_left = LOOKS_PER_SEGMENT * len(core.segments)
+        return self.go_on()
+
+    cdef bint go_on(self) except -1:
+        cdef Slice part = None
+        if self.looks_left > 0 and not self.core.closed:
+            self.looks_left -= 1
+            try:
+                part = self.next_part()
+            except KraftError:
+                pass                   # whoever reads is told
+        return part is not None and self.reader.submit(part, self)
+
+    cdef int warmed(self) except -1:
+        if not self.go_on():
+            self.done()
+        return 0
+
+
+@cython.final
+cdef class ReadWarming(LogWarming):
+    cdef Slice next_part(self):
+        return cold_extent(self.core, self.offset, self.bytes_max)
+
+
+@cython.final
+cdef class TimeWarming(LogWarming):
+    cdef Slice next_part(self):
+        return cold_for_time(self.core, self.timestamp_ms, self.core.log_start)
+
+
+@cython.final
+cdef class MaxTimeWarming(LogWarming):
+    cdef Slice next_part(self):
+        return cold_for_max_timestamp(self.core)
+
+
+@cython.final
+cdef class RetentionWarming(LogWarming):
+    cdef Slice next_part(self):
+        return cold_for_retention(self.core, self.now_ms, self.segments_max)
 
 
 @cython.final
@@ -42,7 +101,8 @@ cdef class ColdRange:
 cdef class ColdReader:
     """One thread that reads ahead of the loop. `close` ends it; what was pending then is dropped, never answered.
 
-    Watch `eventfd`; when it is readable, read it and call `poll`.
+    Watch `eventfd`, and call `poll` when it is readable. The `warm` methods have brought into memory what is read next,
+    and call `done()` then; False: it is there already, or too much is pending, and nothing will be called.
     """
 
     def __cinit__(self, *, int64_t pending_max=PENDING_MAX_DEFAULT):
@@ -92,9 +152,35 @@ cdef class ColdReader:
         self.pending_count -= 1
         return waiting
 
+    def warm_read(self, Log log not None, int64_t offset, int64_t bytes_max, done not None) -> bool:
+        """For `Log.read`."""
+        cdef ReadWarming warming = ReadWarming.__new__(ReadWarming)
+        warming.offset = offset
+        warming.bytes_max = bytes_max
+        return warming.begin(self, log.core, done)
+
+    def warm_time(self, Log log not None, int64_t timestamp_ms, done not None) -> bool:
+        """For `Log.offset_for_time`."""
+        cdef TimeWarming warming = TimeWarming.__new__(TimeWarming)
+        warming.timestamp_ms = timestamp_ms
+        return warming.begin(self, log.core, done)
+
+    def warm_max_timestamp(self, Log log not None, done not None) -> bool:
+        """For `Log.max_timestamp`."""
+        return (<MaxTimeWarming>MaxTimeWarming.__new__(MaxTimeWarming)).begin(self, log.core, done)
+
+    def warm_retention(self, Log log not None, int64_t now_ms, done not None, *, int64_t segments_max) -> bool:
+        """For `Log.apply_retention`."""
+        cdef RetentionWarming warming = RetentionWarming.__new__(RetentionWarming)
+        warming.now_ms = now_ms
+        warming.segments_max = segments_max
+        return warming.begin(self, log.core, done)
+
     def poll(self) -> None:
-        """Goes on with the requests whose data is in memory now."""
+        """Goes on with those whose data is in memory now. Resets `eventfd`, so that the loop can call it by itself."""
         cdef ColdRange done
+        cdef uint64_t count
+        read(kf_cold_eventfd(self.reader), &count, sizeof(count))
         while True:
             done = self.take()
             if done is None:

@@ -42,7 +42,7 @@ cdef class ParkedFetch(Parked):
     cdef bint begin_session
     cdef bint looked               # it looked at its entries once
     cdef int64_t entries_waiting   # what it counts for in the handler's `waiting_entries`
-    cdef bint warmed               # the data was brought into memory for it once
+    cdef int warmed_count          # how often something was brought into memory for it
     cdef int64_t bytes_ready       # what it would have got, at least, when it last looked, and what moved since
 
     cdef int start(self) except -1

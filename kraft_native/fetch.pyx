@@ -8,7 +8,8 @@ It is answered at once when there are MinBytes, or an error, or a diverging epoc
 the purgatory. A waiting fetch counts what its partitions say that they moved; only when that could make MinBytes does
 it read again, which then tells exactly.
 
-Data that is not in memory is brought there by another thread; the fetch reads again when all of it has come, once.
+Data that is not in memory is brought there by another thread, and so is an index before, which says where the data
+is; the fetch reads again when all of it has come, a few times at most.
 
 Sessions (V7): `fetch_session.pyx`. (0, 0) begins one, (id, n) goes on with it, (id, 0) begins another in its place,
 (id, -1) ends it, (0, -1) is without. Unknown id 70, wrong epoch 71, by name where it was by id or the reverse 106; with
@@ -37,6 +38,9 @@ from kraft_native.errors import InvalidArgumentError
 cdef enum:
     BYTES_MAX_DEFAULT = 55 * 1024 * 1024               # fetch.max.bytes
     WAITING_ENTRIES_MAX_DEFAULT = 250_000
+    # How often it has something brought into memory: the two indexes of a segment, and the data; and those of the next
+    # one where compaction has left nothing.
+    COLD_LOOKS_MAX = 6
     # From this version on a consumer may read from a follower (KIP-392).
     ANY_REPLICA_FROM = 11
     FULL_EPOCH = 0
@@ -245,7 +249,7 @@ cdef class ParkedFetch(Parked):
             rules.isolation = ISOLATION_LAST_STABLE if rules.committed else ISOLATION_HIGH_WATERMARK
         rules.need_leader = rules.replica_id >= 0 or self.reply.api_version < ANY_REPLICA_FROM
         rules.whole_first = True
-        rules.look_for_cold = self.handler.cold_reader is not None and not self.warmed
+        rules.look_for_cold = self.handler.cold_reader is not None and self.warmed_count < COLD_LOOKS_MAX
         return 0
 
     cdef bint fetch_cold(self) except -1:
@@ -371,6 +375,6 @@ cdef class FetchWarming(Warming):
     cdef int warmed(self) except -1:
         self.left -= 1
         if self.left == 0:
-            self.fetch.warmed = True
+            self.fetch.warmed_count += 1
             self.fetch.attempt(True)
         return 0

@@ -38,6 +38,8 @@ cdef class FetchEntry(Observer):
     cdef bytes topic               # name or id, as the request has it
     cdef bint by_id
     cdef Partition partition       # None until resolved, or not here
+    cdef int32_t leader_id         # of one that is not here, as far as it is known; else -1
+    cdef int32_t leader_epoch
     # --- what was read ---
     cdef int16_t error
     cdef int64_t high_watermark

@@ -4,7 +4,7 @@
 |---|---|
 | unknown name; unknown id | 3; 100 |
 | CurrentLeaderEpoch older; newer | 74; 75 |
-| not the leader (a consumer may read from a follower from version 11) | 6 |
+| not the leader (a consumer may read from a follower from version 11) | 6, with the leader from version 16 |
 | ReplicaId is no replica of the partition | 6 |
 | LastFetchedEpoch unknown; the offset lies past its end | 1; DivergingEpoch, no records |
 | offset below the log start or past the log end | 1 |
@@ -25,7 +25,7 @@ from kraft_native.errors cimport (
 )
 from kraft_native.logcore cimport LogCore
 from kraft_native.lookup cimport aborted_between, cold_extent, read_from
-from kraft_native.table cimport Topic
+from kraft_native.table cimport Absence, Topic
 
 from kraft_native.errors import KraftError
 
@@ -38,6 +38,7 @@ cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec):
     entry.by_id = by_id
     entry.spec = spec[0]
     entry.told_high_watermark = entry.told_log_start = entry.preferred = -1
+    entry.leader_id = entry.leader_epoch = -1
     return entry
 
 
@@ -62,6 +63,7 @@ cdef class FetchEntry(Observer):
 
     cdef bint resolve(self, PartitionTable table) except -1:
         cdef Topic topic
+        cdef Absence absence
         if self.partition is not None and not self.partition.removed:
             return True
         topic = table.lookup(self.topic, self.by_id)
@@ -72,7 +74,10 @@ cdef class FetchEntry(Observer):
             if self.session is not None:
                 self.observe(self.partition)
             return True
-        self.fail(table.absence_of(self.topic, self.by_id, self.spec.index))
+        absence = table.absence_of(self.topic, self.by_id, self.spec.index)
+        self.leader_id = absence.leader_id
+        self.leader_epoch = absence.leader_epoch
+        self.fail(absence.error)
         return False
 
     cdef int observe(self, Partition partition) except -1:

@@ -13,7 +13,7 @@ those that had something to tell when they were last looked at, are its `unread`
 `upkeep_ms` a request looks at all: by that its partitions know that the follower still has everything.
 """
 
-from secrets import randbelow
+from os import urandom
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -93,7 +93,8 @@ cdef class SessionCache:
             return None
         session = FetchSession.__new__(FetchSession)
         while session.session_id == 0 or session.session_id in self.sessions:
-            session.session_id = randbelow(0x7FFFFFFF) + 1
+            # Hard to guess, as from `secrets`, which is Python itself.
+            session.session_id = int.from_bytes(urandom(4), "big") & 0x7FFFFFFF
         session.epoch = 1
         session.by_id = by_id
         session.of_follower = of_follower

@@ -166,6 +166,7 @@ cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t
     cdef list parts = []
     cdef Py_ssize_t cut = 0, at = 0, end, count
     cdef set leaders = set() if version >= LEADER_TOLD_FROM else None
+    cdef bytes tags
     cdef uint8_t* p
     out.size = 0
     out.reserve(64)
@@ -183,7 +184,10 @@ cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t
             cut = encode_run(out, version, entries, at, end, count, leaders, parts, cut)
         at = end
     if flexible:
-        encode_endpoints(out, table, leaders)
+        tags = table.endpoint_tags(leaders) if leaders else b"\0"
+        out.reserve(out.size + PyBytes_GET_SIZE(tags))
+        p = put_bytes(out.data + out.size, <const uint8_t*>PyBytes_AS_STRING(tags), PyBytes_GET_SIZE(tags))
+        out.size = p - out.data
     if out.size > cut:
         parts.append(PyBytes_FromStringAndSize(<const char*>out.data + cut, out.size - cut))
     return parts
@@ -274,7 +278,9 @@ cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:
 
 
 cdef int encode_partition_tags(Scratch out, int version, FetchEntry entry, set leaders) except -1:
-    cdef bint tell_leader = leaders is not None and entry.partition is not None and (
+    cdef int32_t leader_id = entry.leader_id if entry.partition is None else entry.partition.leader_id
+    cdef int32_t leader_epoch = entry.leader_epoch if entry.partition is None else entry.partition.leader_epoch
+    cdef bint tell_leader = leaders is not None and (entry.partition is not None or leader_epoch >= 0) and (
         entry.error == ERROR_NOT_LEADER_OR_FOLLOWER or entry.error == ERROR_FENCED_LEADER_EPOCH)
     cdef uint8_t* p
     out.reserve(out.size + PART_REPLY_BYTES_MAX)
@@ -287,26 +293,10 @@ cdef int encode_partition_tags(Scratch out, int version, FetchEntry entry, set l
         p = put_i8(p, 0)
     if tell_leader:
         p = put_i8(put_i8(p, 1), 9)
-        p = put_i32(p, entry.partition.leader_id)
-        p = put_i32(p, entry.partition.leader_epoch)
+        p = put_i32(p, leader_id)
+        p = put_i32(p, leader_epoch)
         p = put_i8(p, 0)
-        if entry.partition.leader_id >= 0:
-            leaders.add(entry.partition.leader_id)
-    out.size = p - out.data
-    return 0
-
-
-cdef int encode_endpoints(Scratch out, PartitionTable table, set leaders) except -1:
-    """The reply's own tagged fields."""
-    cdef bytes field = table.encode_endpoints(leaders) if leaders else b""
-    cdef uint8_t* p
-    out.reserve(out.size + 2 + UVARINT_BYTES_MAX + len(field))
-    p = out.data + out.size
-    if not field:
-        p = put_i8(p, 0)
-    else:
-        p = put_i8(put_i8(p, 1), 0)
-        p = put_uvarint(p, <uint32_t>len(field))
-        p = put_bytes(p, <const uint8_t*>PyBytes_AS_STRING(field), PyBytes_GET_SIZE(field))
+        if leader_id >= 0:
+            leaders.add(leader_id)
     out.size = p - out.data
     return 0

@@ -7,12 +7,14 @@ Batches by offset (Kafka's UnifiedLog.read), offsets by time (fetchOffsetByTimes
 import os
 
 from libc.stdint cimport int64_t
+from posix.fcntl cimport O_RDONLY
 
 from kraft_native.batch cimport (
     BatchHeader, batch_bytes, batch_is_log_append_time, batch_last_offset,
 )
-from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
-from kraft_native.fileio cimport file_resident
+from kraft_native.buffer cimport Mapping, Slice, map_file, slice_bytes, slice_mapping
+from kraft_native.fileio cimport file_close, file_open, file_resident, file_size
+from kraft_native.indexfile cimport IndexFile
 from kraft_native.limits cimport NO_TIMESTAMP
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.span cimport Span
@@ -23,6 +25,10 @@ from kraft_native.errors import CorruptFileError, CorruptLogError, CorruptRecord
 cdef enum:
     # The end of the active segment that is taken to be in memory without asking.
     TAIL_BYTES = 1 << 20
+    # What is read for the first time is checked in such stretches.
+    CHECKED_BYTES = 256 << 10
+    # Few batches are larger: max.message.bytes.
+    BATCH_BYTES = 1 << 20
 
 
 cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolation):
@@ -59,18 +65,33 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
 
 
 cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):
-    cdef Segment segment = core.segments[core.slot_of(offset)]
+    cdef Py_ssize_t slot
+    cdef Segment segment
+    cdef Slice cold
+    cdef BatchHeader h
     cdef int64_t start, end
+    for slot in range(core.slot_of(offset), len(core.segments)):
+        segment = core.segments[slot]
+        if segment is core.active and segment.size <= TAIL_BYTES:
+            return None
+        cold = cold_indexes(segment)
+        if cold is not None:
+            return cold
+        segment.load_indexes()
+        start = segment.offset_index.lookup(offset, NULL)
+        # An index entry lies at most one interval before the batch that is looked for.
+        end = min(segment.size, start + max(max_bytes, <int64_t>CHECKED_BYTES) + segment.index_interval_bytes)
+        cold = cold_part(core, segment, start, end)
+        # Where compaction has left nothing from the offset on, the next segment is read.
+        if (cold is not None or segment is core.active or offset < segment.offset_index.last_offset()
+                or segment.locate(offset, &h, True) >= 0):
+            return cold
+    return None
+
+
+cdef Slice cold_part(LogCore core, Segment segment, int64_t start, int64_t end):
     cdef bint was_open, resident
-    if segment is core.active and segment.size <= TAIL_BYTES:
-        return None
-    segment.load_indexes()
-    start = segment.offset_index.lookup(offset, NULL)
-    if segment is core.active and start >= segment.size - TAIL_BYTES:
-        return None
-    # An index entry lies at most one interval before the batch that is looked for.
-    end = min(segment.size, start + max_bytes + segment.index_interval_bytes)
-    if end <= start:
+    if end <= start or (segment is core.active and start >= segment.size - TAIL_BYTES):
         return None
     segment.map_to(end)
     was_open = segment.fd >= 0
@@ -79,6 +100,37 @@ cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):
     if not was_open:
         segment.close_file()           # sealed segments are read without a descriptor
     return None if resident else slice_mapping(segment.mapping, start, end - start)
+
+
+cdef Slice cold_indexes(Segment segment):
+    """An index of a segment that was not used yet, if it is not in memory. That of the active one is being written."""
+    cdef Slice cold
+    if not segment.sealed or segment.indexes_ready:
+        return None
+    cold = cold_index(segment.offset_index)
+    return cold if cold is not None else cold_index(segment.time_index)
+
+
+cdef Slice cold_index(IndexFile index):
+    """The file of a sealed index that was not used yet, if it is not in memory."""
+    cdef Mapping mapping
+    cdef int64_t size
+    cdef int fd
+    if index.loaded or index.apart:
+        return None
+    fd = file_open(index.path, O_RDONLY, 0)
+    if fd < 0:
+        return None                    # whoever loads it tells why
+    try:
+        size = file_size(fd)
+        if size <= 0:
+            return None
+        mapping = map_file(fd, size, False, index.path)
+        if file_resident(fd, 0, mapping.data, <size_t>size):
+            return None
+        return slice_mapping(mapping, 0, size)
+    finally:
+        file_close(fd)
 
 
 cdef int64_t known_lost(LogCore core, int64_t offset, int64_t next_offset) except -2:
@@ -136,6 +188,13 @@ cdef tuple find_time(LogCore core, int64_t target, int64_t start_offset):
 
 
 cdef tuple find_max_timestamp(LogCore core):
+    cdef Segment best = with_max_timestamp(core)
+    if best is None:
+        return None
+    return find_in_segment(core, best, best.largest_timestamp(), best.base_offset)
+
+
+cdef Segment with_max_timestamp(LogCore core):
     cdef Segment segment, best = None
     cdef int64_t largest = NO_TIMESTAMP
     for segment in core.segments:
@@ -143,9 +202,68 @@ cdef tuple find_max_timestamp(LogCore core):
         if segment.largest_timestamp() > largest:
             largest = segment.largest_timestamp()
             best = segment
-    if best is None:
+    return best
+
+
+cdef Slice cold_for_time(LogCore core, int64_t target, int64_t start_offset):
+    """Goes the way of `find_time` as far as that is in memory."""
+    cdef Py_ssize_t slot
+    cdef Segment segment
+    cdef Slice cold
+    cdef int64_t largest
+    for slot in range(core.slot_of(start_offset), len(core.segments)):
+        segment = core.segments[slot]
+        cold = cold_for_largest(core, segment)
+        if cold is not None:
+            return cold
+        largest = segment.largest_timestamp()
+        if largest >= target:
+            cold = cold_around(core, segment, target, start_offset)
+            # In a segment in which the log begins only records before its start may have that time.
+            if (cold is not None or start_offset <= segment.base_offset
+                    or find_in_segment(core, segment, target, start_offset) is not None):
+                return cold
+        elif largest < 0 and segment.modified_ms() >= target:
+            return None
+    return None
+
+
+cdef Slice cold_for_max_timestamp(LogCore core):
+    cdef Segment segment
+    cdef Slice cold
+    for segment in core.segments:
+        cold = cold_for_largest(core, segment)
+        if cold is not None:
+            return cold
+    segment = with_max_timestamp(core)
+    return None if segment is None else cold_around(core, segment, segment.largest_timestamp(), segment.base_offset)
+
+
+cdef Slice cold_for_largest(LogCore core, Segment segment):
+    """What tells the largest time of a segment, as long as that is not known: its indexes, and the batches from the one
+    on that the last entry of its time index names."""
+    cdef Slice cold
+    if segment.timestamps_loaded:
         return None
-    return find_in_segment(core, best, largest, best.base_offset)
+    cold = cold_indexes(segment)
+    if cold is not None:
+        return cold
+    segment.load_indexes()
+    return cold_part(core, segment, segment.offset_index.lookup(segment.time_index.last_offset(), NULL), segment.size)
+
+
+cdef Slice cold_around(LogCore core, Segment segment, int64_t target, int64_t start_offset):
+    """What `find_in_segment` looks at: from the last entry of the time index that is not above `target` to the batch
+    that the next one names, which has such a time."""
+    cdef Py_ssize_t slot
+    cdef int64_t start, end = segment.size
+    segment.load_indexes()
+    slot = segment.time_index.slot_for(target)
+    start = segment.offset_index.lookup(max(segment.time_index.offset_in(slot), start_offset), NULL)
+    if slot + 1 < segment.time_index.count:
+        end = segment.offset_index.lookup(max(segment.time_index.offset_in(slot + 1), start_offset), NULL)
+        end = min(segment.size, end + segment.index_interval_bytes + BATCH_BYTES)
+    return cold_part(core, segment, start, end)
 
 
 cdef tuple find_in_segment(LogCore core, Segment segment, int64_t target, int64_t start_offset):

@@ -44,8 +44,11 @@ cdef class ProduceHandler(RequestHandler):
     cdef Scratch out
     cdef dict refusals             # place in `parts` -> (message, record errors), where there is more than a code
     cdef list waiting              # Partition of each pending place, in order
+    cdef set leaders               # whom the reply in `out` tells of; None: its version tells of nobody
+    cdef Py_ssize_t tags_at        # of the reply in `out`: where its own tagged fields begin
     cdef ClientQuotas quotas       # None: nobody has any
     cdef object offload            # has another thread do what is costly; None: this one does
+    cdef object on_failure         # told of a fault of ours behind that; None: it is raised
 
     cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1
     # False when the body is no such request.
@@ -64,9 +67,8 @@ cdef class ProduceHandler(RequestHandler):
     cdef ParkedProduce make_parked(self, Reply reply, int16_t acks)
     cdef int give_back(self) except -1
     cdef int encode(self, Reply reply) except -1
-    cdef int encode_topic(self, TopicData* topic, int version, set leaders) except -1
+    cdef int encode_topic(self, TopicData* topic, int version) except -1
     cdef int encode_refusal(self, Py_ssize_t place, bint flexible) except -1
-    cdef int encode_endpoints(self, set leaders) except -1
 
 
 cdef class DeferredProduce:
@@ -89,3 +91,4 @@ cdef class DeferredProduce:
     cdef int save(self, const uint8_t* body) except -1
     cdef int restore(self) except -1
     cdef int submit(self, Py_ssize_t place) except -1
+    cdef int go_on(self) except -1

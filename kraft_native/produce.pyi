@@ -9,11 +9,12 @@ from kraft_native.table import PartitionTable
 @final
 class ProduceHandler(RequestHandler):
     table: PartitionTable
-    def __init__(self, table: PartitionTable,
-                 offload: Callable[[Callable[[], None], Callable[[], None]], object] | None = None,
-                 quotas: ClientQuotas | None = None) -> None: ...
+    def __init__(self, table: PartitionTable, offload: Callable[[DeferredProduce], object] | None = None,
+                 quotas: ClientQuotas | None = None,
+                 on_failure: Callable[[BaseException], object] | None = None) -> None: ...
 
 @final
 class DeferredProduce:
     check: BatchCheck
+    def run(self) -> None: ...
     def resume(self) -> None: ...

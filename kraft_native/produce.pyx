@@ -2,7 +2,7 @@
 
 A request is taken in whole before anything is appended, so a malformed one changes nothing. Each partition is then
 appended to by itself and has its own outcome. What needs a flush or replicas waits in the purgatory with its reply
-already encoded: an error found later is written over the code.
+already encoded: an error found later is written over the code, a leader who took over meanwhile is put in.
 
 | what | answer |
 |---|---|
@@ -26,7 +26,7 @@ other connections to the same partition may come first, as they might have on th
 Reply per partition, fixed part: index int32, error int16, base offset int64, append time int64, log start int64 (V5).
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -49,17 +49,16 @@ from kraft_native.limits cimport (
 )
 from kraft_native.logcore cimport clock_ms
 from kraft_native.partition cimport COMMIT_PENDING
-from kraft_native.produce_wait cimport ParkedProduce, PendingAppend
+from kraft_native.produce_wait cimport ParkedProduce, PendingAppend, put_leader
 from kraft_native.producer_entry cimport ProducerEntry
 from kraft_native.purgatory cimport PARKED_PRODUCE, monotonic_ms
 from kraft_native.reply cimport REPLY_OPEN, put_reply_header
 from kraft_native.span cimport span_bytes, span_i16, span_i32, span_of
-from kraft_native.table cimport Topic
+from kraft_native.table cimport Absence, Topic
 from kraft_native.fields cimport (
     UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
     read_blob, read_count, read_string, skip_tags,
 )
-from kraft_native.varint cimport put_uvarint
 
 from kraft_native.errors import KraftError
 
@@ -67,6 +66,7 @@ cdef enum:
     VERSION_MIN = 3
     VERSION_MAX = 13
     FLEXIBLE_FROM = 9
+    LEADER_TOLD_FROM = 10
     BY_ID_FROM = 13
     # Of one request; a larger one is refused. Its working space is given back after larger requests than usual.
     PARTITIONS_MAX = 100_000
@@ -82,14 +82,15 @@ cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
 cdef class ProduceHandler(RequestHandler):
     """Serves Produce from `table`. One per listener, so that each tells its own endpoints.
 
-    `offload(work, done)` runs `work` in another thread, then `done` on the loop's; without it all is done at once.
-    `quotas`: how much clients may produce.
+    `offload(deferred)` has another thread call its `run`, then the loop's its `resume`; without it all is done at once.
+    `quotas`: how much clients may produce. `on_failure(cause)` hears of a fault of ours in `resume`.
     """
 
-    def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None):
+    def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None, on_failure=None):
         self.table = table
         self.quotas = quotas
         self.offload = offload
+        self.on_failure = on_failure
         self.out = Scratch()
         self.refusals = {}
         self.waiting = []
@@ -271,6 +272,7 @@ cdef class ProduceHandler(RequestHandler):
         cdef Py_ssize_t i, place
         cdef Topic topic
         cdef Partition partition
+        cdef Absence absence
         for i in range(self.topic_count):
             data = self.topics + i
             if data.first + data.count <= start:
@@ -280,8 +282,11 @@ cdef class ProduceHandler(RequestHandler):
                 part = self.parts + place
                 partition = None if topic is None else topic.at(part.index)
                 if partition is None:
-                    part.error = self.table.absence_of(
+                    absence = self.table.absence_of(
                         PyBytes_FromStringAndSize(<const char*>data.key, data.key_bytes), by_id, part.index)
+                    part.error = <int16_t>absence.error
+                    part.leader_id = absence.leader_id
+                    part.leader_epoch = absence.leader_epoch
                 elif not self.append_one(part, place, partition, reply, acks, now_ms,
                                          check if place == start else None):
                     return place
@@ -339,14 +344,10 @@ cdef class ProduceHandler(RequestHandler):
         """The whole reply, header included, into `out`."""
         cdef int version = reply.api_version
         cdef bint flexible = version >= FLEXIBLE_FROM
-        cdef set leaders = None
+        cdef bytes tags = b"\0"
         cdef uint8_t* p
         cdef Py_ssize_t i
-        if version >= 10:
-            for i in range(self.part_count):
-                if self.parts[i].error == ERROR_NOT_LEADER_OR_FOLLOWER and self.parts[i].leader_id >= 0:
-                    leaders = set() if leaders is None else leaders
-                    leaders.add(self.parts[i].leader_id)
+        self.leaders = set() if version >= LEADER_TOLD_FROM else None
         self.out.size = 0
         self.out.reserve(32)
         p = self.out.data
@@ -354,17 +355,18 @@ cdef class ProduceHandler(RequestHandler):
         p = put_count(p, flexible, <int32_t>self.topic_count)
         self.out.size = p - self.out.data
         for i in range(self.topic_count):
-            self.encode_topic(self.topics + i, version, leaders)
-        self.out.reserve(self.out.size + 8)
+            self.encode_topic(self.topics + i, version)
+        if self.leaders:
+            tags = self.table.endpoint_tags(self.leaders)
+        self.out.reserve(self.out.size + 4 + PyBytes_GET_SIZE(tags))
         p = put_i32(self.out.data + self.out.size, reply.throttle_ms)
-        if flexible and leaders is None:
-            p = put_i8(p, 0)
+        self.tags_at = p - self.out.data
+        if flexible:
+            p = put_bytes(p, <const uint8_t*>PyBytes_AS_STRING(tags), PyBytes_GET_SIZE(tags))
         self.out.size = p - self.out.data
-        if leaders is not None:
-            self.encode_endpoints(leaders)
         return 0
 
-    cdef int encode_topic(self, TopicData* topic, int version, set leaders) except -1:
+    cdef int encode_topic(self, TopicData* topic, int version) except -1:
         cdef bint flexible = version >= FLEXIBLE_FROM
         cdef PartitionData* part
         cdef Py_ssize_t place
@@ -399,10 +401,10 @@ cdef class ProduceHandler(RequestHandler):
                     p = put_string(p, flexible, NULL, -1)
             if not flexible:
                 continue
-            if version >= 10 and part.error == ERROR_NOT_LEADER_OR_FOLLOWER and part.leader_epoch >= 0:
-                p = put_i8(put_i8(put_i8(p, 1), 0), 9)         # one tagged field: tag 0, 9 bytes
-                p = put_i32(p, part.leader_id)
-                p = put_i32(p, part.leader_epoch)
+            if self.leaders is not None and part.error == ERROR_NOT_LEADER_OR_FOLLOWER and part.leader_epoch >= 0:
+                p = put_leader(p, part.leader_id, part.leader_epoch)
+                if part.leader_id >= 0:
+                    self.leaders.add(part.leader_id)
             p = put_i8(p, 0)           # no (more) tagged fields
         if flexible:
             p = put_i8(p, 0)
@@ -432,21 +434,6 @@ cdef class ProduceHandler(RequestHandler):
         self.out.size = p - self.out.data
         return 0
 
-    cdef int encode_endpoints(self, set leaders) except -1:
-        """The reply's tagged fields: where those leaders are, as far as it is known."""
-        cdef bytes field = self.table.encode_endpoints(leaders)
-        cdef uint8_t* p
-        self.out.reserve(self.out.size + 2 + UVARINT_BYTES_MAX + len(field))
-        p = self.out.data + self.out.size
-        if not field:
-            p = put_i8(p, 0)
-        else:
-            p = put_i8(put_i8(p, 1), 0)
-            p = put_uvarint(p, <uint32_t>len(field))
-            p = put_bytes(p, <const uint8_t*>PyBytes_AS_STRING(field), PyBytes_GET_SIZE(field))
-        self.out.size = p - self.out.data
-        return 0
-
     cdef ParkedProduce make_parked(self, Reply reply, int16_t acks):
         cdef ParkedProduce parked = ParkedProduce.__new__(ParkedProduce)
         cdef Py_ssize_t place
@@ -455,6 +442,9 @@ cdef class ProduceHandler(RequestHandler):
         parked.reply = reply
         self.encode(reply)
         parked.encoded = PyBytes_FromStringAndSize(<const char*>self.out.data, self.out.size)
+        parked.table = self.table
+        parked.leaders = self.leaders
+        parked.tags_at = self.tags_at
         parked.partitions = list(self.waiting)
         parked.all_replicas = acks == -1
         parked.with_log_start = reply.api_version >= 5
@@ -466,6 +456,7 @@ cdef class ProduceHandler(RequestHandler):
                 parked.pending[parked.count].end_offset = self.parts[place].end_offset
                 parked.pending[parked.count].position = self.parts[place].position
                 parked.pending[parked.count].leader_epoch = self.parts[place].leader_epoch
+                parked.pending[parked.count].moved = False
                 parked.count += 1
         parked.left = parked.count
         return parked
@@ -552,11 +543,23 @@ cdef class DeferredProduce:
         partition = self.handler.table.find(data.key, data.key_bytes, by_id).at(part.index)
         self.place = place
         self.check = new_batch_check(self.body, part.records, part.records_bytes, partition.core.config, clock_ms())
-        self.handler.offload(self.check.run, self.resume)
+        self.handler.offload(self)
         return 0
+
+    def run(self) -> None:
+        """Checks the batch. Any thread."""
+        self.check.run()
 
     def resume(self) -> None:
         """Goes on with the request: the batch was checked. Loop's thread."""
+        try:
+            self.go_on()
+        except BaseException as cause:
+            if self.handler.on_failure is None:
+                raise
+            self.handler.on_failure(cause)
+
+    cdef int go_on(self) except -1:
         cdef Py_ssize_t stopped
         self.restore()
         stopped = self.handler.append_from(self.reply, self.acks, self.place, self.check)
@@ -565,3 +568,4 @@ cdef class DeferredProduce:
             self.submit(stopped)
         else:
             self.handler.conclude(self.reply, self.acks, self.timeout_ms)
+        return 0

@@ -1,22 +1,29 @@
 """A Produce that waits for a flush or for replicas."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from kraft_native.partition cimport Partition
 from kraft_native.purgatory cimport Parked
 from kraft_native.reply cimport Reply, RequestHandler
+from kraft_native.table cimport PartitionTable
 
 
 cdef struct PendingAppend:
     int64_t end_offset
     Py_ssize_t position            # of the error code in the reply
-    int32_t leader_epoch
+    int32_t leader_epoch           # in which it was appended; once it `moved`, of the leader that is told
+    int32_t leader_id              # that is told
+    bint moved                     # somebody else leads now, and the client is to hear who
 
 
 cdef class ParkedProduce(Parked):
     """A Produce whose appends are in the log, and whose reply waits for a flush or for replicas."""
     cdef RequestHandler handler    # that counts its errors
+    cdef PartitionTable table
     cdef Reply reply
     cdef bytes encoded             # the reply as if all went well; error codes are written into it
+    cdef Py_ssize_t tags_at        # where its own tagged fields begin
+    cdef set leaders               # whom it tells of; None: its version tells of nobody
     cdef list partitions           # Partition of each in `pending`; None once its outcome is known
     cdef PendingAppend* pending
     cdef Py_ssize_t count
@@ -24,5 +31,11 @@ cdef class ParkedProduce(Parked):
     cdef bint all_replicas
     cdef bint with_log_start
 
-    cdef void settle(self, Py_ssize_t place, int error) noexcept
+    cdef int settle(self, Py_ssize_t place, int error) except -1
+    cdef int note_leader(self, PendingAppend* append, Partition partition) except -1
+    cdef int finish(self) except -1
     cdef int look(self) except -1
+
+
+# A partition's tagged field CurrentLeader, up to the leader's own tagged fields.
+cdef uint8_t* put_leader(uint8_t* p, int32_t leader_id, int32_t leader_epoch) noexcept

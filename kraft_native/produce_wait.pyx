@@ -1,14 +1,23 @@
-"""A Produce that waits for a flush or for replicas. Its reply is encoded as if all went well; errors go into it."""
+"""A Produce that waits for a flush or for replicas. Its reply is encoded as if all went well; errors go into it, and
+with them who leads now."""
 
 from libc.stdint cimport int16_t, uint8_t
 from libc.stdlib cimport free
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 cimport cython
 
 from kraft_native.bytes_be cimport store_i16, store_i64
-from kraft_native.errors cimport ERROR_NONE, ERROR_REQUEST_TIMED_OUT
-from kraft_native.partition cimport COMMIT_PENDING, Partition
+from kraft_native.errors cimport ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT
+from kraft_native.fields cimport put_i8, put_i32
+from kraft_native.partition cimport COMMIT_PENDING
+from kraft_native.table cimport Absence
+
+cdef enum:
+    # From a partition's error code to its tagged fields, in a version that tells of leaders: code, three numbers, no
+    # errors of single records, no message.
+    PART_TAGS_AT = 28
+    LEADER_BYTES = 11
 
 
 @cython.final
@@ -34,7 +43,7 @@ cdef class ParkedProduce(Parked):
                 self.settle(place, state)
         if self.left == 0:
             self.purgatory.leave(self)
-            self.reply.finish([self.encoded])
+            self.finish()
         return 0
 
     cdef bint abandoned(self) noexcept:
@@ -47,10 +56,10 @@ cdef class ParkedProduce(Parked):
                 self.settle(place, ERROR_REQUEST_TIMED_OUT)
         if self.purgatory is not None:
             self.purgatory.leave(self)
-        self.reply.finish([self.encoded])
+        self.finish()
         return 0
 
-    cdef void settle(self, Py_ssize_t place, int error) noexcept:
+    cdef int settle(self, Py_ssize_t place, int error) except -1:
         # Nobody has seen these bytes yet.
         cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(self.encoded) + self.pending[place].position
         if error != ERROR_NONE:
@@ -60,5 +69,44 @@ cdef class ParkedProduce(Parked):
             store_i64(p + 10, -1)
             if self.with_log_start:
                 store_i64(p + 18, -1)
+            if error == ERROR_NOT_LEADER_OR_FOLLOWER and self.leaders is not None:
+                self.note_leader(&self.pending[place], self.partitions[place])
         self.partitions[place] = None
         self.left -= 1
+        return 0
+
+    cdef int note_leader(self, PendingAppend* append, Partition partition) except -1:
+        cdef Absence absence
+        append.leader_id = partition.leader_id
+        append.leader_epoch = partition.leader_epoch
+        if partition.removed:
+            absence = self.table.absence_of(partition.topic_name, False, partition.index)
+            append.leader_id = absence.leader_id
+            append.leader_epoch = absence.leader_epoch
+        append.moved = append.leader_epoch >= 0
+        if append.leader_id >= 0:
+            self.leaders.add(append.leader_id)
+        return 0
+
+    cdef int finish(self) except -1:
+        """Answers. What is told of new leaders goes between the pieces of what was encoded."""
+        cdef list pieces = []
+        cdef uint8_t leader[LEADER_BYTES]
+        cdef Py_ssize_t place, end, start = 0
+        for place in range(self.count):
+            if self.pending[place].moved:
+                end = self.pending[place].position + PART_TAGS_AT
+                put_leader(leader, self.pending[place].leader_id, self.pending[place].leader_epoch)
+                pieces.append(self.encoded[start:end])
+                pieces.append(PyBytes_FromStringAndSize(<const char*>leader, LEADER_BYTES))
+                start = end
+        if not pieces:
+            return self.reply.finish([self.encoded])
+        pieces.append(self.encoded[start:self.tags_at])
+        pieces.append(self.table.endpoint_tags(self.leaders))
+        return self.reply.finish(pieces)
+
+
+cdef uint8_t* put_leader(uint8_t* p, int32_t leader_id, int32_t leader_epoch) noexcept:
+    p = put_i8(put_i8(put_i8(p, 1), 0), 9)             # one tagged field: tag 0, 9 bytes
+    return put_i32(put_i32(p, leader_id), leader_epoch)

@@ -10,8 +10,9 @@ and again costs no timer per request: the one that is armed fires, finds nothing
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+from posix.unistd cimport read
 
 from kraft_native.errors import InvalidArgumentError
 
@@ -218,10 +219,13 @@ cdef class Purgatory:
         self.unflushed[watched] = None
         return 0
 
-    def flush_done(self) -> None:
-        """Call it when the flusher's `eventfd` is readable, after reading it: the appends that became durable are shown
-        and answered."""
+    def flush_done(self, int eventfd=-1) -> None:
+        """Call it when the flusher's `eventfd` is readable: the appends that became durable are shown and answered.
+        Resets the descriptor that it is given, so that the loop can call it by itself."""
         cdef Watched one
+        cdef uint64_t count
+        if eventfd >= 0:
+            read(eventfd, &count, sizeof(count))
         for one in list(self.unflushed):
             if not one.flushed():
                 self.unflushed.pop(one, None)

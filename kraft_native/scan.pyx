@@ -150,15 +150,17 @@ cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int
 
 cdef bint contradictory(const uint8_t* data, int64_t position, int64_t found, int64_t end, int64_t offset_min,
                         const ScanBounds* bounds, const BatchHeader* h) noexcept nogil:
-    """Whether the batches at `position` and at `found` are sound, each by itself, and share offsets, so that the base
-    offset of one of them is wrong, and nothing says of which. If the second one's had gone back, there would be a gap
-    behind it."""
+    """Whether the batches at `position` and at `found` are sound, each by itself, and not both where they can be, so
+    that the base offset of one of them is wrong, and nothing says of which. If the second one's had gone back, there
+    would be a gap behind it."""
     cdef BatchHeader first, behind
     cdef int64_t following = found + batch_bytes(h)
     batch_load(data + position, &first)
     if (
         batch_crc(data + position, &first) != first.crc or first.base_offset < offset_min
-        or not first.base_offset <= h.base_offset <= batch_last_offset(&first)
+        or h.base_offset > batch_last_offset(&first)
+        # The first one's had gone forward, if there is room for it in front of the second.
+        or (h.base_offset < first.base_offset and first.last_offset_delta < h.base_offset - offset_min)
     ):
         return False
     if following == end:

@@ -6,6 +6,13 @@ from kraft_native.partition cimport Partition
 from kraft_native.purgatory cimport Purgatory
 
 
+# Why a partition is not here, and who leads it, as far as that is known (-1).
+cdef struct Absence:
+    int error
+    int32_t leader_id
+    int32_t leader_epoch
+
+
 cdef class Topic:
     cdef readonly bytes name               # UTF-8
     cdef readonly bytes topic_id           # 16 bytes
@@ -39,9 +46,9 @@ cdef class PartitionTable:
     # `size` bytes of a name, or of an id when `by_id`; None when unknown.
     cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id)
     cdef Topic lookup(self, bytes key, bint by_id)
-    # The error for a partition that is not here.
-    cdef int absence_of(self, bytes key, bint by_id, int32_t index) except? -1
-    # Where those nodes are, as a compact array of NodeEndpoint; empty when nothing is known of any.
-    cdef bytes encode_endpoints(self, set node_ids)
+    # For a partition that is not here.
+    cdef Absence absence_of(self, bytes key, bint by_id, int32_t index) except *
+    # The tagged fields of a reply that tells who leads: where those nodes are, as far as it is known.
+    cdef bytes endpoint_tags(self, set node_ids)
     # The ids of the nodes in a rack, an int32_t each.
     cdef bytes nodes_in(self, bytes rack)

@@ -4,7 +4,7 @@ Topics are found by name or by id in one dict each; their partitions stand in a 
 their way (`expect`), each look-up of a topic has those of that topic made first.
 """
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcmp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
@@ -13,6 +13,7 @@ cimport cython
 from kraft_native.buffer cimport Scratch
 from kraft_native.errors cimport ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION
 from kraft_native.fields cimport UUID_BYTES, UVARINT_BYTES_MAX, put_count, put_i8, put_i32, put_string
+from kraft_native.varint cimport put_uvarint
 
 from kraft_native.errors import InvalidArgumentError
 
@@ -84,14 +85,18 @@ cdef class PartitionTable:
             self.bring(None, False)
 
     def explain(self, absence) -> None:
-        """What a partition that is not here is refused with: `absence(key, by_id, index)` gives the error code, by the
-        topic's name (UTF-8) or id. Without, the topic or the partition is unknown."""
+        """What a partition that is not here is refused with: `absence(key, by_id, index)` gives the error code, the
+        leader and its epoch (-1: not known), by the topic's name (UTF-8) or id. Without, the topic or the partition is
+        unknown."""
         self.absence = absence
 
-    cdef int absence_of(self, bytes key, bint by_id, int32_t index) except? -1:
+    cdef Absence absence_of(self, bytes key, bint by_id, int32_t index) except *:
+        cdef Absence found
+        found.error = ERROR_UNKNOWN_TOPIC_ID if by_id and key not in self.by_id else ERROR_UNKNOWN_TOPIC_OR_PARTITION
+        found.leader_id = found.leader_epoch = -1
         if self.absence is not None:
-            return self.absence(key, by_id, index)
-        return ERROR_UNKNOWN_TOPIC_ID if by_id and key not in self.by_id else ERROR_UNKNOWN_TOPIC_OR_PARTITION
+            found.error, found.leader_id, found.leader_epoch = self.absence(key, by_id, index)
+        return found
 
     def add(self, Partition partition not None) -> None:
         """From now on it is served. `InvalidArgumentError`: there is one already, or the topic has another id."""
@@ -155,13 +160,14 @@ cdef class PartitionTable:
         cdef Topic topic = self.lookup(topic_id, True)
         return None if topic is None else topic.at(index)
 
-    cdef bytes encode_endpoints(self, set node_ids):
+    cdef bytes endpoint_tags(self, set node_ids):
         cdef list known = [node_id for node_id in sorted(node_ids) if node_id in self.endpoints]
         cdef Scratch out = Scratch()
         cdef bytes host, rack
         cdef uint8_t* p
+        cdef uint8_t head[2 + UVARINT_BYTES_MAX]
         if not known or not self.tells_endpoints:
-            return b""
+            return b"\0"
         out.reserve(UVARINT_BYTES_MAX)
         out.size = put_count(out.data, True, <int32_t>len(known)) - out.data
         for node_id in known:
@@ -175,7 +181,8 @@ cdef class PartitionTable:
             else:
                 p = put_string(p, True, <const uint8_t*>PyBytes_AS_STRING(rack), PyBytes_GET_SIZE(rack))
             out.size = put_i8(p, 0) - out.data
-        return bytes(out)
+        p = put_uvarint(put_i8(put_i8(head, 1), 0), <uint32_t>out.size)        # one field: its tag, its size
+        return PyBytes_FromStringAndSize(<const char*>head, p - head) + bytes(out)
 
     def set_endpoint(self, int32_t node_id, str host not None, int32_t port, str rack=None) -> None:
         """Where clients find a node; told to those who ask the wrong one (KIP-951)."""

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from kraft_native.buffer cimport Slice
 from kraft_native.logcore cimport LogCore
 from kraft_native.segment cimport Segment
 
@@ -12,6 +13,8 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1
 cdef int truncate_fully(LogCore core, int64_t offset) except -1
 # Deletes whole segments by the rules of retention; gives their count.
 cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max) except -1
+# The next of what that would look at and is not in memory, for a segment's times; None when nothing is left.
+cdef Slice cold_for_retention(LogCore core, int64_t now_ms, int64_t segments_max)
 # Moves the log start, at most to the high watermark, and deletes segments that lie below it. Gives the log start.
 cdef int64_t delete_records(LogCore core, int64_t before_offset) except -1
 

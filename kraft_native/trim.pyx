@@ -16,6 +16,7 @@ from kraft_native.apply cimport replay_segment
 from kraft_native.batch cimport BatchHeader
 from kraft_native.fileio cimport check, file_sync_dir
 from kraft_native.logcore cimport clock_ms
+from kraft_native.lookup cimport cold_for_largest
 from kraft_native.segment cimport segment_create
 
 from kraft_native.errors import InvalidArgumentError, OffsetOutOfRangeError, StorageError
@@ -245,16 +246,31 @@ cdef Py_ssize_t time_breached(LogCore core, int64_t now_ms) except -1:
     """How many segments from the front are older than retention.ms, by their largest timestamp."""
     cdef Segment segment
     cdef Py_ssize_t count = 0
-    cdef int64_t timestamp
     if core.config.retention_ms < 0:
         return 0
     for segment in core.segments:
-        if not deletable(core, segment):
-            break
-        timestamp = segment.largest_timestamp()
-        if timestamp < 0:              # no record has a time: that of the file
-            timestamp = segment.modified_ms()
-        if now_ms - timestamp <= core.config.retention_ms:
+        if not deletable(core, segment) or not outlived(core, segment, now_ms):
             break
         count += 1
     return count
+
+
+cdef bint outlived(LogCore core, Segment segment, int64_t now_ms) except -1:
+    cdef int64_t timestamp = segment.largest_timestamp()
+    if timestamp < 0:                  # no record has a time: that of the file
+        timestamp = segment.modified_ms()
+    return now_ms - timestamp > core.config.retention_ms
+
+
+cdef Slice cold_for_retention(LogCore core, int64_t now_ms, int64_t segments_max):
+    cdef Segment segment
+    cdef Slice cold
+    if not core.config.delete or core.config.retention_ms < 0:
+        return None
+    for segment in core.segments[:segments_max]:
+        if not deletable(core, segment):
+            return None
+        cold = cold_for_largest(core, segment)
+        if cold is not None or not outlived(core, segment, now_ms):
+            return cold
+    return None

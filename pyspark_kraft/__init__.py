@@ -7,7 +7,7 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     # Late, so that a program that never reads from kraft does not load it.
     if name == "DefaultSource":
-        from kraft.spark.source import KraftSource
+        from kraft.spark.versions import default_source
 
-        return KraftSource
+        return default_source()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ back at what they were before it. The closing report counts the tests that were 
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -40,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
+    # What a shell starts in the background ignores Ctrl-C, and so would all that tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def held() -> dict[str, int]:

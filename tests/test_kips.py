@@ -1,8 +1,10 @@
-"""`docs/kips.md` says of each rule of the specifications which code does it and what shows it: all of that is there."""
+"""`docs/kips.md` says of each rule of the specifications which code does it and what shows it: all of that is there,
+and so is what `docs/internals/raft.md` names of the core. Scenarios quote what the specifications say."""
 
 import ast
 import functools
 import re
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +14,7 @@ from tests.golden import golden_root
 from tools.tree import ROOT
 
 DOCUMENT = ROOT / "docs" / "kips.md"
+CORE_PAGE = ROOT / "docs" / "internals" / "raft.md"
 SCENARIOS = ROOT / "tests" / "raft" / "scenarios"
 
 SECTIONS = {
@@ -137,6 +140,37 @@ def test_every_scenario_is_listed() -> None:
     assert sorted(listed) == sorted(path.name for path in SCENARIOS.glob("*.txt"))
 
 
+def not_there(page: str) -> Iterator[str]:
+    """What a page of the core names, but is no file, module, function, target of `make` or page."""
+    targets = (ROOT / "Makefile").read_text()
+    bases = [ROOT.joinpath(*parts) for parts in ((), ("kraft",), ("kraft", "raft"), ("kraft", "runtime"))]
+    for name in named(page):
+        if name.startswith("make "):
+            is_there = f"\n{name.split()[1]}:" in targets
+        elif name.endswith(".py") or "/" in name:
+            is_there = any((base / name).exists() for base in bases)
+        elif re.fullmatch(r"(kraft|Raft|[a-z_]+)(\.\w+)+", name):
+            is_there = any(is_code(prefix + name.removeprefix("kraft.")) for prefix in ("", "raft.", "raft.raft."))
+        else:
+            continue
+        if not is_there:
+            yield name
+    yield from (link for link in re.findall(r"\]\(([^)]+)\)", page) if not (CORE_PAGE.parent / link).is_file())
+
+
+def test_the_page_of_the_core_names_what_is_there() -> None:
+    page = CORE_PAGE.read_text().replace("```", "")
+    assert list(not_there(page)) == []
+    told = {re.split(r"[./]", name.removesuffix(".py"))[-1] for name in named(page)}
+    assert sorted({path.stem for path in (ROOT / "kraft" / "raft").glob("[a-z]*.py")} - told) == []
+
+
+def test_what_a_page_names_wrongly_is_found() -> None:
+    wrong = ["nothing.py", "kraft/nothing", "kraft.raft.nothing", "Raft.nothing", "roles.Nothing", "make nothing"]
+    page = " ".join(f"`{name}`" for name in (*wrong, "raft_log.py", "Raft.fetch_ahead", "make peer LEADER_KILLS=20"))
+    assert list(not_there(f"{page} [page](nothing.md) [page](../kips.md)")) == [*wrong, "nothing.md"]
+
+
 @needs_specifications
 @pytest.mark.parametrize("kip", sorted(specifications()))
 def test_no_section_is_left_out(kip: str) -> None:
@@ -158,6 +192,31 @@ def test_quotations_are_what_the_specifications_say() -> None:
                 if plain(piece) not in texts[row.kip]:
                     wrong.append((row.kip, piece))
     assert wrong == []
+
+
+def quotations(text: str, kips: Container[str]) -> Iterator[tuple[str, str]]:
+    """What the comments of a scenario quote, each with its KIP: of `kips` the one that was named last before."""
+    comments = " ".join(line[1:].strip() for line in text.splitlines() if line.startswith("#"))
+    source = None
+    for kip, quotation in re.findall(r'KIP-(\d+)|"([^"]+)"', comments):
+        if kip in kips:
+            source = kip
+        for piece in quotation.split(" [...] ") if quotation and source else ():
+            yield source, piece
+
+
+@needs_specifications
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.txt")), ids=lambda path: path.stem)
+def test_scenarios_quote_what_the_specifications_say(path: Path) -> None:
+    """Titles of sections, too."""
+    texts = {kip: plain(text) for kip, text in specifications().items()}
+    wrong = [(kip, piece) for kip, piece in quotations(path.read_text(), texts) if plain(piece) not in texts[kip]]
+    assert wrong == []
+
+
+def test_what_is_quoted_is_found() -> None:
+    text = '# Raft: "a". KIP-1, "b\n# c" (KIP-3): "d [...] e"; KIP-2: "f"\n\nquorum "1"\n----\n'
+    assert list(quotations(text, ("1", "2"))) == [("1", "b c"), ("1", "d"), ("1", "e"), ("2", "f")]
 
 
 def test_what_is_not_there_is_not_found() -> None:

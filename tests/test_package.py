@@ -74,13 +74,19 @@ def declared_requirements() -> list[str]:
     return wanted
 
 
-def test_dependencies_have_lower_bounds_and_the_lock_has_them_all() -> None:
-    locked = {line.split("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line}
+def locked(name: str) -> set[str]:
+    return {line.split("==")[0] for line in (ROOT / name).read_text().splitlines() if "==" in line}
+
+
+def test_dependencies_have_lower_bounds_and_the_locks_have_them_all() -> None:
     for requirement in declared_requirements():
         assert ">=" in requirement, f"{requirement} has no lower bound"
-    for requirement in lock.requirements():
-        name = requirement.partition(">=")[0].lower()
-        assert name in locked, f"{name} is not in requirements.lock: run `make lock`"
+    base, spark = locked(lock.LOCK), locked(lock.SPARK_LOCK)
+    assert not base & spark
+    for requirements, names in ((lock.requirements(), base), (lock.spark_requirements(), base | spark)):
+        for requirement in requirements:
+            name = re.split(r"[>\[]", requirement)[0].lower()
+            assert name in names, f"{name} is not locked: run `make lock`"
 
 
 def imported_from_elsewhere() -> set[str]:

@@ -27,10 +27,11 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench.machine import limit
+from bench.machine import kernel, limit
 from kraft.client import Cluster
 from kraft.load.measure import Measurement, create_topic, fill, measure
 from kraft.load.workload import Workload
+from kraft_native import crc
 from tools.demo_engine import Line, lines
 
 TOPIC = "stdlib"
@@ -39,6 +40,10 @@ START_SECONDS = 20
 READ_SECONDS = 60
 BENCH_SECONDS = 3.0
 BENCH_FILL_BYTES = 1 << 28
+LIMIT_SECONDS = 0.3
+# What one record of 100 B is as a batch; an answer of ApiVersions, about.
+SMALL_BATCH_BYTES = 170
+ECHO_BYTES = 512
 # The client tells on standard error that a node which was killed is gone; that is known here.
 QUIET = {"log_level": 0}
 
@@ -174,20 +179,34 @@ def bench(node: Node) -> list[tuple[str, Measurement]]:
     return runs
 
 
-def figures(runs: list[tuple[str, Measurement]], page_cache: float) -> Table:
+def limits(node: Node, scratch: Path) -> list[str]:
+    """What one thread in C does here, row by row of `bench`."""
+    segment = max((node.data / "bench-fetch-0").glob("*.log"), key=lambda path: path.stat().st_size)
+    echo = limit(segment, 8, ECHO_BYTES, LIMIT_SECONDS, source="serve_slices.c")["bytes_per_s"] / ECHO_BYTES
+    small, large = (limit("write", scratch / f"limit-{size}", size, count, "new")["bytes_per_s"] / 1e6
+                    for size, count in ((SMALL_BATCH_BYTES, 1 << 24), (16 << 10, 1 << 28)))
+    served = limit(segment, 4, 1 << 20, LIMIT_SECONDS, source="serve_slices.c")["bytes_per_s"] / 1e6
+    return [f"{echo:,.0f}/s loopback, 8 x 1 in flight", f"{small:,.0f} MB/s page cache, {SMALL_BATCH_BYTES} B",
+            f"{large:,.0f} MB/s page cache, 16 KiB", f"{served:,.0f} MB/s loopback, 1 MiB"]
+
+
+def figures(runs: list[tuple[str, Measurement]], machine: list[str]) -> Table:
     """The table at the end."""
-    table = Table("load", "requests/s", "MB/s", "p50 us", "p99 us", "server CPU\nus/request",
-                  title=f"this machine writes 16 KiB blocks to its page cache at {page_cache:,.0f} MB/s")
+    copied, checked = limit("memcpy", 16 << 10, LIMIT_SECONDS)["bytes_per_s"] / 1e9, kernel(bytes(16 << 10))
+    table = Table("load", "requests/s", "MB/s", "p50 us", "p99 us", "server CPU\nus/request", "one thread in C",
+                  title=f"of 16 KiB blocks this machine copies {copied:,.1f} GB/s, and checks {checked:,.1f} GB/s "
+                        f"(CRC, {crc.kernel_name()})")
     for column in table.columns[1:]:
         column.justify = "right"
-    for name, run in runs:
+    for (name, run), most in zip(runs, machine, strict=True):
         table.add_row(name, f"{run.requests_per_second:,.0f}", f"{run.megabytes_per_second:,.0f}",
-                      f"{run.latency_us['50']:,.0f}", f"{run.latency_us['99']:,.0f}", f"{run.cpu_us_per_request:.1f}")
+                      f"{run.latency_us['50']:,.0f}", f"{run.latency_us['99']:,.0f}", f"{run.cpu_us_per_request:.1f}",
+                      most)
     return table
 
 
 def main() -> int:
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 110)
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
     data = lines()
     wanted = digests(iter(data))
     size = sum(len(key) + len(value) for key, value in data)
@@ -210,8 +229,8 @@ def main() -> int:
         console.print(f"\n{len(data):,} records produced in {sent:.1f} s ({size / sent / 1e6:,.0f} MB/s) and consumed "
                       f"in {read:.1f} s ({size / read / 1e6:,.0f} MB/s).\nThe node was killed (SIGKILL) and back in "
                       f"{restarted:.2f} s. Read twice: all {len(wanted):,} files came back byte for byte, in order.\n")
-        written = limit("write", top / "limit", 16 << 10, 1 << 28, "new")
-        console.print(figures(bench(node), written["bytes_per_s"] / 1e6))
+        runs = bench(node)
+        console.print(figures(runs, limits(node, top)))
         code = node.stop()
         console.print(f"\nnode stopped with exit code {code}")
         return code

@@ -1,4 +1,4 @@
-"""Clients that keep a number of proposals under way, of our bench's replicas and of etcd.
+"""Clients that keep a number of proposals under way, of our bench's replicas, of controllers and of etcd.
 
 One thread, several connections, no library between: what is written for a turn's proposals leaves in one call, so that
 the client is not what is measured. etcd gets its own Put over gRPC; the HTTP/2 here is the least that it needs.
@@ -40,9 +40,10 @@ class Client(Protocol):
     def receive(self, latencies: Latencies) -> int: ...
 
 
-def run(connect: Callable[[], Client], in_flight: int, seconds: float) -> dict[str, float]:
+def run(connect: Callable[[], Client], in_flight: int, seconds: float,
+        connections_max: int = CONNECTIONS_MAX) -> dict[str, float]:
     """Keeps `in_flight` proposals under way for that time; gives rate and latencies."""
-    clients = [connect() for _ in range(min(in_flight, CONNECTIONS_MAX))]
+    clients = [connect() for _ in range(min(in_flight, connections_max))]
     latencies = Latencies()
     try:
         with selectors.DefaultSelector() as selector:

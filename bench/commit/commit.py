@@ -1,4 +1,4 @@
-"""What a commit costs: controllers in processes of their own, beside C, etcd and the disk, in one run.
+"""What a commit costs: controllers in processes of their own, beside C, etcd, Kafka and the disk, in one run.
 
     python -m bench.commit.commit [--quick] [--replicas 3 --replicas 5] [--only TEXT] [--directory DIR]
 
@@ -13,7 +13,8 @@ Two figures of ours, for two comparisons:
 `durable` is on DIR's disk. `page cache` is the same, files and flushes included, on /dev/shm, where a flush costs
 nothing. Everything runs at the same time and is loaded in turns, so a ratio is the median of ratios turn by turn.
 
-Kafka's `TestRaftServer` is not here: it ignores its options, paces 20,000 records of 256 B a second, and has no window.
+Kafka's metadata log is measured with whole controllers around it, theirs and ours: `controllers.py`. Its
+`TestRaftServer` is not here: it ignores its options, paces 20,000 records of 256 B a second, and has no window.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ from typing import Final
 import click
 from rich.console import Console
 
-from bench.commit import clients, failover
+from bench.commit import clients, controllers, failover
 from bench.commit.quorums import EtcdQuorum, KraftQuorum
 from bench.machine import OUT, compiled, describe, limit
 from bench.table import Row, show
 from kraft.cli.command import version_text
+from tests.peer import kafka
 
 SIZES: Final = ((100, "100 B"), (1024, "1 KiB"))
 IN_FLIGHT: Final = (1, 16, 256)
@@ -141,12 +143,14 @@ def _in_c(setting: Setting, size: int, in_flight: int) -> dict[str, float]:
 @click.option("--kills", default=50, show_default=True, help="Leaders killed; 0: none, and none stopped.")
 def main(quick: bool, replicas: tuple[int, ...], only: str, directory: Path, seconds: float, turns: int,
          kills: int) -> None:
-    """Measure commits of our controllers beside C, etcd and the disk."""
+    """Measure commits of our controllers beside C, etcd, Kafka and the disk."""
     console = Console(width=150)
     console.print(version_text(), highlight=False)
     console.print(describe(), highlight=False)
     if (reason := EtcdQuorum.missing()) is not None:
         console.print(f"SKIPPED: etcd: {reason}")
+    if (without_kafka := kafka.missing()) is not None:
+        console.print(f"SKIPPED: Kafka: {without_kafka}")
     if quick:
         seconds, turns, kills = 0.3, 1, min(kills, 2)
     directory.mkdir(parents=True, exist_ok=True)
@@ -164,6 +168,8 @@ def main(quick: bool, replicas: tuple[int, ...], only: str, directory: Path, sec
             for place, base in places:
                 _in_home(base, lambda home, count=count, place=place: add(  # type: ignore[misc]
                     rows(Setting(home, count, place, seconds, turns, only))))
+        if without_kafka is None:
+            _in_home(directory, lambda home: add(controllers.rows(home, seconds, turns, only)))
         if kills:
             _in_home(directory, lambda home: add(failover.rows(home, kills)))
     finally:

@@ -8,7 +8,6 @@ import os
 import queue
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,21 +22,13 @@ from typing import Any, Final
 from kraft.cli.command import run
 from kraft.runtime.quorum_state import id_text
 from kraft.runtime.storage import random_id
+from tests.ports import free_ports
 
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 START_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.02
 
 Event = dict[str, Any]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address that nobody has at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Replica:

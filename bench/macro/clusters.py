@@ -12,12 +12,13 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Final
 
-from bench.commit.quorums import CLUSTER_ID, free_ports
+from bench.commit.quorums import CLUSTER_ID
 from bench.macro.servers import HEAP, STOP_SECONDS, Process, await_brokers, compile_kraft, launch_kraft, terminate
 from kraft.cli.command import run
 from kraft.runtime.quorum_state import id_text
 from kraft.runtime.storage import random_id
 from tests.peer.kafka import KafkaProcess
+from tests.ports import free_ports
 
 NODES: Final = 3
 # For clusters that are stopped while others are measured: nobody there is to think that the others are gone.
@@ -70,6 +71,9 @@ class _Cluster(ABC):
     def pids(self) -> list[int]:
         return [each.pid for each in self._processes.values()]
 
+    def pid_of(self, node_id: int) -> int:
+        return self._processes[node_id].pid
+
     def kill(self) -> None:
         for node_id in self.homes:
             self.kill_node(node_id)
@@ -80,11 +84,19 @@ class _Cluster(ABC):
         process.kill()
         process.wait(STOP_SECONDS)
 
-    def restart_node(self, node_id: int) -> None:
-        """In good order, if it runs. It is launched when this returns, and need not serve yet."""
+    def stop_node(self, node_id: int) -> None:
+        """In good order, if it runs."""
         if (process := self._processes.pop(node_id, None)) is not None:
             terminate(process)
+
+    def restart_node(self, node_id: int) -> None:
+        """In good order, if it runs. It is launched when this returns, and need not serve yet."""
+        self.stop_node(node_id)
         self._processes[node_id] = self._launch(node_id)
+
+    def await_node(self, node_id: int) -> None:
+        """Until it serves and lists all three, after a restart."""
+        await_brokers([self.addresses[node_id - 1]], [self._processes[node_id]], NODES, time.monotonic())
 
     def stop(self) -> None:
         for each in self._processes.values():

@@ -1,12 +1,13 @@
-"""How long a producer waits when nodes are killed, and when they are restarted in good order.
+"""How long a producer waits when nodes are killed, or restarted in good order; beside Apache Kafka 4.3.1.
 
-    python -m bench.macro.failover [--kills 50] [--restarts 1] [--set NAME=VALUE]
+    python -m bench.macro.failover [--kills 50] [--peer-kills 5] [--restarts 1] [--set NAME=VALUE] [--ours]
 
 Three nodes of both roles, a topic with three partitions, three replicas and min.insync.replicas 2, and an idempotent
 producer with acks=all, all with their defaults; topic and producer are new for each kill and each round. A kill (-9)
 hits the node that is the active controller and leads a partition; restarts (SIGTERM, wait, start) go round all nodes. A
 gap is the longest time for which one of the partitions acknowledged nothing. At the end everything is read back and
-compared with what was acknowledged.
+compared with what was acknowledged. Kafka's three nodes come after ours, alone on the machine too, under the same
+load; a kill of theirs costs half a minute, so there are fewer. `operations` has the rolling restart of both.
 """
 
 from __future__ import annotations
@@ -14,47 +15,117 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from tests.integration.failover import NODES, Failover, Outcome
-from tests.integration.quorum import Quorum
+from bench.macro.clusters import KafkaCluster, KraftCluster
+from kraft.client import Cluster
+from kraft.client.quorum import QuorumClient
+from tests.integration.failover import Failover, Outcome
+from tests.peer.kafka import missing
+
+AnyCluster = KraftCluster | KafkaCluster
+
+
+class Node:
+    """One of three, of either kind."""
+
+    def __init__(self, cluster: AnyCluster, node_id: int) -> None:
+        self.node_id = node_id
+        self.address = cluster.addresses[node_id - 1]
+        self._cluster = cluster
+
+    @property
+    def pid(self) -> int:
+        return self._cluster.pid_of(self.node_id)
+
+    def start(self) -> None:
+        self._cluster.restart_node(self.node_id)
+        self._cluster.await_node(self.node_id)
+
+    def stop(self) -> None:
+        self._cluster.stop_node(self.node_id)
+
+    def kill(self) -> None:
+        self._cluster.kill_node(self.node_id)
+
+
+class Nodes:
+    """All three."""
+
+    def __init__(self, cluster: AnyCluster) -> None:
+        self.nodes = {node_id: Node(cluster, node_id) for node_id in cluster.homes}
+        self._bootstrap = cluster.bootstrap
+
+    @property
+    def leader(self) -> Node:
+        with Cluster(self._bootstrap) as client:
+            return self.nodes[QuorumClient(client).describe().leader]
+
+
+@contextmanager
+def running(make: type[KraftCluster | KafkaCluster], settings: Mapping[str, str]) -> Iterator[Failover]:
+    """A new cluster with its defaults but for `settings`."""
+    with tempfile.TemporaryDirectory(prefix="failover-") as directory:
+        cluster = make(Path(directory), settings)
+        try:
+            cluster.start()
+            yield Failover(Nodes(cluster))
+        finally:
+            cluster.stop()
+
+
+def kills(console: Console, name: str, cluster: Failover, count: int) -> list[float]:
+    """The gap of each."""
+    gaps = []
+    for number in range(1, count + 1):
+        gaps.append(cluster.kill())
+        console.print(f"{name}, kill {number}: {gaps[-1]:.3f} s")
+    if gaps:
+        console.print(f"{name}, {count} kills: median {statistics.median(gaps):.3f} s, longest {max(gaps):.3f} s")
+    return gaps
+
+
+def restarts(console: Console, name: str, cluster: Failover, rounds: int) -> None:
+    for number in range(1, rounds + 1):
+        began = time.monotonic()
+        gaps = cluster.restart_all()
+        console.print(f"{name}, rolling restart {number}: gaps {' '.join(f'{gap:.3f}' for gap in gaps)} s, "
+                      f"{time.monotonic() - began:.1f} s in all")
+
+
+def tell_outcome(console: Console, name: str, cluster: Failover) -> None:
+    console.print(f"{name}: {Outcome(*map(sum, zip(*cluster.outcomes(), strict=True)))}")
 
 
 @click.command()
-@click.option("--kills", default=50, show_default=True)
-@click.option("--restarts", default=1, show_default=True, help="Rounds of restarts.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of all nodes.")
-def main(kills: int, restarts: int, settings: tuple[str, ...]) -> None:
+@click.option("--kills", "count", default=50, show_default=True)
+@click.option("--peer-kills", default=5, show_default=True, help="Of Apache Kafka's nodes.")
+@click.option("--restarts", "rounds", default=1, show_default=True, help="Rounds of restarts, of ours.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of all nodes of ours.")
+@click.option("--ours", is_flag=True, help="Only our nodes: no ratio.")
+def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ours: bool) -> None:
     """Measure what a producer notices of dying and restarting nodes."""
     console = Console(highlight=False)
-    with tempfile.TemporaryDirectory(prefix="failover-") as directory:
-        quorum = Quorum(Path(directory), NODES, is_broker=True)
-        cluster = Failover(quorum, dict(each.split("=", 1) for each in settings))
-        try:
-            cluster.start()
-            run(console, cluster, kills, restarts)
-        finally:
-            for node in cluster.nodes:
-                node.kill()
-
-
-def run(console: Console, cluster: Failover, kills: int, restarts: int) -> None:
-    gaps = []
-    for number in range(1, kills + 1):
-        gaps.append(cluster.kill())
-        console.print(f"kill {number}: {gaps[-1]:.3f} s")
+    with running(KraftCluster, dict(each.split("=", 1) for each in settings)) as cluster:
+        gaps = kills(console, "kraft", cluster, count)
+        restarts(console, "kraft", cluster, rounds)
+        tell_outcome(console, "kraft", cluster)
+    if ours or not peer_kills:
+        return
+    if (reason := missing()) is not None:
+        console.print(f"no peer: {reason}")
+        return
+    with running(KafkaCluster, {}) as cluster:
+        theirs = kills(console, "kafka", cluster, peer_kills)
+        tell_outcome(console, "kafka", cluster)
     if gaps:
-        console.print(f"{kills} kills: median {statistics.median(gaps):.3f} s, longest {max(gaps):.3f} s")
-    for number in range(1, restarts + 1):
-        began = time.monotonic()
-        gaps = cluster.restart_all()
-        console.print(f"rolling restart {number}: gaps {' '.join(f'{gap:.3f}' for gap in gaps)} s, "
-                      f"{time.monotonic() - began:.1f} s in all")
-    outcomes = cluster.outcomes()
-    console.print(str(Outcome(*map(sum, zip(*outcomes, strict=True)))))
+        console.print(f"ratio to kafka: median {statistics.median(gaps) / statistics.median(theirs):.3f}, "
+                      f"longest {max(gaps) / max(theirs):.3f}")
 
 
 if __name__ == "__main__":

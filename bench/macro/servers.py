@@ -15,7 +15,8 @@ from typing import Protocol
 import kraft
 from kraft.client import Cluster
 from kraft_native.errors import KraftError
-from tests.peer.kafka import KafkaNode, free_port
+from tests.peer.kafka import KafkaNode
+from tests.ports import free_ports
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
@@ -52,7 +53,7 @@ class KraftServer:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.data = home / "data"
-        self.bootstrap = f"127.0.0.1:{free_port()}"
+        self.bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
         self._process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
         compile_kraft()

@@ -1,20 +1,21 @@
 """`python -m bench.spark`: rows per second and processor time per row of reads in Spark, on two threads.
 
     python -m bench.spark [--part NAME]... [--megabytes 1024] [--value-bytes 100] [--turns 3]
-                          [--connector PYTHON --jars JAR,JAR...]
+                          [--no-connector]
 
 The same records are read from the log directory of a node of ours, from that node, from a node of Kafka's, exported
-and audited, and read by the core without Spark. With `--connector` (a Python that has PySpark 4.0.0) and the jars of
-Spark's own connector it reads the same topics in the same run. Reads go to Spark's `noop` sink; medians, after turns
-that do not count (`cost.py`).
+and audited, and read by the core without Spark. Where Java and Maven are there (`peer.py`), Spark's own connector reads
+the same topic in turns with ours: Kafka's node, where that runs, for what reads directories. A ratio is the median of
+those of the turns. Reads go to Spark's `noop` sink; medians, after turns that do not count
+(`cost.py`). Before each part memory is touched: else the first ones, which are ours, pay for pages of the host.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from bench.machine import touch_memory
 from bench.macro.servers import KafkaServer, KraftServer, Server
-from bench.spark import reads
+from bench.spark import peer, reads
 from bench.spark.data import KEY_BYTES, Shape, fill
 from bench.spark.measure import Result
+from bench.spark.peer import Connector
 from bench.spark.reads import Bench
 from kraft.spark import session
 from tests.peer.kafka import missing
@@ -33,6 +36,7 @@ from tests.peer.kafka import missing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TOUCHED_PER_PART = 4 << 30
 PARTS = ("core", "directory", "node", "kafka", "export", "audit")
 
 
@@ -73,37 +77,43 @@ def prepared(shape: Shape, turns: int, parts: Sequence[str]) -> Iterator[Setup]:
                 server.stop()
 
 
-def run_part(setup: Setup, part: str, connector: tuple[str, str] | None) -> Iterator[Result]:
-    """The results of one part, ours and the connector's."""
-    bench, spark, path = setup.bench, setup.spark, setup.path
-    server = setup.kafka if part == "kafka" else setup.node
-    theirs: list[str] = []
-    if part == "core":
-        yield from reads.without_spark(bench, path)
-    elif part == "directory":
-        yield from reads.in_spark(bench, spark, "log directory", {"path": path})
-    elif part == "export":
-        yield reads.export_in_threads(bench, path)
-        yield reads.export_in_spark(bench, path, spark)
-        theirs = [reads.PARQUET]
-    elif part == "audit":
-        yield reads.audits(bench, path)
-    elif server is not None:
-        yield from reads.in_spark(bench, spark, part, {"kafka.bootstrap.servers": server.bootstrap})
-        theirs = list(reads.COLUMNS)
-    if theirs and connector is not None and server is not None:
-        yield from reads.of_connector(bench, *connector, part, server.bootstrap, theirs)
+def run_part(setup: Setup, part: str, connector: Connector | None) -> Iterator[list[Result]]:
+    """The results of one part, each with the connector's beside it where that does the same."""
+    server = setup.kafka if part in ("kafka", "directory", "export") and setup.kafka else setup.node
+    with ExitStack() as stack:
+        bench = setup.bench
+        if connector is not None and part not in ("core", "audit"):
+            name = "kafka" if server is setup.kafka else "node"
+            beside = stack.enter_context(
+                reads.of_connector(connector, name, server.bootstrap, bench.top / "connector"))
+            reads.check_count(bench, "Spark's connector", beside.rows)
+            bench = replace(bench, beside=beside)
+        if part == "core":
+            yield from reads.without_spark(bench, setup.path)
+        elif part == "directory":
+            yield from reads.in_spark(bench, setup.spark, "log directory", {"path": setup.path})
+        elif part == "export":
+            yield reads.export_in_threads(bench, setup.path)
+            yield reads.export_in_spark(bench, setup.path, setup.spark)
+        elif part == "audit":
+            yield reads.audits(bench, setup.path)
+        elif part == "node" or setup.kafka is not None:
+            yield from reads.in_spark(bench, setup.spark, part, {"kafka.bootstrap.servers": server.bootstrap})
 
 
-def show(shape: Shape, results: Sequence[Result]) -> None:
+def show(shape: Shape, results: Sequence[list[Result]]) -> None:
     table = Table(title=f"{shape.records:,} records of {shape.value_bytes} bytes, local[2]; processor time without the "
                         "nodes'")
-    for heading in ("read", "rows/s", "MB/s", "CPU us/row"):
+    for heading in ("read", "rows/s", "MB/s", "CPU us/row", "rows/s, of theirs", "CPU, of theirs"):
         table.add_column(heading, justify="left" if heading == "read" else "right")
-    for each in results:
-        table.add_row(each.name, f"{each.rows_per_second / 1e6:.2f} M",
-                      f"{each.rows_per_second * (shape.value_bytes + KEY_BYTES) / 1e6:,.0f}", f"{each.cpu_us:.2f}")
-    Console(width=120).print(table)
+    for found in results:
+        ratios = [f"{ratio:.2f}" for each in found[1:] for ratio in found[0].beside(each)]
+        for each in found:
+            table.add_row(each.name, f"{each.rows_per_second / 1e6:.2f} M",
+                          f"{each.rows_per_second * (shape.value_bytes + KEY_BYTES) / 1e6:,.0f}", f"{each.cpu_us:.2f}",
+                          *ratios)
+            ratios = []
+    Console(width=140).print(table)
 
 
 @click.command()
@@ -111,18 +121,22 @@ def show(shape: Shape, results: Sequence[Result]) -> None:
 @click.option("--megabytes", default=1024, show_default=True, help="Of records.")
 @click.option("--value-bytes", default=100, show_default=True)
 @click.option("--turns", default=3, show_default=True)
-@click.option("--connector", "connector_python", help="A Python with PySpark 4.0.0.")
-@click.option("--jars", help="The connector's jars, with commas between them.")
-def main(parts: tuple[str, ...], megabytes: int, value_bytes: int, turns: int, connector_python: str | None,
-         jars: str | None) -> None:
+@click.option("--connector/--no-connector", "beside", default=True, help="Beside Spark's own connector, or not.")
+def main(parts: tuple[str, ...], megabytes: int, value_bytes: int, turns: int, beside: bool) -> None:
     shape = Shape.of_size(megabytes, value_bytes)
-    connector = (connector_python, jars) if connector_python and jars else None
+    if beside and (reason := peer.missing()) is not None:
+        click.echo(f"without Spark's own connector: {reason}", err=True)
+        beside = False
+    connector = peer.connector() if beside else None
+    touch_memory()
     with prepared(shape, turns, parts or PARTS) as setup:
         results = []
         for part in parts or PARTS:
-            for each in run_part(setup, part, connector):
-                click.echo(f"{each.name}: {each.rows_per_second:,.0f} rows/s, {each.cpu_us:.2f} us", err=True)
-                results.append(each)
+            touch_memory(at_most=TOUCHED_PER_PART)
+            for found in run_part(setup, part, connector):
+                for each in found:
+                    click.echo(f"{each.name}: {each.rows_per_second:,.0f} rows/s, {each.cpu_us:.2f} us", err=True)
+                results.append(found)
         show(shape, results)
 
 

@@ -1,10 +1,10 @@
 """Reads a topic with Spark's own Kafka connector: a program for an environment with the PySpark that its jars fit.
 
-    python bench/spark/connector.py JARS BOOTSTRAP TOPIC TURNS DIRECTORY READ...
+    python bench/spark/connector.py JARS BOOTSTRAP TOPIC DIRECTORY
 
-READ is `all columns`, `offset, timestamp` or `to Parquet (zstd)`, which writes to a directory below DIRECTORY. Prints a
-line of JSON for each: its name, its rows, seconds and processor time of each turn. It stands alone, as that environment
-has neither kraft nor this directory as a package.
+Prints the number of rows. Then each line that comes is a read, `all columns`, `offset, timestamp` or
+`to Parquet (zstd)`, which writes to DIRECTORY; it is done, and seconds and processor time are printed as a list in
+JSON. It stands alone, as that environment has neither kraft nor this directory as a package.
 """
 
 import importlib.util
@@ -27,26 +27,22 @@ def load_cost():
 
 
 def main() -> None:
-    jars, bootstrap, topic, turns, directory, *reads = sys.argv[1:]
+    jars, bootstrap, topic, directory = sys.argv[1:]
     cost = load_cost()
     spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
              .config("spark.driver.memory", "3g").config("spark.jars", jars).getOrCreate())
     frame = (spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
              .option("startingOffsets", "earliest").load())
-    rows = frame.count()
-    for name in reads:
+    print(json.dumps(frame.count()), flush=True)
+    for line in sys.stdin:
+        name = line.strip()
         writer = frame.select(*COLUMNS.get(name, ["*"])).write.mode("overwrite")
-        measured = []
-        warmed = time.monotonic() + cost.WARM_SECONDS
-        while len(measured) < int(turns):
-            began, cpu = time.monotonic(), cost.cpu_seconds(os.getpid())
-            if "Parquet" in name:
-                writer.option("compression", "zstd").parquet(directory)
-            else:
-                writer.format("noop").save()
-            if began > warmed:
-                measured.append((time.monotonic() - began, cost.cpu_seconds(os.getpid()) - cpu))
-        print(json.dumps({"name": name, "rows": rows, "turns": measured}), flush=True)
+        began, cpu = time.monotonic(), cost.cpu_seconds(os.getpid())
+        if "Parquet" in name:
+            writer.option("compression", "zstd").parquet(directory)
+        else:
+            writer.format("noop").save()
+        print(json.dumps([time.monotonic() - began, cost.cpu_seconds(os.getpid()) - cpu]), flush=True)
     spark.stop()
 
 

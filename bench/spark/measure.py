@@ -1,4 +1,4 @@
-"""Turns of one piece of work: rows per second, and processor time per row."""
+"""Turns of pieces of work that take turns with each other: rows per second, and processor time per row."""
 
 from __future__ import annotations
 
@@ -11,30 +11,66 @@ from typing import NamedTuple
 from bench.spark.cost import WARM_SECONDS, cpu_seconds
 
 
-class Result(NamedTuple):
-    """Medians: rows per second, and processor time per row in microseconds."""
+class Turn(NamedTuple):
+    """What one turn took."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+class Work(NamedTuple):
+    """`take` does it once."""
 
     name: str
-    rows_per_second: float
-    cpu_us: float
+    rows: int
+    take: Callable[[], Turn]
 
 
-def measured(name: str, rows: int, turns: int, work: Callable[[], object], others: Sequence[int] = ()) -> Result:
-    """After turns that do not count. `others`: children whose processor time is not the work's."""
-    warmed = time.monotonic() + WARM_SECONDS
-    while time.monotonic() < warmed:
-        work()
-    found = []
-    for _ in range(turns):
+class Result(NamedTuple):
+    """Of all turns of one work."""
+
+    name: str
+    rows: int
+    turns: Sequence[Turn]
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / statistics.median(turn.seconds for turn in self.turns)
+
+    @property
+    def cpu_us(self) -> float:
+        """Processor time per row."""
+        return statistics.median(turn.cpu_seconds for turn in self.turns) / self.rows * 1e6
+
+    def beside(self, other: Result) -> tuple[float, float]:
+        """Rows per second and processor time per row as multiples of the other's: medians of those turn by turn."""
+        share = other.rows / self.rows
+        pairs = list(zip(self.turns, other.turns, strict=True))
+        return (statistics.median(theirs.seconds / ours.seconds for ours, theirs in pairs) / share,
+                statistics.median(ours.cpu_seconds / theirs.cpu_seconds for ours, theirs in pairs) * share)
+
+
+def timed(work: Callable[[], object], others: Sequence[int] = ()) -> Callable[[], Turn]:
+    """Does it, in this process and its children. `others`: children whose processor time is not the work's."""
+    def take() -> Turn:
         began, cpu = time.monotonic(), _cpu(others)
         work()
-        found.append((time.monotonic() - began, _cpu(others) - cpu))
-    return result(name, rows, found)
+        return Turn(time.monotonic() - began, _cpu(others) - cpu)
+
+    return take
 
 
-def result(name: str, rows: int, turns: list[tuple[float, float]]) -> Result:
-    return Result(name, rows / statistics.median(seconds for seconds, _ in turns),
-                  statistics.median(cpu for _, cpu in turns) / rows * 1e6)
+def measured(works: Sequence[Work], turns: int) -> list[Result]:
+    """After turns that do not count."""
+    for work in works:
+        warmed = time.monotonic() + WARM_SECONDS
+        while time.monotonic() < warmed:
+            work.take()
+    taken: list[list[Turn]] = [[] for _ in works]
+    for _ in range(turns):
+        for work, found in zip(works, taken, strict=True):
+            found.append(work.take())
+    return [Result(work.name, work.rows, found) for work, found in zip(works, taken, strict=True)]
 
 
 def _cpu(others: Sequence[int]) -> float:

@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.spark.data import TOPIC, Shape
-from bench.spark.measure import Result, measured, result
+from bench.spark.measure import Result, Turn, Work, measured, timed
+from bench.spark.peer import Connector
 from kraft.pipeline import audit
 from kraft.pipeline.export import plan_batch, run_batch
 from kraft.pipeline.on_spark import SparkWorkers
@@ -34,20 +36,63 @@ PARQUET = "to Parquet (zstd)"
 THREADS = 2
 
 
+class Beside:
+    """Spark's own connector in a process of its own, which takes turns with ours."""
+
+    def __init__(self, process: subprocess.Popen[str], where: str) -> None:
+        self.pid = process.pid
+        self._process = process
+        self._where = where
+        self.rows: int = self._answer()
+
+    def work(self, name: str) -> Work:
+        return Work(f"Spark's connector, {self._where}: {name}", self.rows, lambda: self._turn(name))
+
+    def _turn(self, name: str) -> Turn:
+        assert self._process.stdin is not None
+        self._process.stdin.write(name + "\n")
+        self._process.stdin.flush()
+        return Turn(*self._answer())
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(("[", *"0123456789")):
+                return json.loads(line)
+        raise SystemExit(f"Spark's connector ended with {self._process.wait()}")
+
+
+@contextmanager
+def of_connector(connector: Connector, where: str, bootstrap: str, directory: Path) -> Iterator[Beside]:
+    command = [connector.python, str(Path(__file__).with_name("connector.py")), connector.jars, bootstrap, TOPIC,
+               str(directory)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Beside(process, where)
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
+
+
 @dataclass
 class Bench:
-    """What all parts need. `servers` are processes whose time is not counted."""
+    """What all parts need. `servers` are processes whose time is not counted; `beside` is None without the
+    connector."""
 
     shape: Shape
     turns: int
     top: Path
     servers: Sequence[int] = ()
+    beside: Beside | None = None
 
-    def measured(self, name: str, work: Callable[[], object], rows: int | None = None) -> Result:
-        return measured(name, rows or self.shape.records, self.turns, work, self.servers)
+    def measured(self, where: str, name: str, do: Callable[[], object], rows: int | None = None) -> list[Result]:
+        """Ours and, where there is one, the connector's of that name."""
+        others = [*self.servers, *([self.beside.pid] if self.beside else [])]
+        works = [Work(f"{where}: {name}", rows or self.shape.records, timed(do, others))]
+        return measured([*works, *([self.beside.work(name)] if self.beside else [])], self.turns)
 
 
-def without_spark(bench: Bench, path: str) -> Iterator[Result]:
+def without_spark(bench: Bench, path: str) -> Iterator[list[Result]]:
     """The core alone, on one thread."""
     for name, columns in (("all columns", ("key", "value", "offset", "timestamp", "timestamp_type")),
                           ("offset, timestamp", ("offset", "timestamp"))):
@@ -59,17 +104,16 @@ def without_spark(bench: Bench, path: str) -> Iterator[Result]:
                 for _ in origin.read(each, columns):
                     pass
 
-        yield bench.measured(f"core, one thread: {name}", read)
+        yield bench.measured("core, one thread", name, read)
 
 
-def in_spark(bench: Bench, spark: SparkSession, where: str, options: dict[str, str]) -> Iterator[Result]:
+def in_spark(bench: Bench, spark: SparkSession, where: str, options: dict[str, str]) -> Iterator[list[Result]]:
     """Every row to Spark's `noop` sink."""
     for name, schema in COLUMNS.items():
         reader = spark.read.format("kraft").options(**options, subscribe=TOPIC)
         frame = (reader if schema is None else reader.schema(schema)).load()
         check_count(bench, where, frame.count())
-        yield bench.measured(f"{where}: {name}",
-                             lambda frame=frame: frame.write.format("noop").mode("overwrite").save())
+        yield bench.measured(where, name, lambda frame=frame: frame.write.format("noop").mode("overwrite").save())
 
 
 def check_count(bench: Bench, where: str, count: int) -> None:
@@ -77,7 +121,7 @@ def check_count(bench: Bench, where: str, count: int) -> None:
         raise SystemExit(f"{where} has {count} rows, not {bench.shape.records}")
 
 
-def exports(bench: Bench, path: str, where: str, workers: Workers) -> Result:
+def exports(bench: Bench, path: str, where: str, workers: Workers) -> list[Result]:
     """To a new table each time."""
 
     def export() -> None:
@@ -89,18 +133,18 @@ def exports(bench: Bench, path: str, where: str, workers: Workers) -> Result:
                 made = run_batch(table, source, FileSettings(), workers, batch)
             check_count(bench, where, sum(file.rows for file in made.files))
 
-    return bench.measured(f"{where}: {PARQUET}", export)
+    return bench.measured(where, PARQUET, export)
 
 
-def export_in_threads(bench: Bench, path: str) -> Result:
+def export_in_threads(bench: Bench, path: str) -> list[Result]:
     return exports(bench, path, "log directory, threads", Threads(THREADS))
 
 
-def export_in_spark(bench: Bench, path: str, spark: SparkSession) -> Result:
+def export_in_spark(bench: Bench, path: str, spark: SparkSession) -> list[Result]:
     return exports(bench, path, "log directory, Spark's workers", SparkWorkers(spark))
 
 
-def audits(bench: Bench, path: str) -> Result:
+def audits(bench: Bench, path: str) -> list[Result]:
     """Two replicas; both count."""
     copy = bench.top / "replica"
     shutil.copytree(path, copy, copy_function=os.link)
@@ -112,19 +156,6 @@ def audits(bench: Bench, path: str) -> Result:
         check_count(bench, "audit", sum(verdict.records for verdict in verdicts))
 
     try:
-        return bench.measured("audit of two replicas, threads", check, 2 * bench.shape.records)
+        return bench.measured("threads", "audit of two replicas", check, 2 * bench.shape.records)
     finally:
         shutil.rmtree(copy)
-
-
-def of_connector(bench: Bench, python: str, jars: str, where: str, bootstrap: str,
-                 parts: Sequence[str]) -> Iterator[Result]:
-    """Spark's own connector, in an environment of its own."""
-    command = [python, str(Path(__file__).with_name("connector.py")), jars, bootstrap, TOPIC, str(bench.turns),
-               str(bench.top / "connector"), *parts]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=900)
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            found = json.loads(line)
-            check_count(bench, f"Spark's connector, {where}", found["rows"])
-            yield result(f"Spark's connector, {where}: {found['name']}", found["rows"], found["turns"])

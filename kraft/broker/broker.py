@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.ports import ControllerPort, LogDirPort, MovePort
 from kraft.broker.producer_ids import ProducerIdBlock
@@ -15,6 +16,7 @@ from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft_native.coldread import ColdReader
 from kraft_native.partition import Partition
 from kraft_native.table import PartitionTable
 
@@ -37,6 +39,8 @@ class Broker:
     controller: ControllerPort
     log_dirs: LogDirPort
     image: MetadataImage
+    telemetry: ClientTelemetry
+    cold_reader: ColdReader
     moves: MovePort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     """What clients of each listener are told, with real ports."""
@@ -75,6 +79,11 @@ class Broker:
         """The value in force of a setting that is a whole number."""
         return broker_integer(name, self.layers())
 
+    def is_cordoned(self, path: str) -> bool:
+        """Whether the log directory is to get no new replicas (KIP-1066)."""
+        names = self.setting("cordoned.log.dirs")
+        return isinstance(names, list) and ("*" in names or path in names)
+
     def topic_setting(self, topic: str, name: str) -> Value:
         """The value of a topic's setting in force."""
         return topic_value(name, self.image.topic_config(topic), self.layers()).value
@@ -88,12 +97,16 @@ class Broker:
         known = self.image.partition(topic, index) is not None
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def absence_by_key(self, key: bytes, by_id: bool, index: int) -> ErrorCode:
-        """The same for a topic as requests name it: by the bytes of its id or of its name."""
-        if not by_id:
-            return self.absence(key.decode(errors="replace"), index)
-        topic = self.image.topics.get(UUID(bytes=key))
-        return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.absence(topic.name, index)
+    def absence_by_key(self, key: bytes, by_id: bool, index: int) -> tuple[ErrorCode, int, int]:
+        """The same for a topic as requests name it, by the bytes of its id or of its name; with who leads and in which
+        leader epoch, for clients to be told (-1: not known)."""
+        topic = (self.image.topics.get(UUID(bytes=key)) if by_id
+                 else self.image.topic(key.decode(errors="replace")))
+        known = None if topic is None else topic.partitions.get(index)
+        if known is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, known.leader, known.leader_epoch
+        unknown = by_id and topic is None
+        return ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
         """What is set for a topic itself."""

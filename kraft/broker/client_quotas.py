@@ -2,7 +2,7 @@
 cluster's quotas. Sans-IO."""
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kraft.metadata.client_quotas import (
@@ -79,17 +79,45 @@ class ClientRates:
         return meter(PRODUCER_RATE), meter(CONSUMER_RATE), meter(REQUEST_PERCENTAGE, NANOSECONDS_OF_PERCENT)
 
 
+class _Pace:
+    """How often all addresses together may connect."""
+
+    def __init__(self, samples: int, sample_ms: int) -> None:
+        self.rate_max = RATE_UNLIMITED
+        self._meter = ReplicationQuota(samples=samples, sample_ms=sample_ms)
+        self._heard_ms = 0
+
+    def limit(self, rate_max: int) -> None:
+        """So many connections a second from now on."""
+        self.rate_max = rate_max
+        self._meter.set_rate(rate_max)
+
+    def delay_ms(self, clock_ms: Callable[[], int]) -> int:
+        """Counts a connection. More than 0: there are too many, and it is to be heard that much later; one after the
+        other, as if they were accepted then."""
+        if self.rate_max == RATE_UNLIMITED:
+            return 0
+        now_ms = clock_ms()
+        self._meter.record(1, now_ms)
+        if self._meter.throttle_ms(now_ms) == 0:
+            self._heard_ms = now_ms
+            return 0
+        self._heard_ms = max(self._heard_ms, now_ms) + 1000 // max(self.rate_max, 1)
+        return self._heard_ms - now_ms
+
+
 class ConnectionRates:
-    """How often each address may connect, and all together (KIP-612; Kafka's ConnectionQuotas)."""
+    """How often each address may connect, and all together: to the node, and to a listener (KIP-612; Kafka's
+    ConnectionQuotas)."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self.meters = _Meters(samples, sample_ms)
         self._sample_ms = sample_ms
         self._all: Quotas = {}
         self._rates: dict[str | None, float] | None = {}
-        self._together = ReplicationQuota(samples=samples, sample_ms=sample_ms)
-        self._rate_max = RATE_UNLIMITED
-        self._heard_ms = 0
+        self._samples = samples
+        self._together = _Pace(samples, sample_ms)
+        self._by_listener: dict[str, _Pace] = {}
 
     def update(self, quotas: Quotas) -> None:
         """These hold from now on; what was counted stays."""
@@ -97,21 +125,21 @@ class ConnectionRates:
 
     def update_all(self, rate_max: int) -> None:
         """So many connections a second, of all addresses together, from now on: `max.connection.creation.rate`."""
-        self._rate_max = rate_max
-        self._together.set_rate(rate_max)
+        self._together.limit(rate_max)
 
-    def delay_ms(self, clock_ms: Callable[[], int]) -> int:
-        """Counts a connection. More than 0: there are too many, and it is to be heard that much later; one after the
-        other, as if they were accepted then."""
-        if self._rate_max == RATE_UNLIMITED:
-            return 0
-        now_ms = clock_ms()
-        self._together.record(1, now_ms)
-        if self._together.throttle_ms(now_ms) == 0:
-            self._heard_ms = now_ms
-            return 0
-        self._heard_ms = max(self._heard_ms, now_ms) + 1000 // max(self._rate_max, 1)
-        return self._heard_ms - now_ms
+    def limit_listeners(self, rates_max: Mapping[str, int]) -> None:
+        """The same of those listeners that have a rate of their own besides."""
+        for listener, rate_max in rates_max.items():
+            pace = self._by_listener[listener] = _Pace(self._samples, self._sample_ms)
+            pace.limit(rate_max)
+
+    def delay_ms(self, listener: str, clock_ms: Callable[[], int], *, spared: bool = False) -> int:
+        """Counts a connection. More than 0: there are too many, and it is to be heard that much later. `spared`: only
+        the listener's own rate may hold it back."""
+        delay_ms = self._together.delay_ms(clock_ms)
+        of_listener = self._by_listener.get(listener)
+        of_listener_ms = 0 if of_listener is None else of_listener.delay_ms(clock_ms)
+        return of_listener_ms if spared else max(delay_ms, of_listener_ms)
 
     def throttle_ms(self, host: str, clock_ms: Callable[[], int]) -> int:
         """Counts a connection. More than 0: it is one too many and does not count; so long it is to be kept waiting

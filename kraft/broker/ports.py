@@ -36,6 +36,10 @@ class ControllerPort(Protocol):
         """Decides `request`; `answer` gets the response once what it tells is committed. `client_id`: of the client
         that asked for it, whose quota holds; None: the node itself asks."""
 
+    @property
+    def lease_left_ms(self) -> int | None:
+        """Until this broker's lease ends, negative when it has; None: no controller has told of one."""
+
 
 class LogDirPort(Protocol):
     """The way to the directories that hold the logs."""

@@ -11,15 +11,15 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from kraft.cli.command import kraft
+from kraft.cli.options import BOOTSTRAP, print_json
 from kraft.client import Cluster
 from kraft.load.compare import Ratio, compare
-from kraft.load.measure import Measurement, create_topic, fill, measure
+from kraft.load.measure import Measurement, cpu_seconds, create_topic, fill, measure
 from kraft.load.report import html_report
 from kraft.load.workload import Workload
 
 Command = Callable[..., None]
 
-ADDRESS_DEFAULT: Final = "127.0.0.1:9092"
 WORKLOAD_OPTIONS: Final = (
     click.option("--connections", default=1, show_default=True, help="Connections, each to a partition's leader."),
     click.option("--in-flight", default=1, show_default=True, help="Requests in progress on each connection."),
@@ -36,8 +36,9 @@ WORKLOAD_OPTIONS: Final = (
     click.option("--seed", default=1, show_default=True, help="Of the records' values."),
     click.option("--seconds", default=10.0, show_default=True, help="Measured time."),
     click.option("--warmup", default=2.0, show_default=True, help="Time before it that does not count."),
-    click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-                 help="Write the figures as JSON; - is standard output."),
+    click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
+    click.option("--output", "output_file", type=click.Path(path_type=Path, dir_okay=False),
+                 help="Write the figures as JSON to a file."),
     click.option("--html", "html_file", type=click.Path(path_type=Path, dir_okay=False),
                  help="Write a report with plots as one HTML file."),
 )
@@ -60,18 +61,20 @@ def bench() -> None:
 def _single(kind: str, text: str) -> None:
     """Registers `kraft bench KIND`."""
     @bench.command(kind, help=text)
-    @click.option("--bootstrap", default=ADDRESS_DEFAULT, show_default=True, help="host:port of a broker.")
+    @BOOTSTRAP
     @click.option("--pid", "pids", type=click.IntRange(1), multiple=True,
                   help="Process of the server on this machine: its CPU time. Again for each node of a cluster.")
     @workload_options
     def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
         workload = _workload(kind, options)
+        cpu_seconds(pids)                      # one that there is not is told before anything is loaded
         with Cluster(bootstrap) as cluster:
             _prepare(workload, cluster, options)
             with _waiting(f"{kind} for {options['warmup'] + options['seconds']:g} s"):
                 run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
         _write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
-        _print_runs([(bootstrap, run)])
+        if not options["as_json"]:
+            _print_run(bootstrap, run)
 
 
 _single("ping", "ApiVersions: what a request itself costs.")
@@ -92,6 +95,7 @@ def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: 
                     **options: Any) -> None:
     """Run one workload on the clusters A and B (host:port) in turns, and print ratios with their confidence."""
     workload = _workload(kind, options)
+    cpu_seconds((*pids_a, *pids_b))
     runs: list[tuple[Measurement, Measurement]] = []
     with Cluster(a) as cluster_a, Cluster(b) as cluster_b:
         for cluster in (cluster_a, cluster_b):
@@ -107,7 +111,8 @@ def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: 
              for name, run in zip(("A", "B"), pair, strict=True)]
     ratios = compare(runs, options["seed"])
     _write(options, f"kraft bench compare: {kind}, A = {a}, B = {b}", named, ratios)
-    _print_ratios(ratios)
+    if not options["as_json"]:
+        _print_ratios(ratios)
 
 
 def _workload(kind: str, options: dict[str, Any]) -> Workload:
@@ -125,43 +130,41 @@ def _prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> N
 
 def _waiting(text: str) -> Progress:
     """A spinner on standard error while a run goes on; nothing where that is no terminal."""
-    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-                        console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console,
+                        transient=True, disable=not console.is_terminal)
     progress.add_task(text, total=None)
     return progress
 
 
 def _write(options: dict[str, Any], title: str, runs: list[tuple[str, Measurement]], ratios: list[Ratio]) -> None:
-    if (file := options["json_file"]) is not None:
-        found: dict[str, Any] = {"runs": [{"name": name, **run.as_dict()} for name, run in runs]}
-        if ratios:
-            found["ratios"] = [ratio._asdict() for ratio in ratios]
-        with click.open_file(str(file), "w") as out:
-            out.write(json.dumps(found, indent=1) + "\n")
+    found: dict[str, Any] = {"runs": [{"name": name, **run.as_dict()} for name, run in runs]}
+    if ratios:
+        found["ratios"] = [ratio._asdict() for ratio in ratios]
+    if options["as_json"]:
+        print_json([found])
+    if (file := options["output_file"]) is not None:
+        file.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     if (file := options["html_file"]) is not None:
-        try:
-            file.write_text(html_report(title, runs, ratios), "utf-8")
-        except ModuleNotFoundError as error:
-            raise click.ClickException(f"--html draws with {error.name}: pip install 'kraft[bench]'") from error
+        file.write_text(html_report(title, runs, ratios), "utf-8")
 
 
-def _print_runs(runs: list[tuple[str, Measurement]]) -> None:
-    for name, run in runs:
-        table = Table(show_header=False, title=f"{run.workload['kind']} on {name}", title_justify="left")
-        table.add_row("requests", f"{run.requests_per_second:,.0f}/s ({run.requests:,} in {run.seconds:.1f} s)")
-        if run.workload["kind"] != "ping":
-            table.add_row("records", f"{run.records_per_second:,.0f}/s")
-        table.add_row("bytes", f"{run.megabytes_per_second:,.1f} MB/s")
-        for label, latency in (("latency", run.latency_us), ("end to end", run.end_to_end_us or {})):
-            if latency:
-                table.add_row(f"{label} us", ", ".join(f"{_percentile(point)} {value:,.0f}"
-                                                       for point, value in latency.items()))
-        if run.cpu_us_per_request is not None:
-            table.add_row("server CPU", f"{run.cpu_us_per_request:.2f} us/request, "
-                                        f"{run.cpu_seconds_per_gigabyte or 0:.2f} s/GB, "
-                                        f"{run.resident_megabytes or 0:.0f} MB resident")
-        table.add_row("errors", f"{run.errors:,}{f' ({run.first_error})' if run.first_error else ''}")
-        Console(stderr=False).print(table)
+def _print_run(name: str, run: Measurement) -> None:
+    table = Table(show_header=False, title=f"{run.workload['kind']} on {name}", title_justify="left")
+    table.add_row("requests", f"{run.requests_per_second:,.0f}/s ({run.requests:,} in {run.seconds:.1f} s)")
+    if run.workload["kind"] != "ping":
+        table.add_row("records", f"{run.records_per_second:,.0f}/s")
+    table.add_row("bytes", f"{run.megabytes_per_second:,.1f} MB/s")
+    for label, latency in (("latency", run.latency_us), ("end to end", run.end_to_end_us or {})):
+        if latency:
+            table.add_row(f"{label} us", ", ".join(f"{_percentile(point)} {value:,.0f}"
+                                                   for point, value in latency.items()))
+    if run.cpu_us_per_request is not None:
+        table.add_row("server CPU", f"{run.cpu_us_per_request:.2f} us/request, "
+                                    f"{run.cpu_seconds_per_gigabyte or 0:.2f} s/GB, "
+                                    f"{run.resident_megabytes or 0:.0f} MB resident")
+    table.add_row("errors", f"{run.errors:,}{f' ({run.first_error})' if run.first_error else ''}")
+    Console(stderr=False).print(table)
 
 
 def _print_ratios(ratios: list[Ratio]) -> None:

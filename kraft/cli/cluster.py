@@ -8,7 +8,7 @@ import click
 from kraft.cli.cluster_up import up_command
 from kraft.cli.command import kraft
 from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
-from kraft.client import Cluster, state
+from kraft.client import Cluster, ConnectionFailedError, RefusedError, state
 
 NAMED_MAX: Final = 10
 UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -26,8 +26,8 @@ cluster_group.add_command(up_command)
 def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
     """Tell whether the cluster is well; ends with 1 when it is not.
 
-    Not well are: brokers that are fenced or do not answer, partitions without a leader or with replicas that are not
-    in sync, log directories that failed, and a quorum without a leader.
+    Not well are: brokers that are fenced, do not answer or have heard of no controller for too long, partitions without
+    a leader or with replicas that are not in sync, log directories that failed, and a quorum without a leader.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = status(cluster)
@@ -62,12 +62,17 @@ def status(cluster: Cluster) -> Fields:
     """The figures that say how a cluster is, and `problems`: a line for each thing that is not well."""
     metadata = cluster.metadata()
     nodes = state.brokers(cluster)
-    quorum = state.quorum(cluster)
     partitions = state.partitions(metadata)
     directories = state.log_directories(cluster, [node.node_id for node in nodes if node.problem is None])
     problems = [f"broker {node.node_id}: {node.problem}" for node in nodes if node.problem]
-    if quorum is not None and quorum.leader < 0:
-        problems.append("the quorum has no leader")
+    problems += [f"broker {node_id}: {text}" for node_id, text in state.ended_leases(cluster, nodes).items()]
+    quorum = None
+    try:
+        quorum = state.quorum(cluster)      # last: where no controller is found it takes all the time there is
+        if quorum is not None and quorum.leader < 0:
+            problems.append("the quorum has no leader")
+    except (RefusedError, ConnectionFailedError) as error:
+        problems.append(f"the quorum does not answer: {error}")
     problems += _named("partitions without a leader", partitions.without_leader)
     problems += _named("partitions with replicas that are not in sync", partitions.under_replicated)
     problems += [f"node {each.node_id}, {each.path}: {each.problem}" for each in directories if each.problem]

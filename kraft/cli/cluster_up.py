@@ -11,6 +11,7 @@ import click
 
 from kraft.cli.options import BOOTSTRAP_VARIABLE, JSON, Fields, print_json
 from kraft.cli.server_config import parse_assignments
+from kraft.config.properties import with_released_names
 from kraft.runtime import log_output
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def up_command(nodes: int, controllers: int, data: Path | None, assignments: tup
     One line tells of each node, and the last ones how to use them. Kill or stop the processes as you like: the others
     go on. At the end all are stopped in good order.
     """
-    settings = parse_assignments(assignments)
+    settings = with_released_names(parse_assignments(assignments))
     # Imported only now: a wrong option is told at once.
     from kraft.local.cluster import LocalCluster
 

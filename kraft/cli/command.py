@@ -24,6 +24,12 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 
+# Which extra of the package brings a module that only some commands need.
+EXTRA_WITH: Final = {
+    "fastavro": "pipeline", "google": "pipeline", "matplotlib": "bench", "pandas": "pipeline", "pyarrow": "pipeline",
+    "pyspark": "spark", "xxhash": "pipeline",
+}
+
 # The parts, in the order in which the help lists them; each has a module of its name.
 PARTS: Final = ("server", "storage", "topics", "configs", "groups", "produce", "consume", "cluster", "brokers",
                 "leaders", "quorum", "metadata", "why", "log", "spark", "pipeline", "bench", "simulate",
@@ -64,7 +70,8 @@ def kraft() -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs the command and gives its exit code. Errors of the engine are told in one line."""
+    """Runs the command and gives its exit code. Errors of the engine, and what is not installed, are told in one line.
+    """
     if asked := os.environ.get(COMPLETION_VARIABLE):
         return complete(asked)
     try:
@@ -84,6 +91,12 @@ def run(arguments: list[str] | None = None) -> int:
         return EXIT_BROKEN_PIPE
     except KraftError as error:
         click.echo(f"kraft: {error}", err=True)
+        return 1
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA_WITH:
+            raise
+        click.echo(f"kraft: {package} is not installed: pip install 'kraft[{EXTRA_WITH[package]}]'", err=True)
         return 1
     return 0
 

@@ -14,6 +14,7 @@ from kraft.cli.log_stat import statistics, statistics_text
 from kraft.cli.partition import open_partition
 from kraft.cli.progress import progress_bar
 from kraft.files.partition import Partition
+from kraft.log_dir import noted_high_watermark
 
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
 DIRECTORIES = click.argument("directories", metavar="DIRECTORY...", nargs=-1, required=True,
@@ -64,22 +65,30 @@ def log() -> None:
 @click.pass_context
 def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, batches: bool, control: bool,
          index: bool, start: int | None, limit: int | None) -> None:
-    """Show what a read_uncommitted consumer sees: every record from the log start on.
+    """Show what a read_uncommitted consumer sees: every record from the log start to the high watermark.
+
+    Of a log that nobody has open it is the one noted in replication-offset-checkpoint beside DIRECTORY; without that
+    file the log is shown to its end.
 
     Exit code 1 when something was damaged; it is told on standard error and not shown.
     """
     if batches + control + index > 1:
         raise click.UsageError("--batches, --control and --index exclude each other")
     partition = open_partition(directory)
+    end = partition.log_end()
+    if end is None and not (batches or control or index):
+        end = noted_high_watermark(directory)
     first = 0 if batches or control else partition.log_start()
-    wanted = log_dump.Range(max(start or 0, first), partition.log_end(), limit)
     output = Output()
-    if batches or control or index:
-        dump_fields(partition, wanted, output, "batches" if batches else "control" if control else "index",
-                    as_json=as_json)
-    else:
-        dump_records(partition, wanted, output, as_json=as_json, digest=digest)
-    output.flush()
+    # On a terminal the lines themselves show how far it is.
+    with progress_bar(f"dump {directory.name}", 0 if sys.stdout.isatty() else partition.size_bytes) as progress:
+        wanted = log_dump.Range(max(start or 0, first), end, limit, progress)
+        if batches or control or index:
+            dump_fields(partition, wanted, output, "batches" if batches else "control" if control else "index",
+                        as_json=as_json)
+        else:
+            dump_records(partition, wanted, output, as_json=as_json, digest=digest)
+        output.flush()
     context.exit(1 if output.complaints else 0)
 
 

@@ -1,7 +1,9 @@
 """`kraft log dump`: what is in a partition, as text or as one JSON object per line.
 
 Records are what a read_uncommitted consumer sees: from the log start to the high watermark, without control records,
-those of aborted transactions included. Damage is told on standard error and stepped over; nothing of it is shown.
+those of aborted transactions included. The high watermark is the owner's; of a log at rest it is the one in the
+checkpoint beside its directory, without which it is shown to its end. Batches, control records and indexes at rest are
+shown whole. Damage is told on standard error and stepped over; nothing of it is shown.
 """
 
 import hashlib
@@ -24,15 +26,18 @@ from kraft_native.txnindex import TransactionIndex
 WHOLE_VALUE_BYTES_MAX = 64
 
 Complain = Callable[[str], None]
+Progress = Callable[[int], None]
 
 
 class Range:
-    """The offsets to show: [start, end), at most `count` items."""
+    """The offsets to show: [start, end), at most `count` items. `progress` hears of bytes that were read for them."""
 
-    def __init__(self, start: int, end: int | None, count: int | None) -> None:
+    def __init__(self, start: int, end: int | None, count: int | None,
+                 progress: Progress = lambda _: None) -> None:
         self.start = start
         self.end = end if end is not None else 1 << 63
         self.left = count if count is not None else 1 << 63
+        self.progress = progress
 
     def take(self) -> None:
         self.left -= 1
@@ -49,11 +54,13 @@ def stretches(partition: Partition, wanted: Range, complain: Complain) -> Iterat
             complain(f"{name}: removed by the log's owner before it was read")
             continue
         with audit:
-            told = 0
+            told = done = 0
             going = True
             while going and wanted.left > 0:
                 going = audit.step()
                 audit.take_events()
+                wanted.progress(audit.position - done)
+                done = audit.position
                 for position, _, offset, next_offset, what in audit.damage[told:]:
                     complain(f"damaged: {Finding(name, position, offset, what, next_offset, unreadable=True)}")
                 told = len(audit.damage)

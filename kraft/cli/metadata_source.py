@@ -87,9 +87,8 @@ def _of_snapshot(path: Path, snapshot: SnapshotId) -> MetadataImage:
 
 def begin(story: PartitionStory | None, image: MetadataImage) -> MetadataImage:
     """A story that does not begin with the log begins with a snapshot's image."""
-    known = None if story is None else image.partition(story.topic, story.index)
-    if story is not None and known is not None:
-        story.starts(image.topic_ids[story.topic], known.leader, known.replicas, known.isr, known.elr)
+    if story is not None:
+        story.starts(image)
     return image
 
 

@@ -1,59 +1,89 @@
 """Who leads a partition since when, and why: read from the metadata log, where every cause stands beside its effect:
-before it or, when a broker is fenced, behind it in the same batch."""
+before it or, when a broker is fenced, begins anew or loses a log directory, behind it in the same batch. Why a
+controller fenced a broker stands in its flight recorder, at the time of the record that says so."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kraft.metadata.image import MetadataImage
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.protocol.messages.fence_broker_record import FenceBrokerRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.partition_record import PartitionRecord
+from kraft.protocol.messages.register_broker_record import RegisterBrokerRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 NOBODY: Final = -1
 UNCHANGED: Final = -2
+FENCED: Final = "was fenced"
+STOPPED: Final = "was being stopped"
+
+BrokerRecord = FenceBrokerRecord | UnregisterBrokerRecord | BrokerRegistrationChangeRecord | RegisterBrokerRecord
+
+
+class Left(NamedTuple):
+    """What happened to a broker, of what ends a leadership; `because`: why it was fenced, as far as a flight recorder
+    tells. `at_ms`: when, of what counts only at that time; -1 of what lasts until the broker is back."""
+
+    text: str
+    because: str = ""
+    at_ms: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.because})" if self.because else self.text
 
 
 class Moment(NamedTuple):
-    """An election: who led and who leads, the replicas after it, and who was in sync and eligible before."""
+    """An election: when, who led and who leads, the replicas after it, and who was in sync, eligible and known to have
+    led last before."""
 
+    time_ms: int
     before: int
     leader: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     elr: tuple[int, ...]
+    last_known: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class PartitionStory:
     """Told every record of the log in order (`heard`). `since_ms`, `because`: of the leader that there is now; -1 and
-    empty when that was before the log begins."""
+    empty when that was before the log begins. `causes`: why brokers were fenced, by broker and time (`fencings`)."""
 
     topic: str
     index: int
+    causes: Mapping[tuple[int, int], str] = field(default_factory=dict)
     since_ms: int = -1
     because: str = ""
     leader: int = NOBODY
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
     elr: tuple[int, ...] = ()
+    last_known: tuple[int, ...] = ()
+    left: dict[int, Left] = field(default_factory=dict)
+    """By broker, since it last led or came."""
     _topic_id: UUID | None = None
-    _left: dict[int, str] = field(default_factory=dict)
-    """What happened to brokers, of what ends a leadership, since they last led or came."""
+    _epochs: dict[int, int] = field(default_factory=dict)
     _last: "Moment | None" = None
 
-    def starts(self, topic_id: UUID, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...],
-               elr: tuple[int, ...]) -> None:
+    def starts(self, image: MetadataImage) -> None:
         """What a snapshot says; how it came to that is not known."""
-        self._topic_id, self.leader, self.replicas, self.isr, self.elr = topic_id, leader, replicas, isr, elr
+        self._epochs = {broker.broker_id: broker.epoch for broker in image.brokers.values()}
+        known = image.partition(self.topic, self.index)
+        if known is not None:
+            self._topic_id = image.topic_ids[self.topic]
+            self.leader, self.replicas, self.isr = known.leader, known.replicas, known.isr
+            self.elr, self.last_known = known.elr, known.last_known_elr
 
     def heard(self, timestamp_ms: int, record: object) -> None:
         if isinstance(record, TopicRecord) and record.name == self.topic:
             self._topic_id = record.topic_id
-        elif isinstance(record, FenceBrokerRecord | UnregisterBrokerRecord | BrokerRegistrationChangeRecord):
-            self._broker_changes(record)
+        elif isinstance(record, BrokerRecord):
+            self._broker_changes(record, timestamp_ms)
             if self._last is not None and timestamp_ms == self.since_ms:
                 self.because = self._why(self._last)
         elif (isinstance(record, PartitionRecord | PartitionChangeRecord) and record.topic_id == self._topic_id
@@ -65,45 +95,63 @@ class PartitionStory:
             else:
                 self._partition_changes(record, timestamp_ms)
 
-    def _broker_changes(
-            self, record: FenceBrokerRecord | UnregisterBrokerRecord | BrokerRegistrationChangeRecord) -> None:
+    def _broker_changes(self, record: BrokerRecord, timestamp_ms: int) -> None:
         if isinstance(record, FenceBrokerRecord):
-            self._left[record.id] = "was fenced"
+            self._fences(record.id, timestamp_ms)
         elif isinstance(record, UnregisterBrokerRecord):
-            self._left[record.broker_id] = "was unregistered"
+            self.left[record.broker_id] = Left("was unregistered")
+        elif isinstance(record, RegisterBrokerRecord):
+            if self._epochs.get(record.broker_id) != record.broker_epoch:       # the same process may do it again
+                self.left[record.broker_id] = Left("registered again, as another process")
+            self._epochs[record.broker_id] = record.broker_epoch
         elif record.fenced == 1:
-            self._left[record.broker_id] = "was fenced"
+            self._fences(record.broker_id, timestamp_ms)
         elif record.in_controlled_shutdown == 1:
-            self._left[record.broker_id] = "was being stopped"
+            self.left[record.broker_id] = Left(STOPPED)
         elif record.fenced == NOBODY:
-            self._left.pop(record.broker_id, None)      # -1: it is unfenced
+            self.left.pop(record.broker_id, None)       # -1: it is unfenced
+        elif record.log_dirs and self.left.get(record.broker_id, Left("", at_ms=0)).at_ms >= 0:
+            self.left[record.broker_id] = Left("lost the log directory of its replica", at_ms=timestamp_ms)
+
+    def _fences(self, broker: int, timestamp_ms: int) -> None:
+        """A broker that was let go is fenced too, which is not why it left."""
+        if broker not in self.left or self.left[broker].text != STOPPED:
+            self.left[broker] = Left(FENCED, self.causes.get((broker, timestamp_ms), ""))
 
     def _partition_changes(self, record: PartitionChangeRecord, timestamp_ms: int) -> None:
         replicas = self.replicas if record.replicas is None else tuple(record.replicas)
         if record.leader not in (UNCHANGED, self.leader):
-            self._last = Moment(self.leader, record.leader, replicas, self.isr, self.elr)
+            self._last = Moment(timestamp_ms, self.leader, record.leader, replicas, self.isr, self.elr, self.last_known)
             self._leads(record.leader, timestamp_ms, self._why(self._last))
         self.replicas = replicas
         self.isr = self.isr if record.isr is None else tuple(record.isr)
         if record.eligible_leader_replicas is not None:
             self.elr = tuple(record.eligible_leader_replicas)
+        if record.last_known_elr is not None:
+            self.last_known = tuple(record.last_known_elr)
 
     def _why(self, moment: "Moment") -> str:
-        before, leader, replicas, isr, elr = moment
+        before, leader = moment.before, moment.leader
+        left = self.left.get(before)
+        if left is not None and left.at_ms not in (-1, moment.time_ms):
+            left = None
         if leader == NOBODY:
-            return f"broker {before} {self._left.get(before, 'left')}, and no other replica was in sync and up"
-        if leader not in isr and leader in elr:
+            return f"broker {before} {left or 'left'}, and no other replica was in sync and up"
+        if leader not in moment.isr and leader in moment.elr:
             return "it was not in sync, but eligible: it has all that was acknowledged (KIP-966)"
-        if leader not in isr:
+        if leader not in moment.isr and moment.last_known == (leader,):
+            return ("nobody in sync or eligible was left, and it was the last to lead: what its disk did not keep is "
+                    "lost (KIP-966)")
+        if leader not in moment.isr:
             return "nobody in sync was left, and the election was unclean: it may lack acknowledged records"
         if before == NOBODY:
             return "it was the first in-sync replica to come back"
-        if before not in replicas:
+        if before not in moment.replicas:
             return f"a reassignment took broker {before} away"
-        if before in self._left:
-            return f"broker {before} {self._left[before]}"
-        return "it is the preferred replica" if leader == replicas[0] else "an election was asked for"
+        if left is not None:
+            return f"broker {before} {left}"
+        return "it is the preferred replica" if leader == moment.replicas[0] else "the metadata log does not say why"
 
     def _leads(self, leader: int, timestamp_ms: int, because: str) -> None:
         self.leader, self.since_ms, self.because = leader, timestamp_ms, because
-        self._left.pop(leader, None)
+        self.left.pop(leader, None)

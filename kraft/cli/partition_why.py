@@ -1,24 +1,26 @@
 """`kraft why topic/partition`: who leads and why, what keeps replicas out of the ISR, what a reassignment waits for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kraft.cli.cluster import size_text
 from kraft.cli.metadata_source import AsOf, from_files, from_leader
-from kraft.cli.partition_story import PartitionStory
-from kraft.client import Cluster, state
+from kraft.cli.partition_story import FENCED, Left, PartitionStory
+from kraft.cli.recordings import entries_of
+from kraft.client import Cluster
 from kraft.client.configs import describe_configs
 from kraft.client.partitions import Partition
 from kraft.client.reassignments import Ongoing, ongoing, progress
 from kraft.client.refusals import check, text_of
 from kraft.config.errors import InvalidConfigError
-from kraft.metadata.image import MetadataImage
+from kraft.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from kraft.recorder.brokers import fencings, heard
 from kraft.recorder.timeline import clock_text
-from kraft.recorder.why import Answer
+from kraft.recorder.why import Answer, Situation
 from kraft_native.errors import KraftError
 
 MIN_ISR: Final = "min.insync.replicas"
@@ -33,15 +35,17 @@ class Replica(NamedTuple):
     lag: int = -1
 
 
-def partition_answers(cluster: Cluster, partition: Partition) -> list[Answer]:
-    """About the leader, every replica that is not in sync, and the reassignment."""
-    story = PartitionStory(*partition)
-    known = image_of(from_leader(cluster, AsOf(), story), partition)
+def partition_answers(cluster: Cluster, partition: Partition, situation: Situation) -> list[Answer]:
+    """About the leader, every replica that is not in sync, and the reassignment. `situation`: what the controllers'
+    flight recorders tell."""
+    story = PartitionStory(*partition, causes=fencings(situation.entries))
+    image = from_leader(cluster, AsOf(), story)
+    known = registration_of(image, partition)
     moving = ongoing(cluster).get(partition)
-    up = {each.node_id: each for each in state.brokers(cluster)}
-    outside = [replica_of(cluster, partition, each, up) for each in known if each not in story.isr]
+    outside = [Replica(each, trouble) if (trouble := trouble_of(each, image, known, story, heard(situation)))
+               else asked_of(cluster, partition, each) for each in known.replicas if each not in story.isr]
     found = [about_leader(story), *(about_replica(each, story.leader) for each in outside)]
-    found += about_isr(story, minimum(cluster, partition[0]), len(known))
+    found += about_isr(story, minimum(cluster, partition[0]), len(known.replicas))
     if moving is not None:
         at = progress(cluster, [moving])
         found.append(about_reassignment(moving, story.isr, outside, f"{size_text(at.done_bytes)} of "
@@ -49,22 +53,19 @@ def partition_answers(cluster: Cluster, partition: Partition) -> list[Answer]:
     return found
 
 
-def image_of(image: MetadataImage, partition: Partition) -> tuple[int, ...]:
-    """The replicas; `InvalidConfigError` for a partition that there is not."""
+def registration_of(image: MetadataImage, partition: Partition) -> PartitionRegistration:
+    """`InvalidConfigError` for a partition that there is not."""
     found = image.partition(*partition)
     if found is None:
         raise InvalidConfigError(f"partition: the cluster has no {partition[0]}/{partition[1]}")
-    return found.replicas
-
-
-def story_of_files(directories: Iterable[Path], partition: Partition) -> list[Answer]:
-    """What the metadata log in a directory tells: nobody is asked."""
-    found = []
-    for directory in directories:
-        story = PartitionStory(*partition)
-        image_of(from_files(directory, AsOf(), story), partition)
-        found.append(about_leader(story))
     return found
+
+
+def story_of_files(directory: Path, partition: Partition) -> list[Answer]:
+    """What the metadata log in a directory tells, and the flight recorder beside it: nobody is asked."""
+    story = PartitionStory(*partition, causes=fencings(entries_of(directory)))
+    registration_of(from_files(directory, AsOf(), story), partition)
+    return [about_leader(story)]
 
 
 def about_leader(story: PartitionStory) -> Answer:
@@ -72,9 +73,13 @@ def about_leader(story: PartitionStory) -> Answer:
     since = f" since {clock_text(story.since_ms)}: {story.because}" if story.since_ms >= 0 else \
         ", since before the metadata log begins"
     if story.leader < 0:
-        needed = f"in sync last: {_listed(story.isr)}" if story.isr else f"eligible are {_listed(story.elr)}"
-        return Answer("leader", -1, False, f"Nobody leads {name}{since}. One of those that have every acknowledged "
-                      f"record has to come back ({needed}); `kraft leaders elect --unclean` may lose records.")
+        if story.isr or story.elr:
+            needed = f"in sync last: {_listed(story.isr)}" if story.isr else f"eligible are {_listed(story.elr)}"
+            needed = f"One of those that have every acknowledged record has to come back ({needed})"
+        else:
+            needed = f"Nobody is known to have every acknowledged record; who led last: {_listed(story.last_known)}"
+        return Answer("leader", -1, False, f"Nobody leads {name}{since}. {needed}; `kraft leaders elect --unclean` may "
+                                           "lose records.")
     return Answer("leader", story.leader, True, f"Broker {story.leader} leads {name}{since}.")
 
 
@@ -112,16 +117,37 @@ def about_reassignment(moving: Ongoing, isr: tuple[int, ...], outside: Iterable[
     return Answer("reassignment", -1, False, f"A reassignment to {_listed(moving.targets)} is under way: {text}.")
 
 
-def replica_of(cluster: Cluster, partition: Partition, broker: int, up: dict[int, state.BrokerState]) -> Replica:
+def trouble_of(broker: int, image: MetadataImage, known: PartitionRegistration, story: PartitionStory,
+               speaking: Mapping[int, Mapping[str, Any]]) -> str | None:
+    """Why the controller lets a broker be in no ISR; None when it does not. `speaking`: see `heard`."""
+    registered = image.brokers.get(broker)
+    if registered is None:
+        return "it is not registered"
+    if registered.fenced:
+        return f"it is fenced{_why_fenced(registered, story.left.get(broker), speaking.get(broker))}"
+    if registered.in_controlled_shutdown:
+        return "it is being stopped"
+    if not registered.has_online_dir(known.directory_of(broker)):
+        return "the log directory of its replica failed"
+    return None
+
+
+def _why_fenced(broker: BrokerRegistration, left: Left | None, speaks: Mapping[str, Any] | None) -> str:
+    if speaks is not None:
+        text = f": the controller heard from it {speaks['heard_ms'] / 1000:.1f} s ago"
+        if speaks["replayed"] < broker.epoch:
+            return (f"{text}, but it has replayed the metadata log to {speaks['replayed']}, not to {broker.epoch}, "
+                    "where it registered")
+        return f"{text}, but it has not asked to take part"
+    if left is not None and left.text != FENCED:
+        return f": it {left.text}"
+    if left is not None and left.because:
+        return f": {left.because}"
+    return ", because no controller hears from it or it has not caught up with the metadata log"
+
+
+def asked_of(cluster: Cluster, partition: Partition, broker: int) -> Replica:
     """What its broker says of it."""
-    known = up.get(broker)
-    if known is None:
-        return Replica(broker, "there is no such broker in the cluster")
-    if known.fenced:
-        return Replica(broker, "it is fenced, because no controller hears from it or it has not caught up with the "
-                               "metadata log")
-    if known.problem is not None:
-        return Replica(broker, f"it does not answer ({known.problem})")
     try:
         answer = cluster.node(broker).send(DescribeLogDirsRequest(topics=[
             DescribableLogDirTopic(topic=partition[0], partitions=[partition[1]])]), DescribeLogDirsResponse)
@@ -133,7 +159,7 @@ def replica_of(cluster: Cluster, partition: Partition, broker: int, up: dict[int
     failed = [f"its log directory {each.log_dir} failed: {text_of(each.error_code)}" for each in answer.results
               if each.error_code != ErrorCode.NONE]
     if not lags:
-        return Replica(broker, failed[0] if failed else "it has no log of the partition yet")
+        return Replica(broker, "; ".join(failed) or "it has no log of the partition yet")
     return Replica(broker, None, lags[0])
 
 

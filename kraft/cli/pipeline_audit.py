@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @JSON
 @click.pass_context
 def audit_command(context: click.Context, directories: tuple[Path, ...], topics: tuple[str, ...],
-                  threads: int | None, master: str | None, as_json: bool) -> None:
+                  threads: int | None, master: str | None, spark_settings: tuple[str, ...], as_json: bool) -> None:
     """Check every batch of all replicas, and that replicas have the same batches.
 
     DIRECTORY is a data directory of a node (of its log.dirs), of kraft or of Apache Kafka; give those of all nodes.
@@ -35,7 +35,7 @@ def audit_command(context: click.Context, directories: tuple[Path, ...], topics:
     if not scopes:
         raise click.UsageError("no partition there" + (f" of {', '.join(topics)}" if topics else ""))
     total = sum(replica.size_bytes for scope in scopes for replica in scope.replicas)
-    with chosen_workers(threads, master) as workers, progress_bar("audit", total) as progress:
+    with chosen_workers(threads, master, spark_settings) as workers, progress_bar("audit", total) as progress:
         verdicts = list(audit.run(scopes, workers, progress=progress))
     if as_json:
         print_json(verdict.as_dict() for verdict in verdicts)

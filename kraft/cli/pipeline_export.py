@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @worker_options
 @JSON
 def export_command(table: Path, every: float | None, checkpoint: Path | None, threads: int | None, master: str | None,
-                   as_json: bool, **options: Any) -> None:
+                   spark_settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Add the records of topics to TABLE, a directory of Parquet files, each record exactly once.
 
     Goes on where the last run ended, however that ended. Reads committed records, from a cluster (--bootstrap) or from
@@ -63,7 +63,7 @@ def export_command(table: Path, every: float | None, checkpoint: Path | None, th
     if lake == "iceberg" and options["merge_below"]:
         raise click.UsageError("--merge-below is not for --format iceberg, whose library adds files and replaces none")
     register = register_of(lake, table, settings)
-    with chosen_workers(threads, master) as workers, Table(
+    with chosen_workers(threads, master, spark_settings) as workers, Table(
             table, _table_settings(settings, lake), register) as opened:
         if checkpoint is not None:
             _stream(opened, settings, workers, options, every, checkpoint, as_json)

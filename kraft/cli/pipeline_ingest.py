@@ -26,7 +26,7 @@ from kraft.cli.progress import progress_bar
 @JSON
 def ingest_command(paths: tuple[Path, ...], topic: str, job: Path, value: str, key: str, timestamp: str,
                    partition: str, codec: str, bootstrap: str, timeout: float, threads: int | None,
-                   master: str | None, as_json: bool) -> None:
+                   master: str | None, spark_settings: tuple[str, ...], as_json: bool) -> None:
     """Write the rows of Parquet, CSV or JSON files (one object per line) to a topic, each row exactly once.
 
     FILE may be a directory: all files below it. Whatever dies, the same command again finishes the job, with no row
@@ -40,7 +40,8 @@ def ingest_command(paths: tuple[Path, ...], topic: str, job: Path, value: str, k
     with Cluster(bootstrap, timeout=timeout) as cluster:
         plan = open_job(job, cluster, files, topic, Columns(value, key, timestamp, partition), codec=codec)
     total = sum(split.file.size_bytes for split in plan.splits)
-    with chosen_workers(threads, master) as workers, progress_bar(f"ingest into {topic}", total) as progress:
+    with chosen_workers(threads, master, spark_settings) as workers, progress_bar(
+            f"ingest into {topic}", total) as progress:
         done = run_job(job, bootstrap, plan, workers, progress)
     if as_json:
         print_json([{"topic": topic, "files": len(files), "splits": len(plan.splits), "rows": done.rows,

@@ -15,7 +15,7 @@ from kraft.cli.options import JSON, print_json, print_table
 @click.option("--title", default="kraft pipeline report", show_default=True)
 @JSON
 def report_command(files: tuple[Path, ...], page_file: Path | None, title: str, as_json: bool) -> None:
-    """Show results of `kraft bench --json`, and recordings of `kraft quorum timeline --json`, together.
+    """Show results of `kraft bench --output`, and recordings of `kraft quorum timeline --json`, together.
 
     The first result is compared with each of the others, run by run.
     """
@@ -30,7 +30,4 @@ def report_command(files: tuple[Path, ...], page_file: Path | None, title: str, 
                     [(row["source"], row["figure"], row["runs"],
                       *(f"{row[name]:,.1f}" for name in ("median", "low", "high"))) for row in rows])
     if page_file is not None:
-        try:
-            page_file.write_text(page(title, inputs), "utf-8")
-        except ModuleNotFoundError as error:
-            raise click.ClickException(f"--html draws with {error.name}: pip install 'kraft[bench]'") from error
+        page_file.write_text(page(title, inputs), "utf-8")

@@ -1,21 +1,24 @@
 """Where a pipeline's job runs, threads here or Spark, and where it reads."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from kraft.cli.options import BOOTSTRAP_VARIABLE
+from kraft.cli.server_config import parse_assignments
 from kraft.pipeline.workers import Threads, Workers
 
 Command = Callable[..., None]
 
 
 def worker_options(command: Command) -> Command:
-    """`--threads` and `--master`."""
+    """`--threads`, `--master` and `--conf`."""
     for option in (
+        click.option("--conf", "spark_settings", multiple=True, metavar="KEY=VALUE",
+                     help="With --master: a setting of Spark; may be given again."),
         click.option("--master", metavar="URL", help="Run on Spark there: local[2], spark://host:7077, yarn, ..."),
         click.option("--threads", type=click.IntRange(1), help="Threads of this process [default: one per processor]."),
     ):
@@ -24,16 +27,18 @@ def worker_options(command: Command) -> Command:
 
 
 @contextmanager
-def chosen_workers(threads: int | None, master: str | None) -> Iterator[Workers]:
+def chosen_workers(threads: int | None, master: str | None, settings: Sequence[str] = ()) -> Iterator[Workers]:
     """The workers that the options name. A Spark session that this started is stopped at the end."""
     if master is None:
+        if settings:
+            raise click.UsageError("--conf is for Spark, which --master starts")
         yield Threads(threads or len(os.sched_getaffinity(0)))
         return
     if threads is not None:
         raise click.UsageError("--threads is for this process, --master says where Spark runs: only one of them")
     from kraft.pipeline.on_spark import spark_workers
 
-    with spark_workers(master) as workers:
+    with spark_workers(master, parse_assignments(settings, "--conf")) as workers:
         yield workers
 
 

@@ -1,5 +1,6 @@
 """A progress bar on standard error: only on a terminal, and only for work that takes a while."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ def progress_bar(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]
         return
     columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.DownloadColumn(),
                bars.TransferSpeedColumn(), bars.TimeRemainingColumn())
-    with bars.Progress(*columns, console=console, transient=True) as bar:
+    # Lines for a file or a pipe go there, not to the terminal above the bar.
+    with bars.Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task(what, total=total_bytes)
         yield lambda count: bar.advance(task, count)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,7 +116,7 @@ def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: floa
         is_done = all(row["state"] == "done" for row in rows)
         if plan and is_done:
             unthrottle(cluster, *concerned(cluster, then))
-        seconds = None if is_done else remaining_seconds(cluster)
+        seconds = None if is_done or as_json else remaining_seconds(cluster, then)
     if as_json:
         print_json(rows)
         return
@@ -138,12 +138,11 @@ def cancel_command(names: tuple[str, ...], plan: Path | None, everything: bool, 
     if sum((bool(names), plan is not None, everything)) != 1:
         raise click.UsageError("give partitions, --plan or --all")
     with Cluster(bootstrap, timeout=timeout) as cluster:
-        under_way = ongoing(cluster)
         if names:
             wanted = chosen(names, cluster.metadata().topics)
         else:
-            wanted = list(read_plan(plan) if plan else under_way)
-        stopped = {each: under_way[each].targets for each in wanted if each in under_way}
+            wanted = list(read_plan(plan) if plan else ongoing(cluster))
+        stopped = {each.partition: each.targets for each in under_way(cluster, wanted)}
         touched = concerned(cluster, wanted)
         if stopped:
             _refuse(reassign(cluster, dict.fromkeys(stopped)))
@@ -211,14 +210,9 @@ def _refuse(refused: Mapping[Partition, RefusedError]) -> None:
         raise error
 
 
-def wait(cluster: Cluster, then: Iterable[Partition]) -> None:
+def wait(cluster: Cluster, then: Collection[Partition]) -> None:
     """Until none of these partitions is on its way; a progress bar on a terminal when there is much to copy."""
-    wanted = dict.fromkeys(then)
-
-    def moving() -> list[Ongoing]:
-        return [each for partition, each in ongoing(cluster).items() if partition in wanted]
-
-    found = moving()
+    found = under_way(cluster, then)
     total = progress(cluster, found).total_bytes
     with progress_bar("copying", total) as advance:
         told = 0
@@ -228,18 +222,24 @@ def wait(cluster: Cluster, then: Iterable[Partition]) -> None:
             advance(max(0, done - told))
             told = max(told, done)
             time.sleep(LOOK_SECONDS)
-            found = moving()
+            found = under_way(cluster, then)
+
+
+def under_way(cluster: Cluster, then: Collection[Partition]) -> list[Ongoing]:
+    """Those of these partitions that are on their way."""
+    found = ongoing(cluster)
+    return [found[partition] for partition in then if partition in found]
 
 
 def status_rows(cluster: Cluster, then: Targets) -> list[Fields]:
     """A row for each partition: `done`, `moving`, or `elsewhere` when it is not where it should be nor on its way."""
-    under_way = ongoing(cluster)
+    moving = ongoing(cluster)
     topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics if then else []
     known = {(topic.name or "", each.partition_index): list(each.replica_nodes) for topic in topics
              for each in topic.partitions}
     rows = []
     for partition, targets in then.items():
-        each = under_way.get(partition)
+        each = moving.get(partition)
         at = Progress(0, 0) if each is None else progress(cluster, [each])
         state = "moving" if each else "done" if known.get(partition) == list(targets) else "elsewhere"
         rows.append({"partition": partition_text(partition), "state": state,
@@ -249,14 +249,20 @@ def status_rows(cluster: Cluster, then: Targets) -> list[Fields]:
     return rows
 
 
-def remaining_seconds(cluster: Cluster) -> float | None:
-    """By what is copied in a moment; None when that is nothing."""
-    first = progress(cluster, ongoing(cluster).values())
+def remaining_seconds(cluster: Cluster, then: Collection[Partition]) -> float | None:
+    """Until these partitions are where they should be, by how much less there is to copy after a moment, which counts
+    those too that are done by then; None when it is not less."""
+    first = _left_bytes(cluster, then)
     began = time.monotonic()
     time.sleep(LOOK_SECONDS)
-    second = progress(cluster, ongoing(cluster).values())
-    rate = (second.done_bytes - first.done_bytes) / (time.monotonic() - began)
-    return (second.total_bytes - second.done_bytes) / rate if rate > 0 else None
+    second = _left_bytes(cluster, then)
+    rate = (first - second) / (time.monotonic() - began)
+    return second / rate if rate > 0 else None
+
+
+def _left_bytes(cluster: Cluster, then: Collection[Partition]) -> int:
+    at = progress(cluster, under_way(cluster, then))
+    return at.total_bytes - at.done_bytes
 
 
 def concerned(cluster: Cluster, then: Iterable[Partition]) -> tuple[list[str], list[int]]:

@@ -64,6 +64,12 @@ def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, c
     return found
 
 
+def entries_of(directory: Path) -> list[Entry]:
+    """What a flight recorder left in a data directory, or in the metadata log's; nothing where there was none, as
+    beside Apache Kafka's log."""
+    return [entry for each in (directory, directory / DIRECTORY_NAME) for entry in read_entries(each)]
+
+
 def _with_files(directory: Path) -> Path:
     """The metadata log's directory: the one given, or the one in the data directory given."""
     for each in (directory, directory / DIRECTORY_NAME):

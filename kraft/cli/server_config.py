@@ -6,7 +6,7 @@ from typing import Final
 
 from kraft.config.errors import InvalidConfigError
 from kraft.config.node import NodeConfig, parse_socket
-from kraft.config.properties import read_properties
+from kraft.config.properties import read_properties, with_released_names
 
 DATA_DEFAULT: Final = Path("kraft-data")
 LISTENER_DEFAULT: Final = "PLAINTEXT://127.0.0.1:9092"
@@ -32,7 +32,7 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
     then a data directory `kraft-data` and listeners on the loopback address. `InvalidConfigError` for what is wrong.
     """
     texts = {} if file is None else read_properties(file)
-    overrides = parse_assignments(assignments)
+    overrides = with_released_names(parse_assignments(assignments))
     if listen is not None:
         texts.pop("advertised.listeners", None)  # it tells of the file's listeners
     texts |= overrides

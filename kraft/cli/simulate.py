@@ -3,6 +3,7 @@ invariants."""
 
 import json
 import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -11,17 +12,18 @@ from typing import Final, TextIO
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.options import JSON, Fields
 from kraft.cli.quorum_timeline import write_timeline
 from kraft.cli.simulate_exhaustive import explore_models, replay_trace
 from kraft.raft.ports import Event
 from kraft.recorder.entry import Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.timeline import merged
-from kraft.testing.explore.models import MODELS
+from kraft.testing.explore.models import MODELS, Model
 from kraft.testing.mutants.find import Hunt, hunt
 from kraft.testing.mutants.patches import Mutant
-from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS
-from kraft.testing.sim.campaign import Finding, Report, campaign, finding_of, shrink
+from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS, NOT_HERE
+from kraft.testing.sim.campaign import Finding, Report, campaign, shrink
 from kraft.testing.sim.joined import joined
 from kraft.testing.sim.options import Options, parse
 from kraft.testing.sim.run import Outcome, broker_options_of, options_of, simulate, simulate_brokers
@@ -53,6 +55,23 @@ class FaultOptions(click.ParamType[Options]):
             self.fail(str(error), param, ctx)
 
 
+class Results:
+    """Where the figures go: to a file, and with --json to standard output, where nothing else goes then."""
+
+    def __init__(self, as_json: bool, file: Path | None) -> None:
+        self.for_people = sys.stderr if as_json else sys.stdout
+        self._stdout = sys.stdout if as_json else None
+        self._file = file
+
+    def write(self, rows: Fields | list[Fields]) -> None:
+        """A list is one JSON value in the file, and one object per line on standard output."""
+        if self._file is not None:
+            self._file.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
+        if self._stdout is not None:
+            for row in rows if isinstance(rows, list) else [rows]:
+                click.echo(json.dumps(row), self._stdout)
+
+
 @kraft.command("simulate")
 @click.option("--brokers", is_flag=True, help="Runs in which controllers, brokers and clients take part.")
 @click.option("--seed", type=click.IntRange(0), help="One run.")
@@ -74,50 +93,65 @@ class FaultOptions(click.ParamType[Options]):
 @click.option("--depth", type=click.IntRange(1), help="With --exhaustive: at most so many events in a row.")
 @click.option("--replay", "trace_file", type=click.File(), help="With --exhaustive: follow a trace that was printed.")
 @click.option("--join", "join_files", multiple=True, type=click.File(),
-              help="Add up reports that --json wrote; once for each.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-              help="Write the report as JSON; - is standard output.")
+              help="Add up reports that --output wrote; once for each.")
+@JSON
+@click.option("--output", "output_file", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write the figures as JSON to a file.")
 def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Path | None, options: Options | None,
                      shrinks: bool, seeds: range | None, minutes: float | None, jobs: int, mutants: bool,
                      mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
                      states: int | None, depth: int | None, trace_file: TextIO | None,
-                     join_files: tuple[TextIO, ...], json_file: Path | None) -> None:
+                     join_files: tuple[TextIO, ...], as_json: bool, output_file: Path | None) -> None:
     """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
     --mutants: a bug was not found)."""
     chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else MUTANTS)
     run, draw = (simulate_brokers, broker_options_of) if brokers else (simulate, options_of)
-    if join_files:
-        _join(join_files, json_file)
-    elif exhaustive:
-        models = [MODELS[name] if depth is None else replace(MODELS[name], depth_max=depth)
-                  for name in model_names or MODELS]
-        bugs = chosen if mutant_names else []
-        if trace_file is not None:
-            replay_trace(models, trace_file, bugs)
+    results = Results(as_json, output_file)
+    with redirect_stdout(results.for_people):
+        if join_files:
+            _join(join_files, results)
+        elif exhaustive:
+            models = [MODELS[name] if depth is None else replace(MODELS[name], depth_max=depth)
+                      for name in model_names or MODELS]
+            _explore(models, states, chosen if mutant_names else [], trace_file, results)
+        elif mutants:
+            _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, draw=draw), results, brokers=brokers)
+        elif seed is not None:
+            outcome = _simulate_one(seed, options or draw(seed), trace, timeline)
+            _print_outcome(outcome)
+            report = Report()
+            report.add(outcome)
+            results.write(report.as_json())
+            _finish(report.findings, shrinks)
         else:
-            results = explore_models(models, states, bugs)
-            _write(json_file, [result.as_json() for result in results])
-            if any(result.trace for result in results) is not bool(bugs):
-                raise click.exceptions.Exit(1)
-    elif mutants:
-        _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, draw=draw), json_file)
-    elif seed is not None:
-        outcome = _simulate_one(seed, options or draw(seed), trace, timeline)
-        _print_outcome(outcome)
-        _finish([finding_of(outcome)] if outcome.violation else [], shrinks)
+            if seeds is None and minutes is None:
+                raise click.UsageError(
+                    "one of --seed, --seeds, --minutes, --mutants, --exhaustive or --join is needed")
+            report = campaign(count() if seeds is None else seeds, jobs, None if minutes is None else minutes * 60,
+                              _print_progress, run=run)
+            _print_report(report)
+            results.write(report.as_json())
+            _finish(report.findings, shrinks)
+
+
+def _explore(models: list[Model], states: int | None, bugs: list[Mutant], trace_file: TextIO | None,
+             results: Results) -> None:
+    """Exit code 1: an invariant was broken; with bugs to find, none was."""
+    if trace_file is not None:
+        trace = replay_trace(models, trace_file, bugs)
+        results.write({"violation": trace.violation and str(trace.violation), "trace": trace.events})
+        is_wrong = trace.violation is not None
     else:
-        if seeds is None and minutes is None:
-            raise click.UsageError("one of --seed, --seeds, --minutes, --mutants, --exhaustive or --join is needed")
-        report = campaign(count() if seeds is None else seeds, jobs, None if minutes is None else minutes * 60,
-                          _print_progress, run=run)
-        _print_report(report)
-        _write(json_file, report.as_json())
-        _finish(report.findings, shrinks)
+        explored = explore_models(models, states, bugs)
+        results.write([each.as_json() for each in explored])
+        is_wrong = any(each.trace for each in explored) is not bool(bugs)
+    if is_wrong:
+        raise click.exceptions.Exit(1)
 
 
-def _join(files: tuple[TextIO, ...], json_file: Path | None) -> None:
+def _join(files: tuple[TextIO, ...], results: Results) -> None:
     whole = joined([json.load(file) for file in files])
-    _write(json_file, whole)
+    results.write(whole)
     click.echo(f"{whole['runs']} runs, {whole['simulated_hours']:.2f} simulated hours, {whole['events']} events, "
                f"{whole['speed']:.0f} x real time on one processor")
     click.echo(f"{whole['faults_total']} faults: "
@@ -164,19 +198,15 @@ def _finish(findings: list[Finding], shrinks: bool) -> None:
     raise click.exceptions.Exit(1)
 
 
-def _finish_hunt(hunts: list[Hunt], json_file: Path | None) -> None:
+def _finish_hunt(hunts: list[Hunt], results: Results, *, brokers: bool) -> None:
     found = [each for each in hunts if each.seed is not None]
     click.echo(f"{len(found)} of {len(hunts)} mutants found")
-    _write(json_file, [each.as_json() for each in hunts])
+    if not brokers:
+        for number, why in NOT_HERE.items():
+            click.echo(f"{number} is not hunted: {why}")
+    results.write([each.as_json() for each in hunts])
     if len(found) < len(hunts):
         raise click.exceptions.Exit(1)
-
-
-def _write(json_file: Path | None, value: object) -> None:
-    if json_file is not None:
-        with click.open_file(str(json_file), "w") as file:
-            json.dump(value, file, indent=2)
-            file.write("\n")
 
 
 def _print_outcome(outcome: Outcome) -> None:
@@ -203,6 +233,8 @@ def _print_report(report: Report) -> None:
     click.echo(f"{counts['elections']} elections, {counts['core truncates']} truncations, {counts['snapshot made']} "
                f"snapshots made and {counts['snapshot installed']} installed, {counts['core voters']} voter records, "
                f"{counts['values acknowledged']} of {counts['proposals']} values acknowledged")
+    click.echo(f"{counts['fetch left ahead']} fetches left ahead, {counts['fetch taken back']} were taken back, "
+               f"{counts['answer to what left ahead came first']} were answered before the loop knew")
     if report.brokers:
         click.echo(", ".join(f"{number} {name}" for name, number in report.brokers.items()))
     missing = report.missing_transitions

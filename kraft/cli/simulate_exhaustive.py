@@ -9,7 +9,7 @@ import click
 from kraft.testing.explore.models import Model
 from kraft.testing.explore.search import Progress, explore
 from kraft.testing.explore.space import Space
-from kraft.testing.explore.trace import replay
+from kraft.testing.explore.trace import Trace, replay
 from kraft.testing.mutants.patches import Mutant, planted
 from kraft_native.errors import InvalidArgumentError
 
@@ -40,8 +40,8 @@ def explore_models(models: Sequence[Model], states: int | None, bugs: Sequence[M
     return results
 
 
-def replay_trace(models: Sequence[Model], file: TextIO, bugs: Sequence[Mutant]) -> None:
-    """Follows a trace that was printed. Exit code 1: it ends with a violation."""
+def replay_trace(models: Sequence[Model], file: TextIO, bugs: Sequence[Mutant]) -> Trace:
+    """Follows a trace that was printed, and gives it with what the cores do in it."""
     if len(models) != 1:
         raise click.UsageError("--replay needs the --model that the trace is of")
     try:
@@ -50,5 +50,4 @@ def replay_trace(models: Sequence[Model], file: TextIO, bugs: Sequence[Mutant]) 
     except InvalidArgumentError as error:
         raise click.UsageError(str(error)) from error
     click.echo(str(trace))
-    if trace.violation is not None:
-        raise click.exceptions.Exit(1)
+    return trace

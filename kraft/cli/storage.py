@@ -25,7 +25,8 @@ def storage() -> None:
 
 @storage.command("format")
 @server_config_options
-@click.option("--cluster-id", help="Id of the cluster: 22 characters of base64url [default: a new one].")
+@click.option("--cluster-id", help="Id of the cluster: 22 characters of base64url [default: a new one, where this node "
+                                   "may be its first].")
 @click.option("--metadata-version", type=int, help="Feature level metadata.version [default: the newest].")
 @click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL",
               help="Level of another feature; may be given again.")
@@ -54,6 +55,9 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     choice = first_voters(config, first, initial_controllers)
     paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
     known = next((info.cluster_id for info in map(describe, paths) if info.formatted), None)
+    if choice == "none" and not static_voters(config) and not (cluster_id or known):
+        raise InvalidConfigError("--cluster-id: is needed for a node that finds the quorum by its configuration; with "
+                                 "an id of its own that quorum would refuse it (kraft storage info tells theirs)")
     # The address of a listener on every address is told as the loopback one, as the node itself does.
     endpoints = tuple(Endpoint(each.listener, each.host or "127.0.0.1", each.port, 0)
                       for each in config.controller_listeners)

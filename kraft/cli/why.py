@@ -9,10 +9,9 @@ from kraft.cli.command import kraft
 from kraft.cli.options import ADDRESS_DEFAULT, JSON, print_json
 from kraft.cli.partition_names import complete_partition, parse_partition
 from kraft.cli.recordings import Found, asking_options, find
-from kraft.client import Cluster
+from kraft.client import Cluster, ConnectionFailedError, RefusedError, state
 from kraft.client.quorum import Description, QuorumClient
 from kraft.client.recorder import NO_RECORDER
-from kraft.client.refusals import RefusedError
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.why import Answer, Situation, answers
@@ -27,6 +26,7 @@ def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, a
     """Tell why there is no leader, why a voter is not caught up, why a change of the voters is pending.
 
     With TOPIC/PARTITION: who leads it and why, what keeps replicas out of sync, what a reassignment waits for.
+    In both cases also which brokers have heard from no controller for too long.
 
     Asks running nodes (--bootstrap), reads the files of controllers that may not run any more (DIRECTORY: a data
     directory, or the metadata log's in it), or both. Ends with 1 when something is not as it should be.
@@ -57,9 +57,27 @@ def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: s
             raise click.UsageError(f"{name}: neither TOPIC/PARTITION nor a directory")
         wanted.append((topic, index))
     if directories and bootstrap is None:
-        return [answer for each in wanted for answer in story_of_files(directories, each)]
+        return [answer for each in wanted for directory in directories for answer in story_of_files(directory, each)]
     with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
-        return [answer for each in wanted for answer in partition_answers(cluster, each)]
+        leases = lease_answers(cluster)
+        found = find(directories, bootstrap, timeout, CAPACITY)
+        situation = Situation(found.entries, found.running, found.silent)
+        try:
+            return [answer for each in wanted for answer in partition_answers(cluster, each, situation)] + leases
+        except (RefusedError, ConnectionFailedError) as error:
+            if not leases:
+                raise
+            return [*leases, Answer("leader", -1, False, f"The metadata log cannot be read: {error}.")]
+
+
+def lease_answers(cluster: Cluster) -> list[Answer]:
+    """About each broker that answers and whose lease has ended; none when no broker is found."""
+    try:
+        ended = state.ended_leases(cluster, state.brokers(cluster))
+    except KraftError:
+        return []
+    return [Answer("lease", node_id, False, f"Broker {node_id} hears from no controller: {text}.")
+            for node_id, text in ended.items()]
 
 
 def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: float) -> list[Answer]:
@@ -68,7 +86,11 @@ def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: fl
     if asked and NO_RECORDER in found.unknown.values() and not found.running:
         _ask_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
     told = answers(Situation(found.entries, found.running if asked else None, found.silent))
-    return told + [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
+    told += [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
+    if asked:
+        with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
+            told += lease_answers(cluster)
+    return told
 
 
 def _ask_leader(found: Found, bootstrap: str, timeout: float) -> None:

@@ -36,6 +36,9 @@ class Connection:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.client_id = client_id
         self.timeout = timeout
+        self._frame = bytearray()
+        """Memory of the answer before: new pages for each cost as much as receiving them. Messages copy what they
+        keep."""
         self._correlation_id = 0
         try:
             self.socket = socket.create_connection((host, port), timeout)
@@ -128,19 +131,21 @@ class Connection:
             return error
         return ConnectionFailedError(f"{self.address}: {type(request).__name__}: {error}")
 
-    def _receive(self, size: int, deadline: float) -> bytearray:
-        frame = bytearray(min(size, RECEIVE_STEP_BYTES))
+    def _receive(self, size: int, deadline: float) -> memoryview:
+        frame = self._frame if len(self._frame) >= size else bytearray(min(size, RECEIVE_STEP_BYTES))
         received = 0
         while received < size:
             if received == len(frame):  # grows with what comes, not with what was announced
                 frame.extend(bytes(min(len(frame), size - received)))
             self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
             with memoryview(frame) as view:
-                count = self.socket.recv_into(view[received:])
+                count = self.socket.recv_into(view[received:size])
             if not count:
                 raise ConnectionFailedError(f"{self.address}: closed the connection")
             received += count
-        return frame
+        if len(frame) <= RECEIVE_STEP_BYTES:
+            self._frame = frame
+        return memoryview(frame)[:size]
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         """The server's versions: asked in our newest, then in the oldest when the server does not know that one."""

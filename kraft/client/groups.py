@@ -1,6 +1,6 @@
 """Consumer groups: which there are, who is in them, what they have committed, and setting that."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
@@ -24,7 +24,11 @@ from kraft.protocol.messages.offset_commit_request import (
 )
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kraft.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
 from kraft_native.errors import MalformedMessageError
 
 # From version 10 on offsets are asked for and told by topic id.
@@ -105,23 +109,28 @@ def delete_group(cluster: Cluster, group: str) -> None:
         check(f"group {group}", answer.error_code)
 
 
-def committed_offsets(cluster: Cluster, group: str) -> dict[Partition, Committed]:
-    """Everything that the group has committed, by partition."""
+def committed_offsets(cluster: Cluster, group: str, *, stable: bool = False) -> dict[Partition, Committed]:
+    """Everything that the group has committed, by partition. `stable`: `RefusedError` while a transaction that has not
+    ended may change one."""
     coordinator = cluster.coordinator(group)
     version = coordinator.version(OffsetFetchRequest.API_KEY, OFFSETS_BY_NAME_VERSION)
+    topics: Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
     if version < OFFSETS_OF_GROUPS_VERSION:
-        old = coordinator.send(OffsetFetchRequest(group_id=group, topics=None), OffsetFetchResponse, version=version)
-        check(f"group {group}", old.error_code)
-        found = {(topic.name, each.partition_index): Committed(each.committed_offset, each.committed_leader_epoch,
-                                                               each.metadata or "")
-                 for topic in old.topics for each in topic.partitions}
+        request = OffsetFetchRequest(group_id=group, topics=None, require_stable=stable)
+        old = coordinator.send(request, OffsetFetchResponse, version=version)
+        code, topics = old.error_code, old.topics
     else:
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)],
+                                     require_stable=stable)
         answer = coordinator.send(request, OffsetFetchResponse, version=version).groups[0]
-        check(f"group {group}", answer.error_code)
-        found = {(topic.name, each.partition_index): Committed(each.committed_offset, each.committed_leader_epoch,
-                                                               each.metadata or "")
-                 for topic in answer.topics for each in topic.partitions}
+        code, topics = answer.error_code, answer.topics
+    check(f"group {group}", code)
+    found = {}
+    for topic in topics:
+        for each in topic.partitions:
+            check(f"group {group}, partition {topic.name}-{each.partition_index}", each.error_code)
+            found[topic.name, each.partition_index] = Committed(
+                each.committed_offset, each.committed_leader_epoch, each.metadata or "")
     return {partition: found[partition] for partition in sorted(found) if found[partition].offset >= 0}
 
 

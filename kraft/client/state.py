@@ -1,5 +1,6 @@
 """What state a cluster is in: its nodes, its quorum, its partitions and its log directories."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
@@ -90,6 +91,19 @@ def brokers(cluster: Cluster) -> list[BrokerState]:
         found[node.node_id] = BrokerState(node.node_id, f"{node.host}:{node.port}", node.rack,
                                           node.node_id in fenced, problem)
     return [found[node_id] for node_id in sorted(found)]
+
+
+def ended_leases(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int, str]:
+    """Of the brokers that answer those that no controller has spoken to for longer than their lease, by id, in words.
+    Apache Kafka's brokers do not tell it."""
+    found = {}
+    for each in nodes:
+        if each.problem is None:
+            told = cluster.node(each.node_id).send(DescribeClusterRequest(), DescribeClusterResponse)
+            if told.lease_ended_ms >= 0:
+                found[each.node_id] = (f"its lease ended {told.lease_ended_ms / 1000:.0f} s ago: controllers may have "
+                                       "fenced it")
+    return found
 
 
 def quorum(cluster: Cluster) -> Quorum | None:

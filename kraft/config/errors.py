@@ -1,5 +1,8 @@
 """What a bad setting raises."""
 
+import difflib
+from collections.abc import Iterable
+
 from kraft_native.errors import KraftError
 
 
@@ -7,3 +10,10 @@ class InvalidConfigError(KraftError, ValueError):
     """A setting's name or value is not allowed; the message names it, the value, what is allowed. Nothing changed."""
 
     code = 40
+
+
+def unknown(key: str, known: Iterable[str], prefix: str = "") -> str:
+    """Says that there is no setting `key`, with the nearest name that there is: of those that are `known` behind
+    `prefix`."""
+    nearest = difflib.get_close_matches(key.removeprefix(prefix), list(known), n=1, cutoff=0.6)
+    return f"unknown setting {key}" + (f"; did you mean {prefix}{nearest[0]}?" if nearest else "")

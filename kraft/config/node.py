@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kraft.config import effective, tables
+from kraft.config import effective
 from kraft.config.errors import InvalidConfigError
+from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
+from kraft.config.listener_settings import listener_of
 from kraft.config.properties import parse_properties
 from kraft.config.setting import Value
 
@@ -70,6 +72,7 @@ class NodeConfig:
         metadata = self.values.get("metadata.log.dir")
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
+        self._check_listener_names()
         self._check_replica_selector()
         if metrics := self.values.get("kraft.metrics.listener"):
             parse_socket("kraft.metrics.listener", str(metrics))
@@ -197,6 +200,13 @@ class NodeConfig:
                 raise InvalidConfigError(f"listener.security.protocol.map: listener {each.listener} has the protocol "
                                          f"{protocol}; this version offers {', '.join(PROTOCOLS)}")
 
+    def _check_listener_names(self) -> None:
+        known = [each.listener.lower() for each in self.listeners]
+        for key in self.texts:
+            if key.startswith(LISTENER_PREFIX) and listener_of(key) not in known:
+                raise InvalidConfigError(f"{key}: {listener_of(key)} is none of listeners, which are written "
+                                         f"{', '.join(known)} there")
+
     def _check_replica_selector(self) -> None:
         name = self.values.get("replica.selector.class")
         if name and name not in (RACK_AWARE_SELECTOR, LEADER_SELECTOR):
@@ -218,14 +228,3 @@ def parse_socket(setting: str, text: str) -> tuple[str, int]:
     if found is None or int(found["port"]) > 65_535:
         raise InvalidConfigError(f"{setting}: {text!r} is not host:port with a port of 0 to 65535")
     return found["host"].strip("[]"), int(found["port"])
-
-
-# Kept beside the node's own settings because the same check is made before a change is accepted at run time.
-def check_broker_override(name: str, text: str) -> None:
-    """Raises `InvalidConfigError` when `name` may not be changed while the node runs, or `text` is not allowed."""
-    setting = tables.broker_settings().get(name)
-    if setting is None:
-        raise InvalidConfigError(f"unknown setting {name}")
-    if not setting.update:
-        raise InvalidConfigError(f"{name}: is read at the start only and cannot be changed while the node runs")
-    setting.parse(text)

@@ -1,32 +1,64 @@
 """A node's configuration file: Java properties with Kafka's keys.
 
 Unknown keys are named, each with the nearest right one: a key that is spelled wrong would otherwise be a setting that
-silently does not count. Keys that Kafka passes on to plug-ins (`listener.name.*`, `rsm.config.*` and so on) are kept.
+silently does not count. Keys that Kafka passes on to plug-ins (`rsm.config.*` and so on) are kept.
+
+Settings of the quorum may also go by the names that KIP-595, KIP-631 and KIP-642 have for them: where settings are read
+those become Kafka's released names, which are the only ones from there on.
 """
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from kraft.config import tables
-from kraft.config.errors import InvalidConfigError
+from kraft.config.errors import InvalidConfigError, unknown
+from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
+from kraft.config.listener_settings import check_listener_setting
 from kraft.config.setting import Value
+from kraft.config.unsupported import check_supported
 
-PASSED_ON_PREFIXES: Final = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.", "kafka.metrics.",
+PASSED_ON_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "config.providers.", "kafka.metrics.",
                              "confluent.", "org.apache.", "sasl.oauthbearer.")
+KIP_NAMES: Final[Mapping[str, str]] = MappingProxyType({
+    "quorum.voters": "controller.quorum.voters",
+    "bootstrap.quorum.voters": "controller.quorum.voters",
+    "bootstrap.servers": "controller.quorum.bootstrap.servers",
+    "controller.connect": "controller.quorum.bootstrap.servers",
+    "quorum.fetch.timeout.ms": "controller.quorum.fetch.timeout.ms",
+    "quorum.election.timeout.ms": "controller.quorum.election.timeout.ms",
+    "quorum.election.jitter.max.ms": "controller.quorum.election.backoff.max.ms",
+    "controller.listeners": "controller.listener.names",
+    "controller.id": "node.id",
+})
+"""The released name of each."""
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The file's keys and values. Raises `InvalidConfigError` naming the file when it cannot be read as properties."""
+    """The file's keys, by their released names, and values. Raises `InvalidConfigError` naming the file when it cannot
+    be read as properties, and what `with_released_names` raises."""
     # Only here: it brings an HTTP client and a mail parser with it, which take longer to load than a node to start.
     import javaproperties
 
     try:
-        text = path.read_text("utf-8")
-        return dict(javaproperties.loads(text))
+        texts = dict(javaproperties.loads(path.read_text("utf-8")))
     except (OSError, UnicodeDecodeError, javaproperties.InvalidUEscapeError) as error:
         raise InvalidConfigError(f"config file {path}: {error}") from error
+    return with_released_names(texts)
+
+
+def with_released_names(texts: Mapping[str, str]) -> dict[str, str]:
+    """The same with the KIPs' names replaced. `InvalidConfigError` where two names of one setting have two values."""
+    released: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for key, text in texts.items():
+        name = KIP_NAMES.get(key, key)
+        if released.setdefault(name, text) != text:
+            raise InvalidConfigError(f"{names[name]}={released[name]} and {key}={text} are one setting by two names; "
+                                     "give one of them")
+        names[name] = key
+    return released
 
 
 def parse_properties(texts: Mapping[str, str]) -> dict[str, Value]:
@@ -35,19 +67,16 @@ def parse_properties(texts: Mapping[str, str]) -> dict[str, Value]:
     values: dict[str, Value] = {}
     wrong: list[str] = []
     for key, text in texts.items():
-        if setting := settings.get(key):
-            try:
+        try:
+            if setting := settings.get(key):
                 values[key] = setting.parse(text)
-            except InvalidConfigError as error:
-                wrong.append(str(error))
-        elif not key.startswith(PASSED_ON_PREFIXES):
-            wrong.append(unknown(key, settings))
+                check_supported(setting, values[key])
+            elif key.startswith(LISTENER_PREFIX):
+                check_listener_setting(key, text, settings)
+            elif not key.startswith(PASSED_ON_PREFIXES):
+                wrong.append(unknown(key, settings))
+        except InvalidConfigError as error:
+            wrong.append(str(error))
     if wrong:
         raise InvalidConfigError("\n".join(wrong))
     return values
-
-
-def unknown(key: str, known: Iterable[str]) -> str:
-    """Says that there is no setting `key`, with the nearest name that there is."""
-    nearest = difflib.get_close_matches(key, list(known), n=1, cutoff=0.6)
-    return f"unknown setting {key}" + (f"; did you mean {nearest[0]}?" if nearest else "")

@@ -10,7 +10,7 @@ partition comes back as leader two leader epochs later, whichever way it stopped
 
 from typing import Final
 
-from kraft.controller.decision import Context, Decision, RefusedError, text_of
+from kraft.controller.decision import RECORDS_PER_DECISION_MAX, Context, Decision, Fencing, RefusedError, text_of
 from kraft.controller.leaderships import leads, leaves, lost, returns
 from kraft.controller.sessions import Found
 from kraft.metadata.image import RESERVED_IDS, BrokerRegistration, MetadataImage
@@ -56,8 +56,9 @@ def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> Brok
 def register_broker(
     context: Context, request: BrokerRegistrationRequest
 ) -> Decision[BrokerRegistrationResponse]:
-    """A broker process says who it is. The same incarnation keeps its epoch, another gets the offset where this
-    decision begins; while the session of the old one lasts it is refused (DUPLICATE_BROKER_REGISTRATION)."""
+    """A broker process says who it is. The same incarnation keeps its epoch, another gets the offset where the batch
+    with its registration begins, which is where this decision begins unless that needs several; while the session of
+    the old one lasts, fenced or not, it is refused (DUPLICATE_BROKER_REGISTRATION)."""
     image = context.image
     broker_id = request.broker_id
     existing = image.brokers.get(broker_id)
@@ -83,10 +84,13 @@ def register_broker(
             clean = request.previous_broker_epoch == existing.epoch
             goes = leaves if clean or not image.metadata_version.elr else lost
             records = goes(context, broker_id)
-        record.broker_epoch = context.next_offset
+        # The old incarnation may have held more than one batch has room for. Part of it may be taken from it alone, but
+        # a broker that has replayed up to its epoch must have its registration.
+        whole_batches = len(records) // RECORDS_PER_DECISION_MAX
+        record.broker_epoch = context.next_offset + whole_batches * RECORDS_PER_DECISION_MAX
         context.sessions.restart(broker_id, context.now_ms)
     records.append(Record(record, image.metadata_version.register_broker_record))
-    return Decision(BrokerRegistrationResponse(broker_epoch=record.broker_epoch), records)
+    return Decision(BrokerRegistrationResponse(broker_epoch=record.broker_epoch), records, atomic=False)
 
 
 def _check_registration(
@@ -95,7 +99,7 @@ def _check_registration(
     if request.cluster_id != context.settings.cluster_id:
         raise RefusedError(ErrorCode.INCONSISTENT_CLUSTER_ID,
                            f"this is cluster {context.settings.cluster_id}, not {request.cluster_id}")
-    if (existing is not None and not existing.fenced and existing.incarnation_id != request.incarnation_id
+    if (existing is not None and existing.incarnation_id != request.incarnation_id
             and context.sessions.holds(request.broker_id, context.now_ms)):
         raise RefusedError(ErrorCode.DUPLICATE_BROKER_REGISTRATION,
                            f"broker {request.broker_id} is alive in another process")
@@ -174,9 +178,9 @@ def fence_stale(context: Context) -> Decision[None]:
     for _, broker_id in sorted(stale):
         broker = context.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
-            context.notice(f"broker {broker_id} is fenced: it was silent for longer than its session of "
-                           f"{context.sessions.timeout_ms} ms")
-            return Decision(None, fence(context, broker), atomic=False)
+            context.sessions.forget(broker_id)
+            return Decision(None, fence(context, broker), atomic=False, fencing=Fencing(
+                broker_id, f"it was silent for longer than its session of {context.sessions.timeout_ms} ms"))
     return Decision(None)
 
 
@@ -186,8 +190,9 @@ def fence_gone(context: Context, broker_id: int, broker_epoch: int, found: Found
     doubt = context.sessions.gone(broker_id, found)
     if broker is None or broker.epoch != broker_epoch or broker.fenced or doubt is None:
         return Decision(None)
-    context.notice(f"broker {broker_id} is fenced: {doubt.value}, and {found.value}")
-    return Decision(None, fence(context, broker), atomic=False)
+    context.sessions.forget(broker_id)
+    return Decision(None, fence(context, broker), atomic=False,
+                    fencing=Fencing(broker_id, f"{doubt.value}, and {found.value}"))
 
 
 # --- heartbeats -----------------------------------------------------------------------------------------------------
@@ -217,6 +222,8 @@ def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decis
     if fenced and not broker.fenced:
         records = fence(context, broker)
         session.shutdown_offset = -1
+    if may_stop:
+        context.sessions.forget(broker.broker_id)      # the next process need not wait until it is over
     records += _directory_changes(context, broker, request)
     lease_start_ms = context.now_ms if request.lease_start_time_ms < 0 else request.lease_start_time_ms
     return Decision(BrokerHeartbeatResponse(

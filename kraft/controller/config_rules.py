@@ -7,6 +7,7 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Effective, topic_value
 from kraft.config.errors import InvalidConfigError
 from kraft.config.setting import Setting
+from kraft.config.unsupported import READ_AT_START, check_supported
 from kraft.controller.decision import EffectiveConfig, RefusedError
 from kraft.metadata.image import (
     BROKER_RESOURCE,
@@ -58,7 +59,7 @@ class TableRules:
                 kind = _KINDS.get(resource.type, "resource of this type")
                 raise RefusedError(code, f"{name} is no setting of a {kind}")
             try:
-                setting.parse(text)
+                check_supported(setting, setting.parse(text))
             except InvalidConfigError as error:
                 raise RefusedError(code, str(error)) from None
             if resource.type == BROKER_RESOURCE:
@@ -118,7 +119,7 @@ def _told(effective: Effective) -> EffectiveConfig:
 
 def _check_update(resource: Resource, setting: Setting) -> None:
     """INVALID_REQUEST for what only the node's file can say, or no default of all nodes."""
-    if not setting.update:
+    if not setting.update or setting.name in READ_AT_START:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"{setting.name} cannot be changed while the node runs")
     if setting.update == "per-broker" and not resource.name:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"{setting.name} can be set for one broker only, not for all")

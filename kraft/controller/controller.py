@@ -42,6 +42,7 @@ from kraft.controller.decision import (
     Context,
     ControllerSettings,
     Decision,
+    Fencing,
     RefusedError,
 )
 from kraft.controller.mutation_quotas import UNLIMITED, MutationCharge, MutationQuotas
@@ -161,6 +162,10 @@ class Controller:
         """Asks to connect to that broker and to tell `broker_probed` what came of it; called from `tick`."""
         self.on_notice: Callable[[str], None] = lambda _text: None
         """Takes a sentence that an operator should read in the node's log."""
+        self.on_fencing: Callable[[Fencing, int], None] = lambda _fencing, _now_ms: None
+        """Hears of each broker that is fenced without having asked for it, with the time of the record that says so."""
+        self.on_unclean: Callable[[], None] = lambda: None
+        """Called for each unclean election."""
         self._rounds = Rounds(settings)
         self._mutations = MutationQuotas(settings.mutation_samples, settings.mutation_sample_ms)
         self.active = False
@@ -224,8 +229,7 @@ class Controller:
         return Context(
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
             now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id,
-            quorum=partial(self.port.describe_quorum, now_ms), notice=self.on_notice,
-            charge=charge.take)
+            quorum=partial(self.port.describe_quorum, now_ms), charge=charge.take)
 
     def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> None:
         """Appends and replays the records. Without records there still may be something to wait for: the answer tells
@@ -262,6 +266,7 @@ class Controller:
                 if change.leader not in topic.partitions[change.partition_id].last_known_elr:
                     self.on_notice(f"UNCLEAN ELECTION: broker {change.leader} leads {topic.name}-{change.partition_id} "
                                    f"without having been in sync: acknowledged records may be lost")
+                    self.on_unclean()
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -315,16 +320,21 @@ class Controller:
         """The connection on which that incarnation sent its last heartbeat was closed. It may be gone, or about to
         connect again."""
         broker = self.decided.brokers.get(broker_id)
-        if self.active and broker is not None and broker.epoch == broker_epoch and not broker.fenced:
+        if self.active and broker is not None and broker.epoch == broker_epoch:
             self.sessions.doubt(broker_id, Doubt.CLOSED, now_ms)
             self._schedule()
 
     def broker_probed(self, broker_id: int, broker_epoch: int, found: Found, now_ms: int) -> None:
         """What came of connecting to that incarnation."""
         if self.active:
-            gone = brokers.fence_gone(self._context(0, now_ms), broker_id, broker_epoch, found)
-            if gone.records:
-                self._append(gone.records, now_ms, atomic=gone.atomic)
+            self._fence(brokers.fence_gone(self._context(0, now_ms), broker_id, broker_epoch, found), now_ms)
+
+    def _fence(self, decision: Decision[None], now_ms: int) -> None:
+        """Carries out what nobody asked for, if anything, and says why."""
+        if decision.fencing is not None:
+            self.on_notice(f"broker {decision.fencing.broker_id} is fenced: {decision.fencing.because}")
+            self.on_fencing(decision.fencing, now_ms)
+            self._append(decision.records, now_ms, atomic=decision.atomic)
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -340,9 +350,7 @@ class Controller:
             broker = self.decided.brokers.get(broker_id)
             if broker is not None and not broker.fenced:
                 self.on_probe(broker)
-        stale = brokers.fence_stale(self._context(0, now_ms))
-        if stale.records:
-            self._append(stale.records, now_ms, atomic=stale.atomic)
+        self._fence(brokers.fence_stale(self._context(0, now_ms)), now_ms)
         for each in self._rounds.all:
             records = each.hold(self._context(0, now_ms))
             if records:

@@ -33,18 +33,26 @@ class RefusedError(OperationError):
         self.message = message
 
 
+class Fencing(NamedTuple):
+    """A broker that is fenced and did not ask for it, and why: for the node's log and its flight recorder."""
+
+    broker_id: int
+    because: str
+
+
 @immutable
 class Decision(Generic[Response_co]):
     """Records to append, and what to answer once they are committed.
 
     `atomic`: the records count together or not at all, so they go into one batch. `kraft_version`: that level is to be
-    written down before them, in the quorum's own records.
+    written down before them, in the quorum's own records. `fencing`: what the records do that nobody asked for.
     """
 
     response: Response_co
     records: Sequence[Record] = ()
     atomic: bool = True
     kraft_version: int | None = None
+    fencing: Fencing | None = None
 
 
 class EffectiveConfig(NamedTuple):
@@ -115,9 +123,9 @@ class Context:
     """Everything that a decision may look at besides the request.
 
     `image` holds all that was decided, committed or not. `next_offset` is where the first record of the decision will
-    stand. `sessions` is soft state; only heartbeats write to it. `new_id` draws a random id. `notice` takes a sentence
-    for the log of the node: what an operator should read. `quorum` tells how the quorum stands. `charge` takes so many
-    partitions, to be created or deleted, from the quota of whoever asks; it refuses when that is used up.
+    stand. `sessions` is soft state; decisions about brokers write to it. `new_id` draws a random id. `quorum` tells how
+    the quorum stands. `charge` takes so many partitions, to be created or deleted, from the quota of whoever asks; it
+    refuses when that is used up.
     """
 
     image: MetadataImage
@@ -129,7 +137,6 @@ class Context:
     api_version: int
     new_id: Callable[[], UUID]
     quorum: Callable[[], QuorumState]
-    notice: Callable[[str], None] = lambda _text: None
     charge: Callable[[int], None] = lambda _partitions: None
 
     def node_config(self) -> Mapping[str, str]:

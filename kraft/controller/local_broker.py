@@ -6,6 +6,7 @@
     broker.serve(now_ms)            # the node is ready for clients: it may be unfenced
     broker.hurry(now_ms)            # the controller should hear from it: another one, or the connection broke
     broker.stop(now_ms)             # controlled shutdown; `state` says when it may go
+    broker.successor(image)         # another process has its id now: it must `give_up`
 
 It talks to the controller by the requests that a broker elsewhere would send. Without input and output, as the
 controller.
@@ -16,8 +17,9 @@ from enum import Enum
 from typing import Final, Protocol
 from uuid import UUID
 
+from kraft.controller.lease import Lease
 from kraft.controller.sessions import NEVER_MS
-from kraft.metadata.image import MetadataImage
+from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -31,13 +33,18 @@ RETRY_MS: Final = 100
 
 
 class State(Enum):
-    """NEW and FENCED brokers serve nobody; STOPPED ones may end their process."""
+    """NEW and FENCED brokers serve nobody; STOPPED ones may end their process, REPLACED ones must."""
 
     NEW = "new"
     FENCED = "fenced"
     RUNNING = "running"
     STOPPING = "stopping"
     STOPPED = "stopped"
+    REPLACED = "replaced"
+
+
+GONE: Final = (State.STOPPED, State.REPLACED)
+"""Nothing more is asked of the controller."""
 
 
 class ControllerDoor(Protocol):
@@ -54,7 +61,8 @@ class LocalBroker:
     controller gave one; it belongs into `.kafka_cleanshutdown` after a clean stop, and from there into the next
     registration.
 
-    `refusal` is the controller's last refusal, None when there was none since the last success.
+    `refusal` is the controller's last refusal, None when there was none since the last success. `lease` is what the
+    controller told of it. `on_notice` takes a sentence that an operator should read in the node's log.
     """
 
     def __init__(
@@ -62,20 +70,34 @@ class LocalBroker:
     ):
         self.state = State.NEW
         self.epoch = -1
-        self.deadline_ms = NEVER_MS
         self.refusal: ErrorCode | None = None
+        self.lease = Lease()
+        self.on_notice: Callable[[str], None] = lambda _text: None
         self._controller = controller
         self._registration = registration
         self._interval_ms = heartbeat_interval_ms
         self._ready = False
         self._in_flight = False
         self._offline: list[UUID] = []
+        self._cordoned: list[UUID] = []
+        self._next_ms = NEVER_MS   # when the next request is due
         self._due = False          # when the request under way is answered
+        self._sent_ms = 0          # the request under way
         self._now_ms = 0
+
+    @property
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do; NEVER_MS: nothing."""
+        return min(self._next_ms, self.lease.deadline_ms)
+
+    @property
+    def incarnation_id(self) -> UUID:
+        """Of this process."""
+        return self._registration.incarnation_id
 
     def start(self, now_ms: int) -> None:
         """Registers, and again later while the controller refuses."""
-        self.deadline_ms = now_ms
+        self._next_ms = now_ms
         self.tick(now_ms)
 
     def serve(self, now_ms: int) -> None:
@@ -85,11 +107,31 @@ class LocalBroker:
 
     def stop(self, now_ms: int) -> None:
         """Asks for a controlled shutdown; a broker that never was registered has nothing to wait for."""
+        if self.state in GONE:
+            return
         if self.epoch < 0:
-            self.state, self.deadline_ms = State.STOPPED, NEVER_MS
-        elif self.state is not State.STOPPED:
+            self._end(State.STOPPED)
+        else:
             self.state = State.STOPPING
             self.hurry(now_ms)
+
+    def is_own(self, registration: BrokerRegistration) -> bool:
+        """Whether it is of this process, not of another with the same id."""
+        return registration.incarnation_id == self.incarnation_id
+
+    def successor(self, image: MetadataImage) -> BrokerRegistration | None:
+        """Once the own registration was in the image: the one that another process made with the same id, because the
+        session of this one was over. None when there is none, and for a broker that the controller has let go."""
+        known = image.brokers.get(self._registration.broker_id)
+        return None if known is None or self.is_own(known) or self.state is State.STOPPED else known
+
+    def give_up(self) -> None:
+        """Another process is this broker now: it is not fought for the id."""
+        self._end(State.REPLACED)
+
+    def _end(self, state: State) -> None:
+        self.state, self._next_ms = state, NEVER_MS
+        self.lease.forget()
 
     def lose(self, directory_id: UUID, now_ms: int) -> None:
         """A log directory has failed: the controller hears of it at once, and from then on."""
@@ -97,22 +139,31 @@ class LocalBroker:
         self._registration.log_dirs = [each for each in self._registration.log_dirs if each != directory_id]
         self.hurry(now_ms)
 
+    def cordon(self, directory_ids: list[UUID]) -> bool:
+        """These log directories are to get no new replicas, which the next heartbeat says. Whether that is news."""
+        before, self._cordoned = self._cordoned, directory_ids
+        return directory_ids != before
+
     def hurry(self, now_ms: int) -> None:
         """The next heartbeat is due now, or when the one under way is answered."""
-        if self.epoch >= 0 and self.state is not State.STOPPED:
-            self.deadline_ms = now_ms
+        if self.epoch >= 0 and self.state not in GONE:
+            self._next_ms = now_ms
             self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Sends what is due, one request at a time."""
         self._now_ms = now_ms
-        if now_ms < self.deadline_ms or self.state is State.STOPPED:
+        if (silent_ms := self.lease.ran_out(now_ms)) is not None:
+            refusal = f", the last was refused with {self.refusal.name}" if self.refusal is not None else ""
+            self.on_notice(f"the lease of broker {self._registration.broker_id} ran out: no controller has answered a "
+                           f"heartbeat for {silent_ms} ms{refusal}; controllers may have fenced it, and it goes on")
+        if now_ms < self._next_ms or self.state in GONE:
             return
         if self._in_flight:
-            self._due, self.deadline_ms = True, NEVER_MS
+            self._due, self._next_ms = True, NEVER_MS
             return
-        self._in_flight = True
-        self.deadline_ms = now_ms + self._interval_ms
+        self._in_flight, self._sent_ms = True, now_ms
+        self._next_ms = now_ms + self._interval_ms
         if self.epoch < 0:
             self._controller.submit(self._registration, REGISTRATION_VERSION, now_ms, self._registered)
             return
@@ -120,37 +171,53 @@ class LocalBroker:
             broker_id=self._registration.broker_id, broker_epoch=self.epoch,
             current_metadata_offset=self._controller.image.offset, want_fence=not self._ready,
             want_shut_down=self.state is State.STOPPING, offline_log_dirs=self._offline,
-            cordoned_log_dirs=[],
+            cordoned_log_dirs=self._cordoned, lease_start_time_ms=now_ms,
         ), HEARTBEAT_VERSION, now_ms, self._beaten)
 
     def _answered(self, code: int) -> bool:
         """Notes the outcome; after a refusal the next attempt comes soon."""
         self._in_flight = False
         if self._due:
-            self._due, self.deadline_ms = False, self._now_ms
+            self._due, self._next_ms = False, self._now_ms
         self.refusal = ErrorCode(code) if code else None  # type: ignore[call-arg]
         if code:
-            self.deadline_ms = self._now_ms + RETRY_MS
+            self._next_ms = self._now_ms + RETRY_MS
         return not code
 
     def _registered(self, answer: Message) -> None:
         assert isinstance(answer, BrokerRegistrationResponse)
+        before = self.refusal
+        if self.state in GONE:
+            return
         if self._answered(answer.error_code):
             self.epoch = answer.broker_epoch
             self.state = State.FENCED if self.state is State.NEW else self.state
-            self.deadline_ms = self._now_ms
+            self._next_ms = self._now_ms
+        elif self.refusal is not None and self.refusal is not before:
+            self.on_notice(f"the controller does not register broker {self._registration.broker_id}, incarnation "
+                           f"{self.incarnation_id}, which asks on: {self.refusal.name}, {self.refusal.message}")
 
     def _beaten(self, answer: Message) -> None:
         assert isinstance(answer, BrokerHeartbeatResponse)
+        if self.state in GONE:
+            return
         if not self._answered(answer.error_code):
             if answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
                 # The controller knows another registration, or none: begin anew.
+                self.on_notice(f"broker {self._registration.broker_id} is not registered in epoch {self.epoch} any "
+                               f"more: it registers again")
                 self.epoch = -1
-        elif self.state is State.STOPPING:
-            self.deadline_ms = self._now_ms
+                self.lease.revoke(self._now_ms)
+                self.state = State.FENCED if self.state is State.RUNNING else self.state
+            return
+        if self.lease.granted(self._sent_ms, answer.lease_end_time_ms, self._now_ms):
+            self.on_notice(f"broker {self._registration.broker_id} has a lease again: controller "
+                           f"{answer.active_controller_id} answered its heartbeat")
+        if self.state is State.STOPPING:
+            self._next_ms = self._now_ms
             if answer.should_shut_down:
-                self.state, self.deadline_ms = State.STOPPED, NEVER_MS
+                self._end(State.STOPPED)
         else:
             self.state = State.FENCED if answer.is_fenced else State.RUNNING
             if self._ready and answer.is_fenced:
-                self.deadline_ms = self._now_ms + RETRY_MS
+                self._next_ms = self._now_ms + RETRY_MS

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from kraft.controller.commit import QuorumState
 from kraft.controller.controller import Controller, ImageListener
-from kraft.controller.decision import ConfigRules, ControllerSettings, RefusedError
+from kraft.controller.decision import ConfigRules, ControllerSettings, Fencing, RefusedError
 from kraft.controller.sessions import NEVER_MS, Found
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BrokerRegistration, MetadataImage
@@ -61,6 +61,10 @@ class MetadataMachine(ABC):
         """See `Controller.on_probe`."""
         self.on_notice: Callable[[str], None] = lambda _text: None
         """See `Controller.on_notice`."""
+        self.on_fencing: Callable[[Fencing, int], None] = lambda _fencing, _now_ms: None
+        """See `Controller.on_fencing`."""
+        self.unclean_elections = 0
+        """Decided here, since this process began."""
         self._leading: _Leading | None = None
         self._high_watermark = 0
         self._begin(image)
@@ -145,8 +149,12 @@ class MetadataMachine(ABC):
         for listener in self._listeners:
             self.controller.subscribe(listener)
         self.controller.on_probe, self.controller.on_notice = self.on_probe, self.on_notice
+        self.controller.on_fencing, self.controller.on_unclean = self.on_fencing, self._count_unclean
         self.controller.became_leader(epoch, self._clock())
         self.on_change()
+
+    def _count_unclean(self) -> None:
+        self.unclean_elections += 1
 
     def _deactivate(self) -> None:
         controller = self.controller

@@ -13,6 +13,7 @@ from hdrh.histogram import HdrHistogram
 from kraft.client import Cluster, Connection, RefusedError
 from kraft.client.refusals import check, name_of
 from kraft.load import workload as parts
+from kraft.load.errors import InvalidWorkloadError
 from kraft.load.workload import Workload
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import (
@@ -71,15 +72,16 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
             pids: Sequence[int] = (), slots: int = 50) -> Measurement:
     """Loads the cluster for `warmup` seconds without and `seconds` with counting.
 
-    A server's refusals are counted, not raised; `OperationError` when it closes a connection or answers wrongly.
+    A server's refusals are counted, not raised; `OperationError` when it closes a connection or answers wrongly, and
+    what `cpu_seconds` raises.
     """
     with _prepared(workload, cluster) as (specs, _connections):
         load = Load(specs)
         if warmup > 0:
             load.run(warmup)
-        before, begin = _cpu_seconds(pids), time.monotonic()
+        before, begin = cpu_seconds(pids), time.monotonic()
         result = load.run(seconds, slots=slots)
-        after, elapsed = _cpu_seconds(pids), time.monotonic() - begin
+        after, elapsed = cpu_seconds(pids), time.monotonic() - begin
         used = None if before is None or after is None else after - before
         return _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pids))
 
@@ -223,11 +225,12 @@ def _percentiles(histogram: Any) -> dict[str, float]:
     return found | {"max": histogram.get_max_value() / 1e3, "mean": histogram.get_mean_value() / 1e3}
 
 
-def _cpu_seconds(pids: Sequence[int]) -> float | None:
-    """User and system time of processes so far, all their threads together."""
+def cpu_seconds(pids: Sequence[int]) -> float | None:
+    """User and system time of processes so far, all their threads together. `InvalidWorkloadError` names one that there
+    is not."""
     ticks = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = _told_of(pid, "stat").rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK") if pids else None
 
@@ -235,5 +238,12 @@ def _cpu_seconds(pids: Sequence[int]) -> float | None:
 def _resident_megabytes(pids: Sequence[int]) -> float | None:
     """Resident memory of processes without the file pages that they have mapped."""
     kibibytes = [int(line.split()[1]) for pid in pids
-                 for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon:")]
+                 for line in _told_of(pid, "status").splitlines() if line.startswith("RssAnon:")]
     return sum(kibibytes) * 1024 / 1e6 if kibibytes else None
+
+
+def _told_of(pid: int, what: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{what}").read_text()
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise InvalidWorkloadError(f"pid: there is no process {pid} on this machine") from error

@@ -6,7 +6,7 @@ work. Spark tries again what failed; functions are written so that this changes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -38,9 +38,9 @@ class SparkWorkers:
 
 
 @contextmanager
-def spark_workers(master: str) -> Iterator[SparkWorkers]:
+def spark_workers(master: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkWorkers]:
     """Workers of a session of their own, which is stopped at the end."""
-    spark = session("kraft pipeline", master=master)
+    spark = session("kraft pipeline", master=master, settings=settings)
     try:
         yield SparkWorkers(spark)
     finally:

@@ -1,4 +1,4 @@
-"""`report`: what `kraft bench --json` and the flight recorder wrote, as figures, comparisons and one HTML page."""
+"""`report`: what `kraft bench --output` and the flight recorder wrote, as figures, comparisons and one HTML page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(paths: Iterable[Path]) -> Inputs:
-    """Results of `kraft bench --json` (one object with `runs`), and recordings (an entry on each line).
+    """Results of `kraft bench --output` (one object with `runs`), and recordings (an entry on each line).
 
     `InvalidArgumentError` for a file that is neither.
     """

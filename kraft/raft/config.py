@@ -23,10 +23,12 @@ class RaftConfig:
     `fetch_timeout_ms` (controller.quorum.fetch.timeout.ms): a follower that could not fetch for so long stands; a
     leader that nobody fetched from for 1.5 times as long gives up (KIP-996's check quorum).
     `request_timeout_ms`, `retry_backoff_ms`: of one request. `fetch_max_wait_ms`: how long a leader may hold a Fetch
-    that brings nothing. `disconnect_grace_ms`: a follower whose connection to the leader was closed stands after this,
-    and as long again for each voter with a smaller id, rather than after its fetch time-out; the pre-vote makes that
-    harmless. `start_grace_ms`: a voter that has just started and knows no leader stands after this and a random time
-    as long again at most, for the same reason; 0: after its election time-out.
+    that brings nothing. `fetch_max_bytes`, `fetch_snapshot_max_bytes` (controller.quorum.fetch.max.bytes and
+    .fetch.snapshot.max.bytes): of records, and of a snapshot, in one answer. `disconnect_grace_ms`: a follower whose
+    connection to the leader was closed stands after this, and as long again for each voter with a smaller id, rather
+    than after its fetch time-out; the pre-vote makes that harmless. `start_grace_ms`: a voter that has just started
+    and knows no leader stands after this and a random time as long again at most, for the same reason; 0: after its
+    election time-out.
 
     `can_vote`: a node with the controller role. Others are observers for ever.
     `auto_join` (controller.quorum.auto.join.enable): such a node that does not vote asks to become a voter.
@@ -51,6 +53,7 @@ class RaftConfig:
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 8 << 20
+    fetch_snapshot_max_bytes: int = 8 << 20
     disconnect_grace_ms: int = 50
     start_grace_ms: int = 0
 

@@ -24,7 +24,8 @@ def handle_discover(replica: Replica, source: int, correlation: int, request: Di
         return
     replica.directory.learn(request.sender)
     if request.epoch > replica.epoch and request.leader_id not in (NOBODY, replica.config.node_id):
-        replica.learn(request.epoch, request.leader_id, replica.directory.endpoints(request.leader_id))
+        replica.learn(request.epoch, request.leader_id, replica.directory.endpoints(request.leader_id),
+                      source=request.sender.key.node_id)
     replica.answer(source, correlation, DiscoverResponse(
         voters=replica.voters.keys, targets=replica.voters.targets, cluster_id=replica.cluster_id,
         nodes=(replica.own_entry, *replica.directory.nodes.values())))

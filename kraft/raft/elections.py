@@ -84,11 +84,11 @@ def handle_vote_answer(replica: Replica, node_id: int, request: VoteRequest, ans
         return
     if isinstance(answer, VoteResponse) and answer.error is ErrorCode.NONE:
         if is_pre_vote and answer.pre_vote is False:
-            replica.become_candidate(Cause.NO_PRE_VOTE)
+            replica.become_candidate(Cause.NO_PRE_VOTE, node_id)
         else:
             role.tally.record(node_id, answer.granted)
     elif is_pre_vote and answer == Lost(Loss.UNSUPPORTED):
-        replica.become_candidate(Cause.NO_PRE_VOTE)
+        replica.become_candidate(Cause.NO_PRE_VOTE, node_id)
     else:
         replica.requests.back_off(node_id, replica.now_ms)
 
@@ -102,7 +102,7 @@ def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRe
     if error is not ErrorCode.NONE:
         replica.answer(source, correlation, VoteResponse(error=error, pre_vote=request.pre_vote))
         return
-    replica.learn(request.epoch, NOBODY)
+    replica.learn(request.epoch, NOBODY, source=request.candidate.node_id)
     granted = _is_granted(replica, request)
     because = {} if granted else {"because": _why_refused(replica, request)}
     if granted and not request.pre_vote and replica.voted is None:
@@ -120,11 +120,11 @@ def _vote_error(replica: Replica, request: VoteRequest) -> ErrorCode:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if not replica.config.can_vote:
         return ErrorCode.INCONSISTENT_VOTER_SET
-    if request.candidate.node_id in (NOBODY, replica.config.node_id):
+    if request.candidate.node_id < 0 or request.candidate.node_id == replica.config.node_id:
         return ErrorCode.INVALID_REQUEST
     if request.epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if min(end) < 0 or not epoch_is_possible:
+    if min(end) < 0 or not epoch_is_possible or not replica.is_possible(request.epoch):
         return ErrorCode.INVALID_REQUEST
     if not replica.is_me(request.voter):
         return ErrorCode.INVALID_VOTER_KEY

@@ -73,9 +73,10 @@ def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
     return _next_fetch(replica, replica.config.fetch_max_wait_ms, role)
 
 
-def takes_records(replica: Replica, node_id: int, answer: FetchResponse) -> bool:
-    """Whether `handle_fetch_answer` will append the records of this answer to what this node was asked last."""
-    request = replica.requests.under_way(node_id)
+def takes_records(replica: Replica, node_id: int, correlation: int, answer: FetchResponse) -> bool:
+    """Whether `handle_fetch_answer` will append the records of this answer: not of one to a Fetch that was given up,
+    though another one of the same epoch waits for the same node."""
+    request = replica.requests.under_way(node_id, correlation)
     return (isinstance(replica.role, Follower) and isinstance(request, FetchRequest)
             and node_id == replica.leader_id == answer.leader_id
             and request.epoch == replica.epoch == answer.epoch and answer.error is ErrorCode.NONE
@@ -187,7 +188,7 @@ def _take(replica: Replica, role: Follower, answer: FetchResponse) -> None:
     elif answer.diverging is not None:
         _cut(replica, answer.diverging)
     elif answer.records is None or _append(replica, answer.records):
-        replica.advance_high_watermark(min(answer.high_watermark, replica.log.end.offset))
+        replica.advance_high_watermark(min(answer.high_watermark, replica.log.end.offset), leader=replica.leader_id)
 
 
 def _append(replica: Replica, records: object) -> bool:
@@ -222,7 +223,8 @@ def handle_begin_epoch(replica: Replica, source: int, correlation: int, request:
     if error is ErrorCode.NONE and not replica.is_me(request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
     if error is ErrorCode.NONE:
-        replica.learn(request.epoch, request.leader_id, request.leader_endpoints, is_announcement=True)
+        replica.learn(request.epoch, request.leader_id, request.leader_endpoints, source=request.leader_id,
+                      is_announcement=True)
     replica.answer(source, correlation, BeginQuorumEpochResponse(error=error))
 
 
@@ -230,7 +232,8 @@ def handle_end_epoch(replica: Replica, source: int, correlation: int, request: E
     """The leader goes. Who it prefers stands at once, the others the later the further down they are in its list."""
     error = _announcement_error(replica, request)
     if error is ErrorCode.NONE:
-        replica.learn(request.epoch, request.leader_id, request.leader_endpoints, is_announcement=True)
+        replica.learn(request.epoch, request.leader_id, request.leader_endpoints, source=request.leader_id,
+                      is_announcement=True)
         if isinstance(replica.role, Follower):
             replica.leader_has_ended = True
             replica.role.fetch_ms = replica.now_ms + _succession_ms(replica, request.preferred)
@@ -239,12 +242,18 @@ def handle_end_epoch(replica: Replica, source: int, correlation: int, request: E
 
 
 def _announcement_error(replica: Replica, request: BeginQuorumEpochRequest | EndQuorumEpochRequest) -> ErrorCode:
+    """Why it is not believed. Whoever says that another one leads this epoch is not: one bad message must not stop
+    this node, as it does Kafka's."""
     if replica.is_of_other_cluster(request):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    if request.leader_id in (NOBODY, replica.config.node_id) or request.epoch < 1:
-        return ErrorCode.INVALID_REQUEST
     if request.epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
+    if (request.leader_id < 0 or request.leader_id == replica.config.node_id
+            or request.epoch < 1 or not replica.is_possible(request.epoch)):
+        return ErrorCode.INVALID_REQUEST
+    if request.epoch == replica.epoch and replica.leader_id not in (NOBODY, request.leader_id):
+        replica.note("refuses leader", leader=request.leader_id, epoch=request.epoch, known=replica.leader_id)
+        return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 
 

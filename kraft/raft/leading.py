@@ -103,11 +103,12 @@ def drive(replica: Replica, leader: Leader) -> None:
 
 def _update_high_watermark(replica: Replica, leader: Leader) -> None:
     """A leader that was removed does not count itself (KAFKA-16530)."""
+    by, leader.acknowledged_by = leader.acknowledged_by, NOBODY
     ends = [progress.end_offset for _, progress in others(replica, leader)]
     committed = majority_value(_with_own(leader, ends, replica.flushed))
     if committed > leader.epoch_start:
         leader.is_established = True
-        replica.advance_high_watermark(committed)
+        replica.advance_high_watermark(committed, by=by)
 
 
 def deadline_ms(replica: Replica, leader: Leader) -> int:
@@ -178,7 +179,7 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
         if error is ErrorCode.UNKNOWN_LEADER_EPOCH and isinstance(leader, Leader) and request.replica.node_id != NOBODY:
-            _give_way(replica, request.epoch)
+            _give_way(replica, request)
         replica.answer(source, correlation, FetchResponse(error=error))
         return
     is_valid = _disagreement(replica, request) is None
@@ -187,17 +188,18 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
         progress.begin_due_ms = replica.now_ms + replica.config.begin_epoch_interval_ms
         if is_valid:
             progress.fetched(request.fetch_offset, replica.log.end.offset, replica.now_ms)
+            leader.acknowledged_by = request.replica.node_id
         else:
             progress.heard(replica.now_ms)
     _release_earlier(replica, leader, source)
     leader.parked.append(ParkedFetch(source, correlation, request, replica.now_ms + request.max_wait_ms))
 
 
-def _give_way(replica: Replica, epoch: int) -> None:
+def _give_way(replica: Replica, request: FetchRequest) -> None:
     """A replica is in a later epoch, to which a candidate that knows no pre-vote has taken it, and cannot come back to
     this one. So the leader leads no more (Raft, 5.1), and stands at once, since nothing was wrong with it: the next
     epoch is one for everybody."""
-    replica.learn(epoch, NOBODY)
+    replica.learn(request.epoch, NOBODY, source=request.replica.node_id)
     if isinstance(replica.role, Unattached):
         replica.role.election_ms = replica.now_ms
 

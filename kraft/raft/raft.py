@@ -145,7 +145,7 @@ class Raft:
             if request is not None and isinstance(message, Lost) and message.reason is not Loss.UNSUPPORTED:
                 replica.directory.failed(source)
             if isinstance(message, QuorumResponse) and message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
-                replica.learn(message.epoch, message.leader_id, message.leader_endpoints)
+                replica.learn(message.epoch, message.leader_id, message.leader_endpoints, source=source)
             if request is not None:
                 ANSWER_HANDLERS[type(request)](replica, source, request, message)
         self._settle(before)
@@ -162,6 +162,8 @@ class Raft:
         assert end_offset == self._flushing, f"flushed to {end_offset}, and {self._flushing} was asked for"
         self._flushing = None
         replica.flushed = end_offset
+        if isinstance(replica.role, Leader):
+            replica.role.acknowledged_by = replica.config.node_id
         self._settle()
 
     def propose(self, records: object, now_ms: int, epoch: int | None = None) -> OffsetAndEpoch:
@@ -262,10 +264,11 @@ class Raft:
         node_id = replica.leader_id
         return None if request is None else Ask(node_id, replica.address_of(node_id), UNKNOWN_OFFSET, request)
 
-    def takes_records(self, node_id: int, answer: Response) -> bool:
+    def takes_records(self, node_id: int, correlation: int, answer: Response) -> bool:
         """Whether `step` with this answer will append its records. The driver may do that before, so that their flush
         has begun while the core looks at them: `LogPort.append_fetched` gets the same object then."""
-        return isinstance(answer, FetchResponse) and following.takes_records(self.replica, node_id, answer)
+        return isinstance(answer, FetchResponse) and following.takes_records(
+            self.replica, node_id, correlation, answer)
 
     def _next_flush(self) -> int | None:
         """One at a time: what is appended during a flush is for the next one, together."""

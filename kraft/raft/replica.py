@@ -32,6 +32,10 @@ from kraft.raft.types import NOBODY, Endpoint, Endpoints, OffsetAndEpoch, Replic
 from kraft.raft.voters import VoterHistory, VoterSet
 
 FIRST_BOOTSTRAP_ID = -2
+# No quorum gets there by elections. Behind it an epoch is believed that this replica may have missed elections to, and
+# no leap: the numbers end at 2147483647, and nobody could be elected in the epoch after that.
+EPOCH_EXPECTED_MAX = 1 << 30
+EPOCH_STEP_MAX = 1 << 10
 
 QR = TypeVar("QR", bound=QuorumResponse)
 
@@ -250,7 +254,8 @@ class Replica:
         before = self.history.latest
         apply_control(self.history, appended.offset, appended.record)
         if self.history.latest[1:] != before[1:]:
-            self.note("voters", offset=appended.offset, kraft=self.history.latest.kraft_version, voters=self.voters)
+            self.note("voters", offset=appended.offset, kraft=self.history.latest.kraft_version, voters=self.voters,
+                      leader=self.leader_id)
 
     def truncate(self, end_offset: int) -> None:
         """Cuts the log, and takes the voters back with it.
@@ -269,12 +274,13 @@ class Replica:
             self.note("voters", reverted=True, kraft=self.history.latest.kraft_version, voters=self.voters)
         self.flushed = end_offset
 
-    def advance_high_watermark(self, offset: int) -> None:
-        """Everything below `offset` is committed. An older one is passed over: it never goes back."""
+    def advance_high_watermark(self, offset: int, **cause: int) -> None:
+        """Everything below `offset` is committed. An older one is passed over: it never goes back. `cause`, for the
+        trace: `leader`, who says so, or `by`, with whom a majority has it now."""
         assert offset <= self.log.end.offset, f"high watermark {offset} is past the log end {self.log.end}"
         if offset > self.high_watermark:
             self.high_watermark = offset
-            self.note("commits", hw=offset)
+            self.note("commits", hw=offset, **cause)
 
     def replaced_by_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         """A snapshot has been installed: log, voters and high watermark are what it says. Nothing was being flushed
@@ -310,14 +316,16 @@ class Replica:
 
     # --- changes of role ---------------------------------------------------------------------------------------------
 
-    def _become(self, cause: Cause, role: RoleState) -> None:
+    def _become(self, cause: Cause, role: RoleState, source: int = NOBODY) -> None:
+        """`source`: whose message is the cause, where one is."""
         check_transition(self.role.role, cause, role.role)
         self.role = role
         self.requests.reset()
         leader = {} if self.leader_id == NOBODY else {"leader": self.leader_id}
-        self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value)
+        told = {} if source == NOBODY else {"source": source}
+        self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value, **told)
 
-    def become_unattached(self, cause: Cause, epoch: int | None = None) -> None:
+    def become_unattached(self, cause: Cause, epoch: int | None = None, source: int = NOBODY) -> None:
         """Entering a higher epoch does not restart an election time-out that is running: candidates that cannot win,
         however often they stand, do not keep those from standing who could (Redpanda's pre-vote live-lock)."""
         before = self.role
@@ -328,7 +336,7 @@ class Replica:
             election_ms = self.election_deadline_ms()
         if epoch is not None:
             self.enter_epoch(epoch)
-        self._become(cause, Unattached(election_ms))
+        self._become(cause, Unattached(election_ms), source)
 
     def become_voted(self, candidate: ReplicaKey) -> None:
         """Grants the vote of this epoch, and waits a whole election time-out for what becomes of it."""
@@ -336,13 +344,15 @@ class Replica:
         self.vote_for(candidate)
         self.role.election_ms = self.election_deadline_ms()
         check_transition(self.role.role, Cause.VOTED, self.role.role)
-        self.note("votes", candidate=candidate, epoch=self.epoch)
+        self.note("votes", candidate=candidate, epoch=self.epoch,
+                  because=f"its log does not end before {self.log.end}, as the one here does")
 
-    def become_follower(self, leader_id: int, endpoints: Endpoints, cause: Cause = Cause.LEADER_FOUND) -> None:
+    def become_follower(self, leader_id: int, endpoints: Endpoints, cause: Cause = Cause.LEADER_FOUND,
+                        source: int = NOBODY) -> None:
         """The vote of the epoch is kept (KIP-996: "we should not drop persisted state")."""
         assert leader_id != self.config.node_id, "follows itself"
         self.set_leader(leader_id, endpoints)
-        self._become(cause, self._new_follower())
+        self._become(cause, self._new_follower(), source)
 
     def _new_follower(self) -> Follower:
         """One whose leader has ended has nothing to wait for: it stands again as soon as after a closed connection."""
@@ -370,13 +380,13 @@ class Replica:
         tally.record(self.config.node_id, granted=True)
         self._become(cause, Prospective(self.election_deadline_ms(), tally))
 
-    def become_candidate(self, cause: Cause) -> None:
+    def become_candidate(self, cause: Cause, source: int = NOBODY) -> None:
         assert self.may_stand, "observers do not stand for election"
         self.enter_epoch(self.epoch + 1)
         self.vote_for(self.config.key)
         tally = Tally(self.voters)
         tally.record(self.config.node_id, granted=True)
-        self._become(cause, Candidate(self.election_deadline_ms(), tally))
+        self._become(cause, Candidate(self.election_deadline_ms(), tally), source)
 
     def become_leader(self) -> Leader:
         leader = Leader(epoch_start=self.log.end.offset, since_ms=self.now_ms)
@@ -390,30 +400,34 @@ class Replica:
 
     # --- what messages tell about the leader -------------------------------------------------------------------------
 
+    def is_possible(self, epoch: int) -> bool:
+        """Whether a quorum can have come to an epoch that somebody names."""
+        return epoch <= max(EPOCH_EXPECTED_MAX, self.epoch + EPOCH_STEP_MAX)
+
     def learn(
-        self, epoch: int, leader_id: int, endpoints: Endpoints = (), *, is_announcement: bool = False,
+        self, epoch: int, leader_id: int, endpoints: Endpoints = (), *, source: int, is_announcement: bool = False,
     ) -> None:
-        """Somebody says that `leader_id` (-1 nobody known) leads `epoch`; `is_announcement`: the leader itself says so.
-        What is older than known is passed over.
+        """`source` says that `leader_id` (negative: nobody known) leads `epoch`; `is_announcement`: the leader itself
+        says so. What is older than known is passed over, and what is later than can be.
 
         A Prospective that hears from others of the leader it has lost goes on: else two voters whose leader has died
         would send each other back to it for ever, with the very answers that grant each other's pre-vote.
         """
-        if epoch < self.epoch:
+        if epoch < self.epoch or not self.is_possible(epoch):
             return
-        knows_leader = leader_id not in (NOBODY, self.config.node_id)
+        knows_leader = leader_id >= 0 and leader_id != self.config.node_id
         if epoch > self.epoch and (not knows_leader or isinstance(self.role, Leader)):
-            self.become_unattached(Cause.HIGHER_EPOCH, epoch)
+            self.become_unattached(Cause.HIGHER_EPOCH, epoch, source)
         if not knows_leader:
             return
         if epoch > self.epoch:
             self.enter_epoch(epoch)
-            self.become_follower(leader_id, endpoints)
+            self.become_follower(leader_id, endpoints, source=source)
         elif isinstance(self.role, Follower | Leader | Resigned) or (
                 isinstance(self.role, Prospective) and self.leader_id == leader_id and not is_announcement):
             self.set_leader(leader_id, endpoints)
         else:
-            self.become_follower(leader_id, endpoints)
+            self.become_follower(leader_id, endpoints, source=source)
 
 
 def apply_control(history: VoterHistory, offset: int, record: ControlRecord) -> None:

@@ -43,10 +43,9 @@ class Requests:
         peer = self._peers.get(node_id)
         return peer is not None and peer.request is not None and peer.correlation == correlation
 
-    def under_way(self, node_id: int) -> Request | None:
-        """What this node was asked and has not answered."""
-        peer = self._peers.get(node_id)
-        return None if peer is None else peer.request
+    def under_way(self, node_id: int, correlation: int) -> Request | None:
+        """What this node was asked by that id; None when nobody waits for the answer any more."""
+        return self._peers[node_id].request if self.is_waiting(node_id, correlation) else None
 
     def back_off(self, node_id: int, now_ms: int) -> None:
         """The node's last answer was of no use: it is asked again only after a while."""

@@ -11,7 +11,7 @@ from kraft.raft.messages import FetchRequest, FetchResponse
 from kraft.raft.progress import Progress
 from kraft.raft.tally import Tally
 from kraft.raft.transitions import Role
-from kraft.raft.types import UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment, Voter, VoterSet
 
 
@@ -114,7 +114,8 @@ class Reassignment:
 class Leader:
     """Leads. `epoch_start`: offset of its LeaderChange. `since_ms`: since when. `progress`: of every replica that
     fetched, and of every other voter. `is_established`: the high watermark has passed `epoch_start`.
-    `told`: what static voters said of themselves (see `upgrading`).
+    `told`: what static voters said of themselves (see `upgrading`). `acknowledged_by`: whose log has just become
+    durable further, this replica's or that of who fetched; -1 when nobody's has.
 
     What is kept to be looked up quickly: `others`, the other voters of the set `others_of` with their progress,
     and whether this replica is one (`votes_itself`), or its node with another disk (`is_replaced`);
@@ -137,6 +138,7 @@ class Leader:
     at_rest: Assignment | None = None
     answered: tuple[tuple[int, ...], FetchResponse] | None = None
     told: dict[int, Voter] = field(default_factory=dict)
+    acknowledged_by: int = NOBODY
 
 
 @dataclass(slots=True)

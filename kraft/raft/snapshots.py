@@ -15,7 +15,7 @@ def request_part(replica: Replica, download: Download) -> None:
     """Asks the leader for what comes next."""
     replica.ask(replica.leader_id, FetchSnapshotRequest(
         cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, snapshot=download.snapshot,
-        position=download.position, max_bytes=replica.config.fetch_max_bytes))
+        position=download.position, max_bytes=replica.config.fetch_snapshot_max_bytes))
 
 
 def handle_snapshot_answer(
@@ -71,7 +71,8 @@ def _give_up(replica: Replica, role: Follower, why: str) -> None:
 
 def part_for(replica: Replica, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
     """The leader's answer; who may ask is checked already."""
-    part = replica.snapshots.read(request.snapshot, request.position, request.max_bytes)
+    max_bytes = min(request.max_bytes, replica.config.fetch_snapshot_max_bytes)
+    part = replica.snapshots.read(request.snapshot, request.position, max_bytes)
     if part is None:
         return FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, snapshot=request.snapshot)
     if not 0 <= request.position < part.size:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kraft.raft.types import NOBODY
 from kraft.recorder.entry import STATE, Entry
 
 DAY_MS: Final = 86_400_000
@@ -57,7 +58,21 @@ def _listed(value: object) -> str:
 
 
 def _because(values: Mapping[str, Any]) -> str:
-    return f": {values['because']}" if "because" in values else ""
+    if "because" not in values:
+        return ""
+    source = values.get("source", NOBODY)
+    who = source if source > NOBODY else "a bootstrap server"
+    return f": {values['because']}" + ("" if source == NOBODY else f", as {who} says")
+
+
+def _commits(values: Mapping[str, Any]) -> str:
+    why = ""
+    if "leader" in values:
+        why = f": the leader {values['leader']} says so"
+    elif "by" in values:
+        by = values["by"]
+        why = ": the voters are others" if by == NOBODY else f": with {by} a majority has what is before it"
+    return f"high watermark {values.get('hw')}{why}"
 
 
 def _voters(values: Mapping[str, Any]) -> str:
@@ -90,7 +105,8 @@ def _state(values: Mapping[str, Any]) -> str:
 def _new_voters(values: Mapping[str, Any]) -> str:
     if "reverted" in values:
         return f"takes the voters back, to {_voters(values)}: their record was truncated"
-    return f"counts with the voters {_voters(values)}, by the record at {values.get('offset')}"
+    whose = f" of the leader {values['leader']}" if "leader" in values else ""
+    return f"counts with the voters {_voters(values)}, by the record at {values.get('offset')}{whose}"
 
 
 _SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -98,12 +114,14 @@ _SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "becomes": _becomes,
     STATE: _state,
     "voters": _new_voters,
-    "votes": lambda values: f"votes for {values.get('candidate')} in epoch {values.get('epoch')}",
+    "votes": lambda values: f"votes for {values.get('candidate')} in epoch {values.get('epoch')}{_because(values)}",
     "answers vote": lambda values: _answers("vote", values),
     "answers pre-vote": lambda values: _answers("pre-vote", values),
-    "commits": lambda values: f"high watermark {values.get('hw')}",
+    "commits": _commits,
     "truncates": lambda values: f"truncates its log from {values.get('end')} to {values.get('to')}",
     "changes voters": lambda values: f"changes the voters{_because(values)}",
+    "refuses leader": lambda values: (f"refuses {values.get('leader')} as leader of epoch {values.get('epoch')}, which "
+                                      f"{values.get('known')} leads"),
     "loses its connection": lambda values: f"loses its connection to the leader {values.get('leader')}",
     "installed": lambda values: f"replaces its log by snapshot {values.get('snapshot')}, voters {_voters(values)}",
     "hears no majority": lambda values: f"gives up epoch {values.get('epoch')}: no majority has fetched for too long",

@@ -18,6 +18,8 @@ from kraft.protocol.messages.api_versions_response import (
 
 PRODUCE_KEY: Final = 0
 FIRST_VERSION_WITH_ZERO_MINIMUM: Final = 4
+TELEMETRY_KEYS: Final = (71, 72)
+"""Told by Kafka only with a receiver of client metrics, which there is not; answered all the same."""
 
 
 class ApiVersionsAnswers(NamedTuple):
@@ -34,7 +36,7 @@ def api_versions_answers(keys: Iterable[int], supported: Mapping[str, tuple[int,
     """`keys`: the APIs that a listener serves. `supported`: lowest and highest level of each feature; `finalized`: the
     cluster's levels as of the metadata offset `epoch`."""
     apis = []
-    for key in sorted(keys):
+    for key in sorted(key for key in keys if key not in TELEMETRY_KEYS):
         api = API_BY_KEY[key]
         versions = api.controller_versions if controller else api.broker_versions
         versions = api.versions if versions is None else versions

@@ -3,16 +3,14 @@ controller needs to notice a process that is gone before its session is over."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
+from kraft.controller.machine import MetadataMachine
 from kraft.controller.sessions import Found
 from kraft.metadata.image import BrokerRegistration, Endpoint
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraft.runtime.quorum_metadata import QuorumMetadata
-from kraft.runtime.server import Server
-from kraft_native.reply import ReplySink
 
 log = logging.getLogger(__name__)
 
@@ -20,16 +18,27 @@ PROBE_SECONDS: Final = 0.5
 """For an answer of any kind from a broker's address."""
 
 
-class BrokerConnections:
+AnyConnection = TypeVar("AnyConnection")
+AnyConnection_contra = TypeVar("AnyConnection_contra", contravariant=True)
+
+
+class Watches(Protocol[AnyConnection_contra]):
+    """Who has the connections."""
+
+    def watch(self, connection: AnyConnection_contra, on_left: Callable[[], None]) -> None:
+        """Calls back when that open connection is gone, instead of who was to be called before."""
+
+
+class BrokerConnections(Generic[AnyConnection]):
     """Loop thread only. Tells the controller of `metadata` when the connection is closed on which a broker's current
     incarnation sent its last heartbeat."""
 
-    def __init__(self, metadata: QuorumMetadata, server: Server) -> None:
+    def __init__(self, metadata: MetadataMachine, server: Watches[AnyConnection]) -> None:
         self._metadata = metadata
         self._server = server
-        self._by_broker: dict[int, ReplySink] = {}
+        self._by_broker: dict[int, AnyConnection] = {}
 
-    def heard(self, connection: ReplySink, heartbeat: BrokerHeartbeatRequest) -> None:
+    def heard(self, connection: AnyConnection, heartbeat: BrokerHeartbeatRequest) -> None:
         """A heartbeat came on that connection."""
         broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
         controller = self._metadata.controller
@@ -38,7 +47,7 @@ class BrokerConnections:
             self._by_broker[broker_id] = connection
             self._server.watch(connection, partial(self._left, connection, broker_id, epoch))
 
-    def _left(self, connection: ReplySink, broker_id: int, epoch: int) -> None:
+    def _left(self, connection: AnyConnection, broker_id: int, epoch: int) -> None:
         if self._by_broker.get(broker_id) is connection:
             del self._by_broker[broker_id]
             self._metadata.broker_disconnected(broker_id, epoch)
@@ -47,7 +56,7 @@ class BrokerConnections:
 class Probes:
     """Connects to brokers for the controller of `metadata`, and closes again. Loop thread only."""
 
-    def __init__(self, metadata: QuorumMetadata) -> None:
+    def __init__(self, metadata: MetadataMachine) -> None:
         self._metadata = metadata
         self._tasks: set[asyncio.Task[None]] = set()
         metadata.on_probe = self.begin
@@ -83,7 +92,7 @@ async def _connect(endpoint: Endpoint) -> Found:
                 asyncio.Protocol, endpoint.host, endpoint.port)
     except ConnectionRefusedError:
         return Found.GONE
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, ValueError):  # the last: it registered with a host that cannot be one
         return Found.SILENT
     transport.abort()
     return Found.THERE

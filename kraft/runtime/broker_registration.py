@@ -16,6 +16,10 @@ class RegistrationError(OperationError):
     """The controller refused this node's broker."""
 
 
+class ReplacedError(OperationError):
+    """Another process was registered with this node's id, which it could be once this one's session was over."""
+
+
 def broker_registration(config: NodeConfig, cluster_id: str, endpoints: tuple[Endpoint, ...],
                         directories: tuple[UUID, ...], previous_epoch: int) -> BrokerRegistrationRequest:
     """Of a new incarnation. `previous_epoch` is the one in which the broker stopped in good order, else -1."""

@@ -62,7 +62,10 @@ class Line:
 
     async def open(self, address: Endpoint) -> None:
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
-            await asyncio.get_running_loop().create_connection(lambda: self.connection, address.host, address.port)
+            try:
+                await asyncio.get_running_loop().create_connection(lambda: self.connection, address.host, address.port)
+            except ValueError as error:  # a peer told a host that cannot be one
+                raise ConnectionError(f"{address.host!r} is no host: {error}") from error
             await self._ready
 
     async def ask(self, message: Message, version: int, timeout_seconds: float) -> memoryview:

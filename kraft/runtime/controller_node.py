@@ -7,9 +7,10 @@
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
-from kraft.config.node import Endpoint, NodeConfig
+from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
@@ -20,7 +21,7 @@ from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_ap
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.server import Listener, Server
-from kraft.runtime.server_limits import server_limits
+from kraft.runtime.server_limits import connection_rates, server_limits
 from kraft.runtime.storage import formatted_identity
 from kraft_native.channel import RequestChannel
 from kraft_native.flusher import Flusher
@@ -52,6 +53,7 @@ class ControllerNode:
             self.cluster_id, directory_id = formatted_identity(
                 self.config.node_id, [self.config.metadata_log_dir])
             self.server = Server(server_limits(self.config.layers()), self.fail)
+            self.server.rates = connection_rates(self.config)
             for endpoint in self.config.listeners:
                 self.listeners[endpoint.listener] = await self.server.bind(
                     endpoint.listener, endpoint.host, endpoint.port)
@@ -82,6 +84,12 @@ class ControllerNode:
         self.quorum.metadata.on_change = self._changed
         self.quorum.metadata.on_deadline = self._schedule
         self.quorum.start()
+        if isinstance(address := self.config["kraft.metrics.listener"], str) and address:
+            # Only here: what it needs takes a good part of a start to load.
+            from kraft.runtime.metrics import MetricsServer, read_controller
+            host, port = parse_socket("kraft.metrics.listener", address)
+            self.metrics = MetricsServer(partial(read_controller, self), host, port)
+            log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
     def _send(self) -> None:
         """What was answered leaves now, and not at the end of the loop's turn."""
@@ -139,6 +147,8 @@ class ControllerNode:
 
     async def close(self) -> None:
         """Ends what was opened, backwards; a leader hands over first."""
+        if hasattr(self, "metrics"):
+            await self.metrics.close()
         if hasattr(self, "registrar"):
             self.registrar.close()
         if hasattr(self, "quorum"):

@@ -142,7 +142,7 @@ class ControllerRouter:
         try:
             inner = decode_request(envelope.request_data)
             version = inner.header.request_api_version
-            if not inner.api.forwardable or version not in inner.api.versions:
+            if not inner.api.forwardable or inner.api.key not in SERVED or version not in inner.api.versions:
                 raise WrongPartitionError(f"{inner.api.name} version {version} cannot be forwarded")
             request = inner.api.request.decode(inner.body, version)
         except ProtocolError as error:

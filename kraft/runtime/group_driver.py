@@ -13,7 +13,10 @@ from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.alarm import Alarm
+from kraft.runtime.turns import Turn
+from kraft_native.coldread import ColdReader
 from kraft_native.errors import KraftError
+from kraft_native.log import Log
 from kraft_native.partition import Partition
 from kraft_native.records import BatchBuilder
 from kraft_native.table import PartitionTable
@@ -84,10 +87,11 @@ class GroupDriver:
     """Loads the partitions that this node leads, and keeps the coordinator's deadlines. Loop thread only."""
 
     def __init__(self, coordinator: GroupCoordinator, appends: OffsetsAppends, clock: Callable[[], int],
-                 on_failure: Callable[[BaseException], object]) -> None:
+                 on_failure: Callable[[BaseException], object], cold_reader: ColdReader) -> None:
         self.coordinator = coordinator
         self.appends = appends
         self.clock = clock
+        self.cold_reader = cold_reader
         self._on_failure = on_failure
         self._loading: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(clock, self._tick)
@@ -108,14 +112,19 @@ class GroupDriver:
         """Ends early when this leadership ended: the shard is another one then, or none."""
         shards, index = self.coordinator.shards, partition.index
         try:
-            offset = partition.log.log_start_offset
+            turn, offset = Turn(), partition.log.log_start_offset
+            await self._turn(partition.log, offset)
             while shards.loading(index) is shard and offset < partition.log.log_end_offset:
                 read = partition.log.read(offset, LOAD_BYTES, "log_end")
-                after = load_batches(shards, index, read)
-                if after is None:
+                before = offset
+                for end in load_batches(shards, index, read):
+                    offset = end
+                    await turn.give_way()
+                    if shards.loading(index) is not shard:
+                        return
+                if offset == before:
                     break
-                offset = after
-                await asyncio.sleep(0)
+                await self._turn(partition.log, offset)
             if shards.loading(index) is shard:
                 shards.finish_load(index, offset, partition.high_watermark, self.clock())
                 if partition.high_watermark < offset:
@@ -127,6 +136,14 @@ class GroupDriver:
                 shards.fail_load(index)
         except Exception as error:  # noqa: BLE001 - groups that never come to be served would be worse
             self._on_failure(error)
+
+    async def _turn(self, source: Log, offset: int) -> None:
+        """Lets others have the loop, at least until what is loaded next is in memory."""
+        ready = asyncio.Event()
+        if self.cold_reader.warm_read(source, offset, LOAD_BYTES, ready.set):
+            await ready.wait()
+        else:
+            await asyncio.sleep(0)
 
     def schedule(self) -> None:
         """Arms the clock for the coordinator's deadline. Call it after whatever may have moved that."""

@@ -21,8 +21,8 @@ from kraft_native.partition import Partition
 log = logging.getLogger(__name__)
 
 FILE_REMOVAL_PERIOD_SECONDS: Final = 1.0
-# Segments that retention takes from a log before it gives way.
-RETAINED_AT_ONCE_MAX: Final = 50
+# Segments that retention takes from a log, with one durable mark, before it looks at the clock.
+RETAINED_AT_ONCE_MAX: Final = 5
 
 
 class Housekeeping:
@@ -91,8 +91,16 @@ class Housekeeping:
         for partition in list(self.broker.table):
             more = True
             while more and not self._stopping.is_set():
+                await self._warm(partition)
                 more = self._retain_some(partition)
                 await turn.give_way()
+
+    async def _warm(self, partition: Partition) -> None:
+        """Returns when what retention looks at is in memory."""
+        ready = asyncio.Event()
+        if partition.log.failure is None and self.broker.cold_reader.warm_retention(
+                partition.log, self.clock(), ready.set, segments_max=RETAINED_AT_ONCE_MAX):
+            await ready.wait()
 
     def _retain_some(self, partition: Partition) -> bool:
         """Whether there may be more to delete."""

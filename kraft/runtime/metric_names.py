@@ -183,6 +183,9 @@ METRICS: Final = (
     # --- the node and its metadata
     Metric("kafka_server_kafkaserver_brokerstate", "gauge", (), "kafka.server:type=KafkaServer,name=BrokerState",
            "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down."),
+    Metric("kraft_broker_lease_remaining_seconds", "gauge", (), "",
+           "Until this broker's lease ends, which heartbeats renew; negative: it has ended, and controllers may have "
+           "fenced it. Not there when controllers tell of none, as Kafka's."),
     Metric("kraft_node_info", "gauge", ("node_id", "cluster_id", "version"), "", "1; what this node is, as labels."),
     _metadata("last_applied_record_offset", "last-applied-record-offset", "Metadata applied by the broker."),
     _metadata("last_applied_record_timestamp", "last-applied-record-timestamp", "When it was written, ms since 1970."),
@@ -201,6 +204,9 @@ METRICS: Final = (
     _controller("lastappliedrecordtimestamp", "LastAppliedRecordTimestamp", "When it was written, ms since 1970."),
     _controller("lastappliedrecordlagms", "LastAppliedRecordLagMs", "How long ago that was; 0 on the active one."),
     _controller("lastcommittedrecordoffset", "LastCommittedRecordOffset", "The last committed metadata record."),
+    Metric("kafka_controller_controllerstats_uncleanleaderelections_total", "counter", (),
+           "kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
+           "Leaders that this node, as the active controller, elected without their having been in sync."),
     # --- the metadata log
     _raft("current_leader", "current-leader", "The node that leads the metadata quorum."),
     _raft("current_epoch", "current-epoch", "Its epoch."),

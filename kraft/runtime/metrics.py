@@ -1,6 +1,6 @@
 """Metrics for Prometheus over HTTP. A scrape reads counters that the parts of the node keep, compiled where it counts.
 
-    metrics = MetricsServer(node, host, port)    # bound, and answering
+    metrics = MetricsServer(partial(read, node), host, port)    # bound, and answering
     await metrics.close()
 
 HTTP runs on threads of its own, a few at most. What a scrape reads belongs to the loop's thread, so the loop reads it,
@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from http.server import ThreadingHTTPServer
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
@@ -27,16 +27,19 @@ from prometheus_client.registry import Collector
 from kraft._version import __version__
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.group import ClassicGroup, GroupState
-from kraft.metadata.image import NO_LEADER
+from kraft.metadata.image import NO_LEADER, MetadataImage
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.metric_names import METRICS
+from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft.runtime.server import Server
 from kraft.runtime.turns import Turn
 from kraft_native.errors import OperationError
 from kraft_native.partition import Partition
 from kraft_native.request_times import BUCKET_ENDS_NS, NAMES
 
 if TYPE_CHECKING:
+    from kraft.runtime.controller_node import ControllerNode
     from kraft.runtime.node import Node
 
 log = logging.getLogger(__name__)
@@ -49,6 +52,8 @@ TIME_BUCKETS_MS: Final = (*(str(end_ns / 1e6) for end_ns in BUCKET_ENDS_NS), "+I
 RUNNING: Final = 3
 SHUTTING_DOWN: Final = 7
 ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
+
+Read = Callable[[float], Coroutine[Any, Any, "Sheet"]]
 
 
 class Sheet:
@@ -83,15 +88,16 @@ class Sheet:
 
 
 class NodeCollector(Collector):
-    """Reads a node for the library, from any thread but the loop's."""
+    """Reads a node for the library, from any thread but the loop's. `read(asked)` gives all values of a node that
+    serves; `asked` is when, on the monotonic clock."""
 
-    def __init__(self, node: "Node", loop: asyncio.AbstractEventLoop) -> None:
-        self.node = node
+    def __init__(self, read: Read, loop: asyncio.AbstractEventLoop) -> None:
+        self.read = read
         self.loop = loop
 
     def collect(self) -> Iterable[Metric]:
         """Raises `OperationError` when the loop does not answer in time."""
-        future = asyncio.run_coroutine_threadsafe(read(self.node, time.monotonic()), self.loop)
+        future = asyncio.run_coroutine_threadsafe(self.read(time.monotonic()), self.loop)
         try:
             return future.result(SCRAPE_SECONDS_MAX).families()
         except TimeoutError:
@@ -100,29 +106,43 @@ class NodeCollector(Collector):
 
 
 async def read(node: "Node", asked: float) -> Sheet:
-    """All values of a node that serves. `asked` is when, on the monotonic clock. On the loop's thread."""
+    """Of a broker, and the controller in its process. On the loop's thread."""
     sheet = Sheet()
-    sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - asked))
-    _read_node(node, sheet)
-    _read_server(node, sheet)
-    _read_requests(node, sheet)
+    _read_process(node, asked, sheet)
+    _read_broker(node, sheet)
+    _read_failures(node, sheet)
     _read_waiting(node, sheet)
-    _read_groups(node, sheet)
-    _read_metadata(node, sheet)
-    _read_raft(node, sheet)
-    await _read_cluster(node, sheet)
+    await _read_groups(node, sheet)
+    _read_applied(node, sheet)
+    await _read_metadata(node.control.metadata, node.control.clock(), sheet)
     await _read_replicas(node, sheet)
     return sheet
 
 
-def _read_node(node: "Node", sheet: Sheet) -> None:
+async def read_controller(node: "ControllerNode", asked: float) -> Sheet:
+    """Of a node that is a controller and nothing else. On the loop's thread."""
+    sheet = Sheet()
+    _read_process(node, asked, sheet)
+    await _read_metadata(node.quorum.metadata, node.quorum.clock(), sheet)
+    return sheet
+
+
+def _read_process(node: "Node | ControllerNode", asked: float, sheet: Sheet) -> None:
+    sheet.put("kraft_loop_delay_seconds", max(0.0, time.monotonic() - asked))
     sheet.put("kraft_node_info", 1, str(node.config.node_id), node.cluster_id, __version__)
-    sheet.put("kafka_server_kafkaserver_brokerstate", SHUTTING_DOWN if node.stopping else RUNNING)
-    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(node.logs.offline) + len(node.logs.unopened))
     flushes = node.flusher.statistics()
     sheet.put("kafka_log_logflushstats_logflush_total", flushes["flushes"])
     sheet.put("kafka_log_logflushstats_logflushtimems_total", flushes["busy_ns"] / 1e6)
     sheet.put("kraft_log_flushed_bytes_total", flushes["bytes"])
+    _read_server(node.server, sheet)
+    _read_requests(node.server, sheet)
+
+
+def _read_broker(node: "Node", sheet: Sheet) -> None:
+    sheet.put("kafka_server_kafkaserver_brokerstate", SHUTTING_DOWN if node.stopping else RUNNING)
+    if (lease_left_ms := node.control.lease_left_ms) is not None:
+        sheet.put("kraft_broker_lease_remaining_seconds", lease_left_ms / 1000)
+    sheet.put("kafka_log_logmanager_offlinelogdirectorycount", len(node.logs.offline) + len(node.logs.unopened))
     sheet.put("kraft_cold_reads_total", node.cold_reader.ranges_total)
     sheet.put("kraft_cold_read_bytes_total", node.cold_reader.bytes_total)
     sheet.put("kraft_batch_checks_total", node.batch_checks.total)
@@ -133,9 +153,9 @@ def _read_node(node: "Node", sheet: Sheet) -> None:
     sheet.put("kafka_log_logcleanermanager_uncleanable_partitions_count", cleaner.uncleanable)
 
 
-def _read_server(node: "Node", sheet: Sheet) -> None:
+def _read_server(server: Server, sheet: Sheet) -> None:
     prefix = "kafka_server_socket_server_metrics"
-    for channel in node.server.channels:
+    for channel in server.channels:
         name = channel.name
         sheet.put(f"{prefix}_connection_count", len(channel.connections), name)
         sheet.put(f"{prefix}_connection_creation_total", channel.connections_opened, name)
@@ -144,23 +164,27 @@ def _read_server(node: "Node", sheet: Sheet) -> None:
         sheet.put("kraft_requests_in_progress", channel.requests_in_progress, name)
         for reason, count in sorted(channel.closed.items()):
             sheet.put("kraft_connections_closed_total", count, name, reason)
-    for router in node.routers:
-        sheet.put("kraft_request_failures_total", router.failures, router.listener)
-    memory = node.server.memory
+    memory = server.memory
     sheet.put(f"{prefix}_memorypoolused", memory.used_bytes)
     sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))
     sheet.put("kraft_request_memory_peak_bytes", memory.peak_bytes)
     sheet.put("kraft_request_memory_waiting_connections", memory.waiting_users)
 
 
-def _read_requests(node: "Node", sheet: Sheet) -> None:
+def _read_requests(server: Server, sheet: Sheet) -> None:
     prefix = "kafka_network_requestmetrics"
-    for channel in node.server.channels:
+    for channel in server.channels:
         for key, count in sorted(channel.requests().items()):
             sheet.put(f"{prefix}_requests_total", count, API_BY_KEY[key].name, channel.name)
         for key, stages in channel.times.histograms().items():
             for name, (counts, sum_ns) in zip(NAMES, stages, strict=True):
                 sheet.put_times(f"{prefix}_{name.lower()}", counts, sum_ns, API_BY_KEY[key].name, channel.name)
+
+
+def _read_failures(node: "Node", sheet: Sheet) -> None:
+    prefix = "kafka_network_requestmetrics"
+    for router in node.routers:
+        sheet.put("kraft_request_failures_total", router.failures, router.listener)
     errors: dict[int, Counter[int]] = {0: Counter(node.produce.error_counts()), 1: Counter(node.fetch.error_counts())}
     for router in node.routers:
         for key, counted in router.errors.items():
@@ -182,16 +206,18 @@ def _read_waiting(node: "Node", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_incrementalfetchsessionevictions_total", node.sessions.evictions_total)
 
 
-def _read_groups(node: "Node", sheet: Sheet) -> None:
+async def _read_groups(node: "Node", sheet: Sheet) -> None:
+    turn = Turn()
     shards = node.broker.groups.shards
     states = dict.fromkeys(GroupState, 0)
     groups = offsets = 0
     for _, state in shards.active(0):
         groups += len(state.groups)
         offsets += state.offsets.committed_count
-        for group in state.groups.values():
+        for group in list(state.groups.values()):
             if isinstance(group, ClassicGroup):
                 states[group.state] += 1
+            await turn.give_way()
     prefix = "kafka_coordinator_group_groupmetadatamanager"
     sheet.put(f"{prefix}_numgroups", groups)
     sheet.put(f"{prefix}_numoffsets", offsets)
@@ -202,28 +228,38 @@ def _read_groups(node: "Node", sheet: Sheet) -> None:
         sheet.put("kafka_server_group_coordinator_metrics_num_partitions", phases.count(phase), phase.value)
 
 
-def _read_metadata(node: "Node", sheet: Sheet) -> None:
+def _read_applied(node: "Node", sheet: Sheet) -> None:
     image, now_ms = node.broker.image, node.control.clock()
     prefix = "kafka_server_broker_metadata_metrics"
     sheet.put(f"{prefix}_last_applied_record_offset", image.offset)
     sheet.put(f"{prefix}_last_applied_record_timestamp", image.timestamp_ms)
     sheet.put(f"{prefix}_last_applied_record_lag_ms", max(0, now_ms - image.timestamp_ms))
     sheet.put(f"{prefix}_metadata_apply_error_count", len(node.replicas.failed))
-    controller = node.control.controller
-    committed, decided = controller.image, controller.decided
+
+
+async def _read_metadata(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
+    """What this node knows as a controller, active or not, and as a member of the quorum."""
+    _read_controller(metadata, now_ms, sheet)
+    _read_raft(metadata, now_ms, sheet)
+    await _read_cluster(metadata.image, sheet)
+
+
+def _read_controller(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
+    controller, committed = metadata.controller, metadata.image
+    decided = controller.decided if controller.active else committed
     prefix = "kafka_controller_kafkacontroller"
     sheet.put(f"{prefix}_activecontrollercount", int(controller.active))
     sheet.put(f"{prefix}_lastappliedrecordoffset", decided.offset)
     sheet.put(f"{prefix}_lastappliedrecordtimestamp", decided.timestamp_ms)
     sheet.put(f"{prefix}_lastappliedrecordlagms", 0 if controller.active else max(0, now_ms - decided.timestamp_ms))
     sheet.put(f"{prefix}_lastcommittedrecordoffset", committed.offset)
+    sheet.put("kafka_controller_controllerstats_uncleanleaderelections_total", metadata.unclean_elections)
     fenced = sum(broker.fenced for broker in committed.brokers.values())
     sheet.put(f"{prefix}_activebrokercount", len(committed.brokers) - fenced)
     sheet.put(f"{prefix}_fencedbrokercount", fenced)
 
 
-def _read_raft(node: "Node", sheet: Sheet) -> None:
-    log, now_ms = node.control.log, node.control.clock()
+def _read_raft(log: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
     quorum = log.describe_quorum(now_ms)
     prefix = "kafka_server_raft_metrics"
     sheet.put(f"{prefix}_current_leader", quorum.leader_id)
@@ -241,9 +277,9 @@ def _read_raft(node: "Node", sheet: Sheet) -> None:
     sheet.put("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", max(0, now_ms - log.snapshot_ms))
 
 
-async def _read_cluster(node: "Node", sheet: Sheet) -> None:
+async def _read_cluster(image: MetadataImage, sheet: Sheet) -> None:
     """What the controller knows of all partitions."""
-    turn, image = Turn(), node.control.controller.image
+    turn = Turn()
     partitions = offline = imbalanced = 0
     for _, _, partition in image.partitions():
         partitions += 1
@@ -359,14 +395,14 @@ class _HttpServer(ThreadingHTTPServer):
 
 
 class MetricsServer:
-    """Answers GET /metrics for a node that serves. To be made and closed on the loop's thread.
+    """Answers GET /metrics with what `read` gives (see `NodeCollector`). To be made and closed on the loop's thread.
 
     `OSError` when the address cannot be had. `port` is the real one.
     """
 
-    def __init__(self, node: "Node", host: str, port: int) -> None:
+    def __init__(self, read: Read, host: str, port: int) -> None:
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(NodeCollector(node, asyncio.get_running_loop()))
+        registry.register(NodeCollector(read, asyncio.get_running_loop()))
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         handler = type("Handler", (_Handler,), {"registry": registry})

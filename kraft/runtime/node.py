@@ -7,17 +7,18 @@
 
 import asyncio
 import logging
-import os
 import uuid
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Final
 
 from kraft.broker.apis import SERVED as BROKER_SERVED
 from kraft.broker.broker import Broker
-from kraft.broker.client_quotas import ClientRates, ConnectionRates
+from kraft.broker.client_quotas import ClientRates
+from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
@@ -25,16 +26,17 @@ from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.replica_plan import plan_all, plan_change
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
+from kraft.controller.local_broker import LocalBroker, State
 from kraft.log_dir import LogDir, new_cluster_id
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistration, MetadataImage
 from kraft.metadata.image import Endpoint as ImageEndpoint
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.batch_checks import BatchChecks
-from kraft.runtime.broker_registration import PLAINTEXT
+from kraft.runtime.broker_registration import PLAINTEXT, ReplacedError
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.directories import Directories
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
@@ -47,7 +49,7 @@ from kraft.runtime.replicas import Replicas
 from kraft.runtime.replication import Replication
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server
-from kraft.runtime.server_limits import server_limits
+from kraft.runtime.server_limits import connection_rates, server_limits
 from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity, unusable
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
@@ -140,20 +142,21 @@ class Node:
         self.sessions = SessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
             upkeep_ms=min(SESSION_UPKEEP_MS_MAX, self.config.integer("replica.lag.time.max.ms") // 8))
-        self.batch_checks = BatchChecks(self.fail)
+        self.batch_checks = BatchChecks()
         self._opened.callback(self.batch_checks.close)
         self.quotas = ClientQuotas()
         samples = self.config.integer("quota.window.num")
         sample_ms = 1000 * self.config.integer("quota.window.size.seconds")
         self.client_rates = ClientRates(samples, sample_ms)
-        self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas)
+        self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas, self.fail)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
                                   bytes_max=self.config.integer("fetch.max.bytes"),
                                   by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas)
-        self._watch(self.flusher.eventfd, self.purgatory.flush_done)
+        # Both reset their descriptor: no Python runs for what ends with a flush or a read.
+        self._watch(self.flusher.eventfd, self.purgatory.flush_done, self.flusher.eventfd)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
         self.server = Server(server_limits(self.config.layers()), self.fail, call_soon=self.purgatory.call_soon)
-        self.server.rates = self.connection_rates = ConnectionRates(samples, sample_ms)
+        self.server.rates = self.connection_rates = connection_rates(self.config)
         self._opened.push_async_callback(self.server.close, 0)
 
     async def _bind(self) -> None:
@@ -179,10 +182,11 @@ class Node:
         appends.coordinator = groups
         self.broker = Broker(
             config=config, cluster_id=self.cluster_id, table=self.table, groups=groups, controller=self.control,
-            log_dirs=self.logs, image=self.control.image,
+            log_dirs=self.logs, image=self.control.image, telemetry=ClientTelemetry(uuid.uuid4),
+            cold_reader=self.cold_reader,
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
         self.table.explain(self.broker.absence_by_key)
-        self.groups = GroupDriver(groups, appends, now_ms, self.fail)
+        self.groups = GroupDriver(groups, appends, now_ms, self.fail, self.cold_reader)
         self._opened.callback(self.groups.close)
         self.replication = Replication(self.broker, now_ms, self.fail)
         self._opened.callback(self.replication.close)
@@ -209,6 +213,7 @@ class Node:
         self._learn_endpoints(self.broker.image)
         self._limit_clients(self.broker.image)
         self._limit_connections()
+        self._cordon()
         self.replicas.reconfigure_throttles()
         self.moves.recover(self.broker.image)
         self.replicas.remove_strays(self.broker.image)
@@ -217,7 +222,9 @@ class Node:
         self.replicas.carry_out(compress(steps, slow))
         self.turns.take(step for step, is_slow in zip(steps, slow, strict=True) if not is_slow)
         self.control.subscribe(self._changed)
-        await self.control.serve()
+        await self.control.serve(lambda: self.failure is not None)
+        if self.failure is not None:
+            raise self.failure
 
     async def _accept(self, names: list[str]) -> None:
         # Before what answers requests is closed, what clients await is sent.
@@ -241,8 +248,8 @@ class Node:
         self._opened.push_async_callback(self.housekeeping.stop)
         if address := _text(self.config["kraft.metrics.listener"]):
             # Only here: what it needs takes a good part of a start to load.
-            from kraft.runtime.metrics import MetricsServer
-            self.metrics = MetricsServer(self, *parse_socket("kraft.metrics.listener", address))
+            from kraft.runtime.metrics import MetricsServer, read
+            self.metrics = MetricsServer(partial(read, self), *parse_socket("kraft.metrics.listener", address))
             self._opened.push_async_callback(self.metrics.close)
             log.info("metrics: http://%s:%d/metrics", self.metrics.host or "*", self.metrics.port)
 
@@ -293,6 +300,12 @@ class Node:
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """One committed change."""
+        local = self.control.broker
+        assert local is not None
+        if local.state is not State.REPLACED and (successor := local.successor(image)) is not None:
+            self._give_way(local, successor)
+        if local.state is State.REPLACED:
+            return
         self.broker.note_fenced(delta, image, now_ms())
         self._applied(image)
         steps = plan_change(delta, self.config.node_id)
@@ -302,6 +315,7 @@ class Node:
         deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
         if deleted:
             self.broker.groups.partitions_deleted(deleted, now_ms())
+            self.groups.schedule()
         touched = list(delta.configs.touched)
         if any(resource.type == BROKER_RESOURCE for resource in touched):
             self._reconfigure_broker()
@@ -313,6 +327,16 @@ class Node:
             self._publish_versions()
         if delta.brokers.touched:
             self._learn_endpoints(image)
+
+    def _give_way(self, local: LocalBroker, successor: BrokerRegistration) -> None:
+        """Another process is this broker now: what is led or followed here is its to lead or follow. Nothing more is
+        acknowledged, and the node stops."""
+        local.give_up()
+        self.turns.close()
+        self.replicas.give_up_all()
+        self.fail(ReplacedError(
+            f"broker {successor.broker_id} is another process now: incarnation {successor.incarnation_id} has epoch "
+            f"{successor.epoch}, this one is incarnation {local.incarnation_id} of epoch {self.broker.epoch}"))
 
     def _lose_directory(self, directory: LogDir, cause: KraftError) -> None:
         self.replicas.lose_directory(directory, cause)
@@ -335,8 +359,11 @@ class Node:
     def _applied(self, image: MetadataImage) -> None:
         self.broker.image = image
         registration = image.brokers.get(self.config.node_id)
-        if registration is not None:
-            self.broker.epoch = registration.epoch     # another one after somebody unregistered this node
+        local = self.control.broker
+        if (registration is not None and local is not None and local.is_own(registration)
+                and registration.epoch != self.broker.epoch):
+            self.broker.epoch = registration.epoch     # somebody unregistered this node, which registered again
+            self.replication.renew()
         self.image_topics.image = image
         offsets = image.topic(OFFSETS_TOPIC)
         self.broker.groups.partition_count = len(offsets.partitions) if offsets else None
@@ -345,8 +372,13 @@ class Node:
         """A broker setting changed: whatever may fall back to it looks again."""
         self.broker.groups.config = self._group_config()
         self._limit_connections()
+        self._cordon()
         self.replicas.reconfigure_throttles()
         self.replicas.reconfigure(sorted(self.broker.image.topic_ids))
+
+    def _cordon(self) -> None:
+        self.control.cordon([each.directory_id for each in self.logs.directories
+                             if self.broker.is_cordoned(str(each.path.absolute()))])
 
     def _limit_connections(self) -> None:
         self.connection_rates.update_all(self.broker.integer("max.connection.creation.rate"))
@@ -420,15 +452,10 @@ class Node:
         `advertised.listeners` says better."""
         return endpoint if endpoint.host else endpoint._replace(host="127.0.0.1")
 
-    def _watch(self, descriptor: int, callback: Callable[[], None]) -> None:
+    def _watch(self, descriptor: int, callback: Callable[..., None], *arguments: int) -> None:
         """Calls back when the eventfd was written to."""
-        def readable() -> None:
-            with suppress(BlockingIOError):
-                os.eventfd_read(descriptor)
-            callback()
-
         loop = asyncio.get_running_loop()
-        loop.add_reader(descriptor, readable)
+        loop.add_reader(descriptor, callback, *arguments)
         self._opened.callback(loop.remove_reader, descriptor)
 
     def _expire(self) -> None:

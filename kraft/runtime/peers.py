@@ -308,7 +308,7 @@ class Peer:
         try:
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
                 await self._loop.create_connection(lambda: connection, address.host, address.port)
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, ValueError):  # the last: a peer told a host that cannot be one
             connection.abandon()
             self._lost()
 
@@ -356,7 +356,7 @@ class Peer:
         else:
             response = codec.decode_response(codec.answer.decode(body, version))
         self._pending = None
-        self._peers.on_answer(self._node_id, response)
+        self._peers.on_answer(self._node_id, ask.correlation, response)
         self._deliver(self._node_id, ask.correlation, response)
 
     def _lost(self) -> None:
@@ -374,13 +374,13 @@ class Peers:
     """All nodes that the core asks: the driver's `Courier`.
 
     `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is never called from inside `ask`;
-    `on_answer(node id, answer)` gets each answer just before. `catch_up()` has the core ask for what has left ahead.
+    `on_answer`, the same of each answer, is called just before. `catch_up()` has the core ask for what has left ahead.
     """
 
     def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:
         self.client_id = client_id
         self.deliver = deliver
-        self.on_answer: Callable[[int, Response], None] = lambda _node_id, _answer: None
+        self.on_answer: Callable[[int, int, Response], None] = lambda _node_id, _correlation, _answer: None
         self.catch_up: Callable[[], None] = lambda: None
         self.templates = FetchTemplates()
         self._peers: dict[int, Peer] = {}

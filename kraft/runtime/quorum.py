@@ -18,8 +18,9 @@ from kraft.config.node import Endpoint as ConfigEndpoint
 from kraft.config.node import NodeConfig
 from kraft.config.quorum import AUTO_JOIN, Address, StaticVoter, bootstrap_servers, is_sole_controller, static_voters
 from kraft.controller.config_rules import TableRules
-from kraft.controller.decision import ControllerSettings
+from kraft.controller.decision import ControllerSettings, Fencing
 from kraft.immutable import immutable
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.raft.config import RaftConfig
 from kraft.raft.messages import Request, Response
@@ -93,6 +94,8 @@ class Quorum:
         self._recorder_file = RecorderFile(self.directory)
         self.recorder = Recorder(config.node_id, self._recorder_file.write)
         """What happened to this replica."""
+        self.stranger_to = ""
+        """The address of a node that said that this one is of another cluster."""
         try:
             self._open_log()
             self.metadata = QuorumMetadata(settings, TableRules(config.texts), self.raft_log, self.snapshots,
@@ -100,6 +103,7 @@ class Quorum:
             self.raft = Raft(
                 raft_config(config, member), self._read_hard_state(),
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
+            self.metadata.on_fencing = self._fenced
             self._check_place()
         except BaseException:
             self._recorder_file.close()
@@ -132,6 +136,7 @@ class Quorum:
         epoch = next((each.epoch for each in self.snapshots.ids if each.end_offset == start), 0)
         self.raft_log = RaftLog(self.log, epoch)
         self.snapshots = RaftSnapshots(self.directory, self.raft_log)
+        self.snapshots.remove_before_log()
         self.log.flush()               # the core takes what it finds for durable
 
     def _check_place(self) -> None:
@@ -161,6 +166,7 @@ class Quorum:
         self.driver.close()
         self.probes.close()
         self.peers.close()
+        await self.keeper.ended()
         self.snapshots.close()
         if self._recorder_file.is_open:
             self.recorder.tell()
@@ -186,7 +192,16 @@ class Quorum:
         self._answers.pop(answer.correlation)(answer.response)
 
     def _deliver(self, node_id: int, correlation: int, message: object) -> None:
+        if isinstance(message, Response) and message.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._is_told_off(self.raft.replica.address_of(node_id))
         self.driver.step(node_id, correlation, message)  # type: ignore[arg-type]
+
+    def _is_told_off(self, by: Endpoint | None) -> None:
+        """Of another cluster. That one may be the stranger, so this node goes on; but it may never find a leader."""
+        if by is not None and not self.stranger_to:
+            self.stranger_to = f"{by.host}:{by.port}"
+            log.warning("the controller at %s is of another cluster than this node, whose cluster id is %s",
+                        self.stranger_to, self.raft.replica.cluster_id)
 
     # --- quorum-state
 
@@ -210,9 +225,17 @@ class Quorum:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("raft: %s", event)
 
+    def _fenced(self, fencing: Fencing, now_ms: int) -> None:
+        self._trace(Event(now_ms, "fences", (("broker", fencing.broker_id), ("because", fencing.because))))
+
     def recorded_state(self) -> Entry:
         """Everything about this replica now, as an entry of the flight recorder."""
-        return self.recorder.made(self.clock(), STATE, state_values(self.raft))
+        now_ms, values, controller = self.clock(), state_values(self.raft), self.metadata.controller
+        if controller.active:
+            values["brokers"] = [
+                {"broker": broker_id, "heard_ms": now_ms - each.last_contact_ms, "replayed": each.metadata_offset}
+                for broker_id, each in controller.sessions.by_id.items()]
+        return self.recorder.made(now_ms, STATE, values)
 
 
 def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
@@ -238,4 +261,5 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
         election_timeout_ms=number("election.timeout.ms"), election_backoff_max_ms=number("election.backoff.max.ms"),
         fetch_timeout_ms=fetch_timeout_ms, request_timeout_ms=number("request.timeout.ms"),
         retry_backoff_ms=number("retry.backoff.ms"), fetch_max_bytes=number("fetch.max.bytes"),
+        fetch_snapshot_max_bytes=number("fetch.snapshot.max.bytes"),
         fetch_max_wait_ms=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2), start_grace_ms=START_GRACE_MS)

@@ -22,7 +22,7 @@ from kraft.raft.records import voters_record
 from kraft.raft.transitions import Role
 from kraft.raft.types import OffsetAndEpoch
 from kraft.runtime.raft_driver import RaftDriver
-from kraft.runtime.raft_log import RaftLog
+from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.snapshot_files import SnapshotId
 from kraft_native.records import records
@@ -48,8 +48,9 @@ class QuorumMetadata(MetadataMachine):
         self.commit_latencies_ms: deque[int] = deque(maxlen=LATENCIES_KEPT)
         """Of the last appends of this node that were committed, oldest first."""
         self.snapshot_ms = clock()
-        """When the last snapshot was written; the start, when none was yet."""
+        """When the last snapshot was begun that is written; the start, when none was yet."""
         self.snapshot_end = 0
+        """Of the last snapshot, which may be on its way to the disk."""
         self.unsnapshot_bytes = 0
         """Of log behind the last snapshot, roughly: what was replayed and what was appended."""
         super().__init__(settings, rules, new_id, clock, self._newest_snapshot())
@@ -115,7 +116,7 @@ class QuorumMetadata(MetadataMachine):
 
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
         """See `CommitPort`."""
-        end_offset = self.driver.propose(payloads, now_ms, self.leader_epoch)
+        end_offset = self.driver.propose(Proposal(payloads, now_ms), self.leader_epoch)
         self.appended_records += len(payloads)
         self.unsnapshot_bytes += sum(map(len, payloads))
         self._uncommitted.append((end_offset, now_ms))
@@ -142,9 +143,10 @@ class QuorumMetadata(MetadataMachine):
 
     # --- snapshots
 
-    def write_snapshot(self, now_ms: int) -> SnapshotId | None:
-        """Writes a snapshot of what is committed, and lets the log start there; None when nothing is new. The log goes
-        on meanwhile."""
+    def begin_snapshot(self, now_ms: int) -> tuple[SnapshotId, Iterator[bytes]] | None:
+        """A snapshot of what is committed, and what is to be written to its file; None when nothing is new. The log
+        goes on meanwhile: the batches are made when they are asked for, which one other thread may do. `end_snapshot`
+        when they are written."""
         image = self.image
         if image.offset + 1 <= self.snapshot_end:
             return None
@@ -153,13 +155,16 @@ class QuorumMetadata(MetadataMachine):
         quorum = QuorumRecords(kraft_version=assignment.kraft_version)
         if assignment.kraft_version:
             quorum.voters = voters_record(assignment.voters)
-        self._snapshots.write(snapshot, b"".join(encode_snapshot(
-            image_records(image), epoch=snapshot.epoch, now_ms=now_ms, last_timestamp_ms=image.timestamp_ms,
-            quorum=quorum if assignment.kraft_version else None)))
         self.snapshot_end = snapshot.end_offset
-        self.snapshot_ms = now_ms
         self.unsnapshot_bytes = 0
-        return snapshot
+        return snapshot, encode_snapshot(
+            image_records(image), epoch=snapshot.epoch, now_ms=now_ms, last_timestamp_ms=image.timestamp_ms,
+            quorum=quorum if assignment.kraft_version else None)
+
+    def end_snapshot(self, snapshot: SnapshotId, began_ms: int) -> bool:
+        """A snapshot is durable under its name. False, and it is removed, when the leader has sent a newer one."""
+        self.snapshot_ms = began_ms
+        return self._snapshots.add(snapshot)
 
 
 def _progress(view: ReplicaView) -> ReplicaProgress:

@@ -2,6 +2,7 @@
 whoever is the active controller, which on a node alone is itself."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
@@ -14,7 +15,7 @@ from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
-from kraft.raft.types import Endpoint
+from kraft.raft.types import NOBODY, Endpoint
 from kraft.raft.wire_changes import codec_of
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.broker_registration import RegistrationError, broker_registration
@@ -25,6 +26,8 @@ from kraft.runtime.controller_settings import controller_settings, metadata_log_
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.quorum_metadata import QuorumMetadata
 from kraft_native.flusher import Flusher
+
+log = logging.getLogger(__name__)
 
 FORWARD_SECONDS: Final = 30.0
 LEAVE_SECONDS: Final = 5.0
@@ -72,6 +75,11 @@ class QuorumPlane:
         """What metrics tell of the log."""
         return self.metadata
 
+    @property
+    def lease_left_ms(self) -> int | None:
+        """See `ControllerPort`."""
+        return None if self.broker is None else self.broker.lease.left_ms(self.clock())
+
     def subscribe(self, listener: Callable[[MetadataDelta, MetadataImage], None]) -> None:
         """`listener(delta, image)` hears of every committed change."""
         self.metadata.subscribe(listener)
@@ -103,6 +111,7 @@ class QuorumPlane:
         request = broker_registration(self.config, self.cluster_id, endpoints, directories, previous_epoch)
         self.broker = broker = LocalBroker(
             _OwnRequests(self), request, self.config.integer("broker.heartbeat.interval.ms"))
+        broker.on_notice = log.warning
         broker.start(self.clock())
         node_id = self.config.node_id
 
@@ -111,18 +120,23 @@ class QuorumPlane:
             return broker.epoch >= 0 and known is not None and known.epoch == broker.epoch
 
         if not await self._wait(registered, self.config.integer("initial.broker.registration.timeout.ms") / 1000):
-            refusal = broker.refusal
-            raise RegistrationError("no controller registered this node's broker in time"
-                                    f"{f': {refusal.name}, {refusal.message}' if refusal else ''}")
+            raise RegistrationError(f"no controller registered this node's broker in time{self._why_refused(broker)}")
         return broker.epoch
 
-    async def serve(self) -> None:
-        """Lets the registered broker serve; waits until that is committed and known here."""
+    def _why_refused(self, broker: LocalBroker) -> str:
+        if self.quorum.stranger_to and self.quorum.raft.replica.leader_id == NOBODY:
+            return (f": the controller at {self.quorum.stranger_to} is of another cluster than this node, whose "
+                    f"cluster id is {self.cluster_id} (INCONSISTENT_CLUSTER_ID)")
+        return f": {broker.refusal.name}, {broker.refusal.message}" if broker.refusal else ""
+
+    async def serve(self, ended: Callable[[], bool]) -> None:
+        """Lets the registered broker serve; waits until that is committed and known here, or the node has `ended`."""
         broker = self.broker
         assert broker is not None
         broker.serve(self.clock())
         node_id = self.config.node_id
-        await self._wait(lambda: broker.state is State.RUNNING and not self.image.brokers[node_id].fenced, None)
+        await self._wait(
+            lambda: ended() or (broker.state is State.RUNNING and not self.image.brokers[node_id].fenced), None)
 
     async def leave(self) -> None:
         """This node's broker stops in good order; waits until the controller has let it go, or cannot be found."""
@@ -205,6 +219,12 @@ class QuorumPlane:
         if self.broker is not None:
             self.broker.lose(directory_id, self.clock())
         self.schedule()
+
+    def cordon(self, directory_ids: list[UUID]) -> None:
+        """Which log directories of this node's broker are to get no new replicas. The controller hears of it in a later
+        turn: who knows may have it from a change that is just being told."""
+        if self.broker is not None and self.broker.cordon(directory_ids):
+            asyncio.get_running_loop().call_soon(self._hurry)
 
     # --- the clock
 

@@ -4,11 +4,15 @@ A controller that is one of several writes when the active controller lets it, w
 active one hands over before it writes itself (KIP-631, "Snapshot Implementation"; `kraft.controller.snapshot_turns`
 decides). Nobody else has such heartbeats: an observer, a controller on its own, and one whose leader is Kafka's go by
 their own log, and so does, at twice the size and age, a controller whose turn does not come.
+
+A thread makes the records of the image, which never changes, and writes them; the loop goes on, and takes the snapshot
+for one that is there when it is durable.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +27,7 @@ from kraft.runtime.quorum_metadata import QuorumMetadata
 from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
+from kraft.runtime.snapshot_files import write_snapshot
 from kraft_native.batch import walk
 from kraft_native.errors import KraftError
 
@@ -61,16 +66,24 @@ class SnapshotKeeper:
         self._waits_since_ms: int | None = None
         self._line = KeptLine(CLIENT_ID.format(driver.raft.replica.config.node_id))
         self._task: asyncio.Task[None] | None = None
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="kraft-snapshots")
+        self._writing: asyncio.Future[int] | None = None
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._look_on())
 
     def close(self) -> None:
-        """May be called again."""
+        """Begins no snapshot any more. May be called again."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
         self._line.close()
+
+    async def ended(self) -> None:
+        """Waits, after `close`, for a snapshot that is being written: whole, it counts at the next start."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        self._disk.shutdown()
 
     # --- what the active controller says
 
@@ -139,17 +152,17 @@ class SnapshotKeeper:
     async def _look(self) -> bool:
         """Writes or hands over where that is due; whether to look again soon."""
         if self._metadata.controller.active and len(self._driver.raft.replica.voters.voters) > 1:
-            return self._lead()
+            return await self._lead()
         heard = await self._beat() if self._driver.raft.replica.config.can_vote else None
         if heard is None:
-            self.write_when_due()
+            await self.write_when_due()
         elif heard.start_snapshot:
-            self.write()
+            await self.write()
         else:
-            self.write_when_due(factor=2)
+            await self.write_when_due(factor=2)
         return False
 
-    def _lead(self) -> bool:
+    async def _lead(self) -> bool:
         """The active controller's own turn: it hands over, once, when somebody could take over and nothing is on its
         way to being committed; the next leader lets it write. Else it writes as it is. Whether it waits for such a
         moment: not in step with records that come at intervals, and not for ever, as under load there may be none."""
@@ -160,7 +173,7 @@ class SnapshotKeeper:
             return False
         voters, ready = self._caught_up()
         if ready - 1 < voters // 2 + 1 or self._handed_over_at == end_offset:
-            self.write()
+            await self.write()
         elif raft.replica.high_watermark == raft.replica.log.end.offset:
             log.info("metadata snapshot: this node hands over the leadership before it writes its own")
             self._handed_over_at = end_offset
@@ -169,7 +182,7 @@ class SnapshotKeeper:
             self._waits_since_ms = now_ms if since_ms is None else since_ms
             return True
         else:
-            self.write()
+            await self.write()
         return False
 
     async def _beat(self) -> ControllerHeartbeatResponse | None:
@@ -196,17 +209,24 @@ class SnapshotKeeper:
 
     # --- writing
 
-    def write_when_due(self, factor: int = 1) -> None:
+    async def write_when_due(self, factor: int = 1) -> None:
         """Writes a snapshot when the log behind the last one is long or old enough, and removes what need not be
         kept."""
         behind = Backlog(self._metadata.unsnapshot_bytes, self._clock() - self._metadata.snapshot_ms)
         if Limits(self._usual.size_bytes * factor, self._usual.interval_ms * factor).are_reached(behind):
-            self.write()
+            await self.write()
 
-    def write(self) -> None:
-        """Writes one if something is new."""
-        snapshot = None if self._metadata.in_transaction else self._metadata.write_snapshot(self._clock())
-        if snapshot is not None:
+    async def write(self) -> None:
+        """Writes one if something is new; one at a time. Raises what writing a file does."""
+        began_ms = self._clock()
+        begun = None if self._metadata.in_transaction else self._metadata.begin_snapshot(began_ms)
+        if begun is None:
+            return
+        snapshot, batches = begun
+        self._writing = asyncio.get_running_loop().run_in_executor(
+            self._disk, write_snapshot, self._directory, snapshot, batches)
+        await asyncio.shield(self._writing)        # the thread does not end before it is done, whoever waits
+        if self._metadata.end_snapshot(snapshot, began_ms):
             log.info("metadata snapshot %s written", snapshot.file_name)
             self._clean()
 

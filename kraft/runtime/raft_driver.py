@@ -3,7 +3,7 @@
     driver = RaftDriver(raft, ports...)
     driver.start()
     driver.step(source, correlation, message)      # what the network brings
-    driver.propose(payloads, now_ms, epoch)        # what the state machine wants
+    driver.propose(records, epoch)                 # what the state machine wants
     await driver.resign(); driver.close()
 
 Everything that happens in one turn of the loop is carried out once, at its end: proposals of one turn share one flush
@@ -19,16 +19,15 @@ the flusher's thread the moment they are durable. What has left is told to the c
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from kraft.raft.messages import Message, Response
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
-from kraft.runtime.raft_log import Proposal, RaftLog
 
 TIMER_SECONDS_MAX: Final = 60.0
 LOOK_MS: Final = 5
@@ -42,6 +41,54 @@ class SteadyClock:
 
     def __call__(self) -> int:
         return (self._base_ns + time.monotonic_ns()) // 1_000_000
+
+
+class Timer(Protocol):
+    """Of `asyncio.TimerHandle`, what the driver needs."""
+
+    def cancel(self) -> None: ...
+
+
+class Future(Protocol):
+    """Of `asyncio.Future`, what the driver needs."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: None, /) -> None: ...
+    def __await__(self) -> Generator[Any, None, None]: ...
+
+
+class Loop(Protocol):
+    """Of an event loop of `asyncio`, what the driver needs; the simulator has its own."""
+
+    def call_soon(self, callback: Callable[[], object], /) -> object: ...
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...
+    def add_reader(self, fd: int, callback: Callable[[], object], /) -> object: ...
+    def remove_reader(self, fd: int, /) -> object: ...
+    def create_future(self) -> Future: ...
+
+
+class FlushedLog(Protocol):
+    """Of `kraft_native.log.Log`, what the driver needs: how far it is durable."""
+
+    @property
+    def flush_eventfd(self) -> int: ...
+    @property
+    def durable_end_offset(self) -> int: ...
+    @property
+    def failure(self) -> BaseException | None: ...
+    def poll(self) -> int: ...
+    def send_when_durable(self, end_offset: int, fd: int, message: bytes) -> bool: ...
+    def take_back(self) -> bool: ...
+
+
+class DrivenLog(Protocol):
+    """Of `RaftLog`, what the driver needs. What is appended is flushed without being asked for."""
+
+    @property
+    def log(self) -> FlushedLog: ...
+    @property
+    def is_ahead(self) -> bool: ...
+    def append_ahead(self, records: object) -> None: ...
 
 
 class StateMachine(Protocol):
@@ -68,15 +115,17 @@ class Courier(Protocol):
 
 
 class RaftDriver:
-    """One core on one loop. `write_hard_state` returns when it is durable; `answer` returns at once.
+    """One core on one loop, which is the running one unless another is given. `write_hard_state` returns when it is
+    durable; `answer` returns at once. `read_event` clears the descriptor by which the log tells of flushes.
 
     `on_failure` hears of the first error of the disk or of a broken invariant; nothing is done or sent any more then.
     """
 
     def __init__(
-        self, raft: Raft, log: RaftLog, machine: StateMachine, *, write_hard_state: Callable[[HardState], None],
+        self, raft: Raft, log: DrivenLog, machine: StateMachine, *, write_hard_state: Callable[[HardState], None],
         courier: Courier, answer: Callable[[Answer], None], clock: Callable[[], int],
-        on_failure: Callable[[BaseException], object],
+        on_failure: Callable[[BaseException], object], loop: Loop | None = None,
+        read_event: Callable[[int], object] = os.eventfd_read,
     ) -> None:
         self.raft = raft
         self._raft_log = log
@@ -89,21 +138,22 @@ class RaftDriver:
         self._answer = answer
         self._clock = clock
         self._on_failure = on_failure
-        self._loop = asyncio.get_running_loop()
+        self._loop: Loop = loop or asyncio.get_running_loop()
+        self._read_event = read_event
         self._flushing: int | None = None
         """The offset up to which the core waits for the log to be durable."""
         self._ahead: Ask | None = None
         """What the flusher's thread sends when it is."""
         self._scheduled = False
         self._stopped = True
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
         self._looked_ms = 0
         self._leadership: Leadership | None = None
         """What the state machine was told last."""
         self._is_leading = False
         """Whether it thinks so."""
-        self._left: asyncio.Future[None] | None = None
+        self._left: Future | None = None
         self.on_turn: Callable[[], None] = lambda: None
         """Called after each turn: more may be committed and known."""
         self.on_answers: Callable[[], None] = lambda: None
@@ -132,9 +182,15 @@ class RaftDriver:
         if self._stopped:
             return
         self._left = self._loop.create_future()
+        timer = self._loop.call_later(timeout_seconds, self._tell_left)
         self.hand_over()
-        await asyncio.wait([self._left], timeout=timeout_seconds)
+        await self._left
+        timer.cancel()
         self._run()                    # who asked last is answered: a vote for the next leader must not be lost
+
+    def _tell_left(self) -> None:
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
 
     def hand_over(self) -> None:
         """Gives up the leadership, if it is held, and goes on as a follower of whoever leads next."""
@@ -163,10 +219,10 @@ class RaftDriver:
             return
         self._stepped()
 
-    def take_ahead(self, node_id: int, answer: Response) -> None:
+    def take_ahead(self, node_id: int, correlation: int, answer: Response) -> None:
         """An answer has come that `step` will be told of at once: if the core will append its records, that is done and
         their flush begins."""
-        if self._stopped or not self.raft.takes_records(node_id, answer):
+        if self._stopped or not self.raft.takes_records(node_id, correlation, answer):
             return
         try:
             self._raft_log.append_ahead(answer.records)  # type: ignore[attr-defined]
@@ -183,9 +239,10 @@ class RaftDriver:
         else:
             self._schedule()
 
-    def propose(self, payloads: Sequence[bytes], now_ms: int, epoch: int) -> int:
-        """Appends records as the leader of `epoch`; gives the log end. `NotLeaderError` when this node is not."""
-        end = self.raft.propose(Proposal(payloads, now_ms), self._clock(), epoch)
+    def propose(self, records: object, epoch: int) -> int:
+        """Appends what the log takes for records as the leader of `epoch`; gives the log end. `NotLeaderError` when
+        this node is not."""
+        end = self.raft.propose(records, self._clock(), epoch)
         self._schedule()
         return end.offset
 
@@ -204,7 +261,7 @@ class RaftDriver:
         if self._stopped:
             return                     # its descriptor may be another's by now
         with suppress(BlockingIOError):
-            os.eventfd_read(self._eventfd)
+            self._read_event(self._eventfd)
         try:
             if self._ahead is not None:
                 self._settle_ahead()
@@ -263,8 +320,8 @@ class RaftDriver:
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
-        if self._left is not None and not self._left.done() and self.raft.has_left:
-            self._left.set_result(None)
+        if self._left is not None and self.raft.has_left:
+            self._tell_left()
         self._arm()
         self.on_turn()
 

@@ -15,7 +15,6 @@ from kraft.runtime.snapshot_files import (
     SnapshotId,
     list_snapshots,
     remove_snapshot,
-    write_snapshot,
 )
 from kraft_native import fileio
 from kraft_native.errors import CorruptRecordError
@@ -94,6 +93,7 @@ class RaftSnapshots:
         self._hold(received.id, content)
         self._add(received.id)
         self._log.restart_at(OffsetAndEpoch(*received.id))
+        self.remove_before_log()
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
         found = map(of_message, self.quorum(snapshot).messages())
@@ -101,9 +101,7 @@ class RaftSnapshots:
 
     def trim_log(self, snapshot: OffsetAndEpoch) -> None:
         self._log.trim(snapshot)
-        for older in [each for each in self._ids if each < SnapshotId(*snapshot)]:
-            remove_snapshot(self.directory, older)
-            self._ids.remove(older)
+        self.remove_before_log()
 
     # --- for its owners
 
@@ -126,10 +124,18 @@ class RaftSnapshots:
             return self._quorum[1]
         return self._decoded(wanted).quorum
 
-    def write(self, snapshot: SnapshotId, data: bytes) -> None:
-        """Adds a snapshot, durably."""
-        write_snapshot(self.directory, snapshot, [data])
+    def add(self, snapshot: SnapshotId) -> bool:
+        """A snapshot was written here (`write_snapshot`) and is one of them now; False, and it is removed, when the log
+        begins behind its end by now."""
         self._add(snapshot)
+        self.remove_before_log()
+        return snapshot in self._ids
+
+    def remove_before_log(self) -> None:
+        """Removes those that end before the log begins: nothing can go on behind them."""
+        for older in [each for each in self._ids if each.end_offset < self._log.start_offset]:
+            remove_snapshot(self.directory, older)
+            self._ids.remove(older)
 
     def close(self) -> None:
         """A snapshot that is not whole is not finished."""

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import os
-from collections.abc import Container, Iterable
+import time
+from collections.abc import Container, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,6 +21,7 @@ from kraft.runtime.group_driver import GroupDriver
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replica_moves import ReplicaMoves
 from kraft.runtime.replication import Replication
+from kraft.runtime.turns import TURN_SECONDS
 from kraft_native.config import LogConfig
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
@@ -82,15 +84,27 @@ class Replicas:
                 self.logs.remove(*name, delay_seconds=REMOVE_DELAY_SECONDS)
 
     def reconfigure(self, topics: Iterable[str]) -> None:
-        """Settings of these topics, or what they fall back to, changed."""
+        """Settings of these topics, or what they fall back to, changed. What takes longer than a turn goes on in the
+        next ones."""
         self._settings_of.clear()
+        self._reconfigure_some(self._stale(topics))
+
+    def _stale(self, topics: Iterable[str]) -> Iterator[tuple[Partition, TopicSettings]]:
+        """Between two of them the metadata may change: each is told with what is in force then."""
         for name in topics:
             image = self.broker.image.topic(name)
-            if image is None:
-                continue
-            for index, registration in image.partitions.items():
-                if (partition := self.broker.table.get(name, index)) is not None:
-                    self._reconfigure(partition, self._settings(name, registration))
+            for index in () if image is None else list(image.partitions):
+                registration, partition = self.broker.image.partition(name, index), self.broker.table.get(name, index)
+                if registration is not None and partition is not None and not partition.log.closed:
+                    yield partition, self._settings(name, registration)
+
+    def _reconfigure_some(self, stale: Iterator[tuple[Partition, TopicSettings]]) -> None:
+        until = time.monotonic() + TURN_SECONDS
+        for partition, settings in stale:
+            self._reconfigure(partition, settings)
+            if time.monotonic() >= until:
+                asyncio.get_running_loop().call_soon(self._reconfigure_some, stale)
+                return
 
     def reconfigure_throttles(self) -> None:
         """How fast throttled replicas are copied may have changed."""
@@ -169,13 +183,21 @@ class Replicas:
         self.moves.directory_failed(directory)
         for topic, index in self.directories.failed(directory, cause):
             lost = self.broker.table.get(topic, index)
-            if lost is None:
-                continue
-            if topic == OFFSETS_TOPIC:
-                self.groups.resign(index, None)
-            self.replication.roles.remove(lost)
-            self.broker.table.remove(topic, index)
-            self.failed[topic, index] = cause
+            if lost is not None:
+                self._give_up(lost)
+                self.failed[topic, index] = cause
+
+    def give_up_all(self) -> None:
+        """Nothing is led or followed any more; who waits for a replica is told so. The logs stay as they are."""
+        for partition in list(self.broker.table):
+            self._give_up(partition)
+
+    def _give_up(self, partition: Partition) -> None:
+        """It is served no more."""
+        if partition.topic == OFFSETS_TOPIC:
+            self.groups.resign(partition.index, None)
+        self.replication.roles.remove(partition)
+        self.broker.table.remove(partition.topic, partition.index)
 
     def _remove(self, step: Step) -> None:
         if step.topic == OFFSETS_TOPIC:

@@ -77,6 +77,13 @@ class _Leader:
                 self._fetcher = None
             self._task = asyncio.get_running_loop().create_task(self._connect())
 
+    def renew(self) -> None:
+        """Opens another connection, also when one is just being opened."""
+        self.close()
+        self._pause = 0.0
+        if self._followed:
+            self.connect()
+
     async def _connect(self) -> None:
         while True:
             await asyncio.sleep(self._pause)
@@ -89,7 +96,7 @@ class _Leader:
                 async with asyncio.timeout(CONNECT_SECONDS_MAX):
                     await asyncio.get_running_loop().create_connection(
                         partial(cast, asyncio.BufferedProtocol, fetcher), address.host, address.port)
-            except (OSError, TimeoutError) as error:
+            except (OSError, TimeoutError, ValueError) as error:  # the last: no host can have that name
                 log.debug("broker %d at %s:%d cannot be reached: %r", self._node_id, address.host, address.port, error)
                 continue
             break
@@ -167,6 +174,12 @@ class Replication:
     def watch(self, partition: Partition) -> None:
         """This broker leads: a follower that has everything is told to the keeper."""
         partition.watch_followers(self._caught_up)
+
+    def renew(self) -> None:
+        """This broker has another epoch. Leaders hear of it with the first Fetch of a connection, and take no follower
+        of an earlier one for in sync."""
+        for leader in self._leaders.values():
+            leader.renew()
 
     def _leader(self, node_id: int) -> _Leader:
         leader = self._leaders.get(node_id)
@@ -257,10 +270,10 @@ class Replication:
         return self.keeper.caught_up(key_of(partition), node_id)
 
     def _epoch_of(self, broker_id: int) -> int | None:
+        if broker_id == self.broker.node_id:
+            return self.broker.epoch       # not that of another process with this id
         registration = self.broker.image.brokers.get(broker_id)
-        if registration is None or not (registration.active or broker_id == self.broker.node_id):
-            return None
-        return registration.epoch
+        return registration.epoch if registration is not None and registration.active else None
 
     def _ask(self, request: AlterPartitionRequest) -> None:
         self.broker.submit(request, ALTER_PARTITION_VERSION, self._clock(), self._answered)

@@ -53,6 +53,8 @@ class ServerLimits:
     """Requests of one connection whose replies have not left; then it is not read."""
     connections_max: int = field(default_factory=default_connections_max)
     """max.connections, of all listeners together."""
+    connections_by_listener: dict[str, int] = field(default_factory=dict)
+    """listener.name.*.max.connections, of those listeners that have one of their own besides."""
     connections_per_ip_max: int = CONNECTIONS_UNLIMITED
     """max.connections.per.ip."""
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
@@ -73,6 +75,9 @@ class ServerLimits:
             value = getattr(self, name)
             if value < low:
                 raise InvalidArgumentError(f"{name} must be at least {low}, not {value}")
+        for listener, value in self.connections_by_listener.items():
+            if value < 1:
+                raise InvalidArgumentError(f"max.connections of listener {listener} must be at least 1, not {value}")
 
 
 @immutable
@@ -179,7 +184,9 @@ class Server:
         host = connection.peer_host
         self.connections += 1
         self._by_host[host] += 1
-        if self.connections > self.limits.connections_max:
+        channel = connection.channel
+        of_listener_max = self.limits.connections_by_listener.get(channel.name, CONNECTIONS_UNLIMITED)
+        if self.connections > self.limits.connections_max or len(channel.connections) > of_listener_max:
             return "connections"
         allowed = self.limits.connections_per_ip_overrides.get(host, self.limits.connections_per_ip_max)
         if self._by_host[host] > allowed:
@@ -189,12 +196,13 @@ class Server:
         return None
 
     def _slow_down(self, connection: Connection, rates: ConnectionRates) -> None:
-        delay_ms = rates.delay_ms(self._clock_ms)
+        channel = connection.channel
+        delay_ms = rates.delay_ms(channel.name, self._clock_ms, spared=channel is self.spared)
         throttle_ms = rates.throttle_ms(connection.peer_host, self._clock_ms)
         if throttle_ms > 0:
             connection.hold()
             asyncio.get_running_loop().call_later(throttle_ms / 1000, connection.close, "connection_rate")
-        elif delay_ms > 0 and connection.channel is not self.spared:
+        elif delay_ms > 0:
             connection.delay(delay_ms)
 
     def _clock_ms(self) -> int:

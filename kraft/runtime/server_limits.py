@@ -3,7 +3,10 @@
 from functools import partial
 from typing import Final
 
+from kraft.broker.client_quotas import ConnectionRates
 from kraft.config.effective import BrokerLayers, broker_integer, broker_value
+from kraft.config.listener_settings import of_listeners
+from kraft.config.node import NodeConfig
 from kraft.runtime.server import ServerLimits, default_connections_max
 from kraft_native.errors import InvalidArgumentError
 
@@ -19,6 +22,7 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
         memory_bytes_max=integer("kraft.request.memory.max.bytes"),
         requests_in_progress_max=integer("kraft.connection.requests.max"),
         connections_max=default_connections_max() if connections == UNLIMITED else connections,
+        connections_by_listener=of_listeners("max.connections", layers.static),
         connections_per_ip_max=integer("max.connections.per.ip"),
         connections_per_ip_overrides=_overrides(
             str(broker_value("max.connections.per.ip.overrides", layers).value or "")),
@@ -28,6 +32,14 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
         reply_timeout_ms=integer("kraft.slow.reader.timeout.ms"))
     limits.validate()
     return limits
+
+
+def connection_rates(config: NodeConfig) -> ConnectionRates:
+    """How often addresses may connect, as the node's file says."""
+    rates = ConnectionRates(config.integer("quota.window.num"), 1000 * config.integer("quota.window.size.seconds"))
+    rates.update_all(config.integer("max.connection.creation.rate"))
+    rates.limit_listeners(of_listeners("max.connection.creation.rate", config.texts))
+    return rates
 
 
 def _overrides(text: str) -> dict[str, int]:

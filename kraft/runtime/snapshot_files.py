@@ -1,7 +1,8 @@
 """The snapshots of a metadata log's directory (KIP-630).
 
     <end offset, 20 digits>-<epoch, 10 digits>.checkpoint          a whole snapshot; the end offset is exclusive
-    ... .checkpoint.part                                           being written, worth nothing after a crash
+    ... .checkpoint.part                                           being received, worth nothing after a crash
+    ... -own.checkpoint.part                                       being written here, the same
     ... .checkpoint.deleted                                        on its way out
 """
 
@@ -50,8 +51,9 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def write_snapshot(directory: Path, snapshot: SnapshotId, batches: Iterable[bytes]) -> int:
-    """Writes a snapshot so that its name appears only when it is whole and durable; gives its size in bytes."""
-    part = directory / (snapshot.file_name + PART)
+    """Writes a snapshot so that its name appears only when it is whole and durable; gives its size in bytes. In any
+    thread: the same one may be received meanwhile."""
+    part = directory / (snapshot.file_name.removesuffix(SUFFIX) + "-own" + SUFFIX + PART)
     data = b"".join(batches)
     fileio.write_atomic(part, data)
     _name(directory, part, snapshot)

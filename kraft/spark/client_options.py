@@ -4,7 +4,9 @@ counterpart is refused with what to use instead; names that the library does not
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Producer
 
 from kraft_native.errors import InvalidArgumentError
 
@@ -16,14 +18,14 @@ RENAMED: Final = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
+    "max.request.size": "message.max.bytes",
 }
 
 # They say how a Java client works inside, or when it gives up waiting for memory; here they change nothing.
 WITHOUT_EFFECT: Final = frozenset({
     "buffer.memory", "max.poll.records", "max.poll.interval.ms", "max.block.ms", "default.api.timeout.ms", "check.crcs",
-    "client.dns.lookup", "security.providers", "metric.reporters", "metrics.num.samples",
-    "metrics.recording.level", "metrics.sample.window.ms", "metrics.log.level", "exclude.internal.topics",
-    "allow.auto.create.topics",
+    "client.dns.lookup", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
+    "metrics.log.level", "exclude.internal.topics", "allow.auto.create.topics",
 })
 
 _OWN: Final = "the data source decides that itself"
@@ -34,6 +36,9 @@ REFUSED: Final[Mapping[str, str]] = {
     "auto.offset.reset": f"{_OWN}: use startingOffsets",
     "enable.auto.commit": f"{_OWN}: offsets are kept in the query's checkpoint",
     "interceptor.classes": _JAVA,
+    "metric.reporters": _JAVA,
+    "security.providers": _JAVA,
+    "partitioner.class": f"{_JAVA}; a row goes to its column partition, else by murmur2 of its key",
     "sasl.jaas.config": "use kafka.sasl.username and kafka.sasl.password, or kafka.sasl.kerberos.*",
     "sasl.client.callback.handler.class": _JAVA,
     "sasl.login.callback.handler.class": _JAVA,
@@ -44,7 +49,7 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 
 
-def client_settings(given: Mapping[str, str], kind: Literal["consumer", "producer"]) -> dict[str, str]:
+def client_settings(given: Mapping[str, str]) -> dict[str, str]:
     """The settings of the client library among a read's or a write's options. Raises `InvalidArgumentError`."""
     settings = {}
     for key, value in given.items():
@@ -54,12 +59,20 @@ def client_settings(given: Mapping[str, str], kind: Literal["consumer", "produce
         name = name.removeprefix(PREFIX)
         if name in REFUSED:
             raise InvalidArgumentError(f"option kafka.{name}: not supported; {REFUSED[name]}")
-        if name == "partitioner.class" and kind == "producer":
-            raise InvalidArgumentError(f"option kafka.{name}: {_JAVA}; give kafka.partitioner, one of murmur2_random "
-                                       "(the default), consistent_random, random, or a column partition")
         if name not in WITHOUT_EFFECT:
             settings[RENAMED.get(name, name)] = value
     return settings
+
+
+def check_settings(client: Mapping[str, str]) -> None:
+    """Asks the client library what it thinks of these names and values; nothing is connected.
+
+    Raises `InvalidArgumentError`.
+    """
+    try:
+        Producer(library_settings({name: value for name, value in client.items() if name != "bootstrap.servers"}))
+    except KafkaException as error:
+        raise InvalidArgumentError(f"options kafka.*: {error.args[0].str().strip()}") from error
 
 
 def library_settings(client: Mapping[str, str], **ours: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kraft.log import LogReader
-from kraft.log_dir import HIGH_WATERMARKS, METADATA_TOPIC, TopicPartition, partitions_in
+from kraft.log_dir import METADATA_TOPIC, TopicPartition, noted_high_watermark, partitions_in
 from kraft.spark.options import ReadOptions, Subscription
 from kraft.spark.segments import log_files, read_range
 from kraft.spark.splits import Range
@@ -61,7 +61,7 @@ class Directories:
         found: dict[TopicPartition, int | None] = {}
         for each, time_ms in times_ms.items():
             replica = self._replicas[each]
-            with LogReader(replica.directory) as reader:
+            with self._reader(replica.directory) as reader:
                 answer = reader.offset_for_time(time_ms, self.isolation)
             found[each] = answer[0] if answer is not None and answer[0] < replica.end else None
         return found
@@ -95,7 +95,7 @@ class Directories:
                             os.fspath(directory), aborted)
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
-        return read_range(piece, columns, self.isolation)
+        return read_range(piece, columns, self._options)
 
     def refresh(self) -> None:
         self.__dict__.pop("_replicas", None)
@@ -108,18 +108,18 @@ class Directories:
         return max(found, key=lambda each: each.end)
 
     def _look(self, directory: Path) -> Replica:
-        with LogReader(directory) as reader:
+        with self._reader(directory) as reader:
             committed = self.isolation == "read_committed"
             end = reader.last_stable_offset if committed else reader.high_watermark
-            if not reader.owner_alive:
-                marks = directory.parent / HIGH_WATERMARKS
-                name = TopicPartition.named(directory.name)
-                if name is not None and marks.exists():
-                    end = min(end, checkpoints.read_offsets(marks).get(name, 0))
+            if not reader.owner_alive and (noted := noted_high_watermark(directory)) is not None:
+                end = min(end, noted)
             start = reader.log_start_offset
             end = max(end, start)
             aborted = reader.aborted_transactions(start, end) if committed else ()
             return Replica(directory, start, end, tuple(each[:3] for each in aborted))
+
+    def _reader(self, directory: Path) -> LogReader:
+        return LogReader(directory, cleanup_policy=self._options.cleanup_policy)
 
 
 def _logs(options: ReadOptions) -> dict[TopicPartition, list[Path]]:

@@ -18,13 +18,15 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
 from kraft.spark.options import Bound, ReadOptions, Subscription
-from kraft.spark.positions import check_loss
+from kraft.spark.positions import resume_after_loss
 from kraft.spark.splits import Range
 from kraft_native.batch import first_batch, follow_batches
 from kraft_native.columns import ColumnReader, Columns
 
 FETCH_BYTES: Final = 4 << 20
 FETCH_WAIT_MS: Final = 500
+FETCH_MIN_BYTES: Final = 1
+ANSWER_BYTES_MAX: Final = 2**31 - 1
 # The newest version that names topics; later ones know them by id only.
 VERSION_MAX: Final = 12
 RETRY_PAUSE_SECONDS: Final = 0.1
@@ -45,6 +47,8 @@ class Fetcher:
         self.committed = options.isolation == "read_committed"
         client = options.client
         self.bytes_max = int(client.get("max.partition.fetch.bytes", FETCH_BYTES))
+        self.min_bytes = int(client.get("fetch.min.bytes", FETCH_MIN_BYTES))
+        self.answer_bytes_max = int(client.get("fetch.max.bytes", ANSWER_BYTES_MAX))
         self.wait_ms = int(client.get("fetch.wait.max.ms", FETCH_WAIT_MS))
         self._cluster = Cluster(client["bootstrap.servers"], client_id=client.get("client.id", "kraft-spark"),
                                 timeout=int(client.get("socket.timeout.ms", 30_000)) / 1000)
@@ -134,9 +138,9 @@ class Fetcher:
         piece = progress.piece
         partition = FetchPartition(partition=piece.partition, fetch_offset=progress.offset,
                                    partition_max_bytes=self.bytes_max)
-        return FetchRequest(max_wait_ms=self.wait_ms, min_bytes=1, isolation_level=int(self.committed),
-                            topics=[FetchTopic(topic=piece.topic, partitions=[partition])],
-                            rack_id=self.options.client.get("client.rack", ""))
+        return FetchRequest(max_wait_ms=self.wait_ms, min_bytes=self.min_bytes, max_bytes=self.answer_bytes_max,
+                            isolation_level=int(self.committed), rack_id=self.options.client.get("client.rack", ""),
+                            topics=[FetchTopic(topic=piece.topic, partitions=[partition])])
 
 
 def _partition(answer: FetchResponse, piece: Range) -> PartitionData:
@@ -179,9 +183,7 @@ class Progress:
 
     def skip_gone(self, log_start: int) -> None:
         """The partition does not have the offset: fails, or goes on where the log starts now."""
-        resumed = min(log_start, self.piece.end) if log_start > self.offset else self.piece.end
-        check_loss([self.piece.part(self.offset, resumed)], self.options.fail_on_data_loss)
-        self.offset = resumed
+        self.offset = resume_after_loss(self.piece, self.offset, log_start, self.options.fail_on_data_loss)
 
     def check(self, error: Exception) -> None:
         """Raises `error` when nothing came for as long as the options allow."""

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Message
 from kraft.client import ConnectionFailedError, RefusedError
 from kraft.spark.client_options import library_settings
 from kraft.spark.options import ReadOptions
-from kraft.spark.positions import check_loss
+from kraft.spark.positions import resume_after_loss
 from kraft.spark.splits import Range
 
 MESSAGES: Final = 10_000
@@ -72,8 +72,7 @@ class LibraryFetcher:
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             start, _ = self._consumer.get_watermark_offsets(
                 confluent_kafka.TopicPartition(piece.topic, piece.partition), timeout=self.options.timeout_ms / 1000)
-            resumed = min(start, piece.end) if start > offset else piece.end
-            check_loss([piece.part(offset, resumed)], self.options.fail_on_data_loss)
+            resumed = resume_after_loss(piece, offset, start, self.options.fail_on_data_loss)
             self._consumer.seek(confluent_kafka.TopicPartition(piece.topic, piece.partition, resumed))
             return resumed
         if error.fatal() or error.code() > 0:

@@ -4,6 +4,7 @@ so it is several times slower."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -48,10 +49,15 @@ def _send(producer: Producer, row: dict[str, object], options: WriteOptions, del
         raise InvalidArgumentError("column topic: a row has none; the option topic sets one for all rows")
     place = {} if row.get("partition") is None else {"partition": row["partition"]}
     headers = [(each["key"], each["value"]) for each in row.get("headers") or ()]  # type: ignore[attr-defined]
+    send_record(producer, topic, row["value"], row.get("key"), on_delivery=delivered,
+                headers=headers if options.include_headers else None, **place)
+
+
+def send_record(producer: Producer, *record: Any, **more: Any) -> None:
+    """`Producer.produce`, which waits while the library has no room."""
     while True:
         try:
-            producer.produce(topic, row["value"], row.get("key"), on_delivery=delivered,  # type: ignore[arg-type]
-                             headers=headers if options.include_headers else None, **place)  # type: ignore[arg-type]
+            producer.produce(*record, **more)
         except BufferError:
             producer.poll(1.0)
         else:

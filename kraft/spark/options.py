@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from kraft.log_dir import TopicPartition
 from kraft.spark.client_options import client_settings
+from kraft.spark.patterns import java_pattern
 from kraft_native.errors import InvalidArgumentError
 
 EARLIEST: Final = -2
@@ -26,11 +27,12 @@ OTHERS: Final = (
     "startingOffsetsByTimestampStrategy", "failOnDataLoss", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
     "maxRecordsPerPartition", "groupIdPrefix", "includeHeaders", "path", "maxBytesPerPartition", "publishOffsets",
-    "bootstrap.servers",
+    "cleanupPolicy", "bootstrap.servers",
 )
 NAMES: Final = {name.lower(): name for name in (*SUBSCRIPTIONS, *STARTS, *ENDS, *OTHERS)}
 
 ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+CLEANUP_POLICIES: Final = ("delete", "compact")
 DURATION: Final = re.compile(r"(?P<count>\d+)\s*(?P<unit>us|ms|s|m|min|h|d|)")
 UNIT_MS: Final = {"us": 0.001, "": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -79,6 +81,7 @@ class ReadOptions:
     client: Mapping[str, str] = field(default_factory=dict)
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     missing_time: Literal["error", "latest"] = "error"
+    cleanup_policy: Literal["delete", "compact"] = "delete"
     fail_on_data_loss: bool = True
     include_headers: bool = False
     min_partitions: int | None = None
@@ -98,7 +101,7 @@ class ReadOptions:
 def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     """The options of a batch or streaming read. Raises `InvalidArgumentError`."""
     options = _named(given)
-    client = client_settings(given, "consumer")
+    client = client_settings(given)
     isolation = client.pop("isolation.level", "read_uncommitted")
     if isolation not in ISOLATIONS:
         raise _wrong("kafka.isolation.level", isolation, " or ".join(ISOLATIONS))
@@ -111,14 +114,17 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         client["bootstrap.servers"] = bootstrap
     if paths and options.get("publishOffsets"):
         raise InvalidArgumentError("option publishOffsets: offsets of a group are kept by a cluster, not in a path")
+    if bootstrap and options.get("cleanupPolicy"):
+        raise InvalidArgumentError("option cleanupPolicy: it says how logs in a path are kept; a cluster knows itself")
     group_id = client.pop("group.id", None)
     strategy = _one_of(options, "startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
     return ReadOptions(
         subscription=_subscription(options, needed=not paths),
         start=_start(options, streaming=streaming), end=_end(options, streaming=streaming), paths=paths,
         client=client, isolation=isolation, missing_time=strategy,  # type: ignore[arg-type]
-        fail_on_data_loss=_flag(options, "failOnDataLoss", True),
-        include_headers=_flag(options, "includeHeaders", False),
+        cleanup_policy=_one_of(options, "cleanupPolicy", CLEANUP_POLICIES, "delete"),  # type: ignore[arg-type]
+        fail_on_data_loss=flag(options, "failOnDataLoss", True),
+        include_headers=flag(options, "includeHeaders", False),
         min_partitions=_count(options, "minPartitions"),
         records_per_partition_max=_count(options, "maxRecordsPerPartition"),
         bytes_per_partition_max=_count(options, "maxBytesPerPartition"),
@@ -170,9 +176,9 @@ def _subscription(options: Mapping[str, str], *, needed: bool) -> Subscription:
     if not text:
         raise _wrong(name, text, "a regular expression")
     try:
-        return Subscription(name, pattern=re.compile(text))
+        return Subscription(name, pattern=java_pattern(text))
     except re.error as error:
-        raise _wrong(name, text, f"a regular expression: {error}") from error
+        raise _wrong(name, text, f"a regular expression of Java's that Python has, too: {error}") from error
 
 
 def _start(options: Mapping[str, str], *, streaming: bool) -> Bound:
@@ -264,7 +270,8 @@ def _count(options: Mapping[str, str], name: str, *, minimum: int = 1, default: 
     return int(text)
 
 
-def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+def flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    """An option that is `true` or `false`. Raises `InvalidArgumentError`."""
     return _one_of(options, name, ("true", "false"), str(default).lower()) == "true"
 
 

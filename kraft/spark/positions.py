@@ -90,6 +90,14 @@ def check_loss(lost: Sequence[Range], fail: bool) -> None:
                             "failOnDataLoss to false")
 
 
+def resume_after_loss(piece: Range, offset: int, log_start: int, fail: bool) -> int:
+    """The log does not have `offset` of a range any more: where it goes on, the log's start or the range's end. Raises
+    `DataLossError` with what is lost, if that is to fail the query."""
+    resumed = min(log_start, piece.end) if log_start > offset else piece.end
+    check_loss([piece.part(offset, resumed)], fail)
+    return resumed
+
+
 def start_offsets(origin: Origin, options: ReadOptions, partitions: Sequence[TopicPartition],
                   earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> Offsets:
     """Where each partition is read from; where no record has the wanted time, as the user decided."""

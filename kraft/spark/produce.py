@@ -5,11 +5,17 @@ A producer with an id gives each batch its sequence number, by which a leader kn
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
-from kraft.client import Cluster, ConnectionFailedError, RefusedError
-from kraft.client.producing import PRODUCE_VERSION_MAX, SEQUENCES, new_producer, pause, stamped
+from kraft.client import Cluster
+from kraft.client.producing import (
+    PRODUCE_VERSION_MAX,
+    SEQUENCES,
+    TRANSACTIONAL_VERSION_MAX,
+    new_producer,
+    persist,
+    stamped,
+)
 from kraft.client.refusals import check
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -20,16 +26,25 @@ from kraft.spark.write_options import WriteOptions
 COUNT_POSITION: Final = 57
 
 
-class BatchProducer:
-    """Sends batches as an idempotent producer. One thread; a context manager's work is `close`."""
+def record_count(batch: bytes) -> int:
+    """How many records a batch has, as its header says."""
+    return int.from_bytes(batch[COUNT_POSITION:COUNT_POSITION + 4], "big")
 
-    def __init__(self, options: WriteOptions, producer_id: int = -1, producer_epoch: int = -1) -> None:
+
+class BatchProducer:
+    """Sends batches as an idempotent producer, in transactions of `transactional_id` when it has one. One thread; a
+    context manager's work is `close`."""
+
+    def __init__(self, options: WriteOptions, producer_id: int = -1, producer_epoch: int = -1,
+                 transactional_id: str | None = None) -> None:
         self.options = options
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+        self.transactional_id = transactional_id
         self.sequences: dict[TopicPartition, int] = {}
+        self._request_timeout_ms = min(options.timeout_ms, options.request_timeout_ms)
         self.cluster = Cluster(options.bootstrap, client_id=options.client.get("client.id", "kraft-spark"),
-                               timeout=min(options.timeout_ms / 1000, 30.0))
+                               timeout=self._request_timeout_ms / 1000)
         self._counts: dict[str, int] = {}
 
     def close(self) -> None:
@@ -53,22 +68,18 @@ class BatchProducer:
         will be. It may be there all the same then: send the same batch with the same sequence again.
         """
         producer, sequence = (self.producer_id, self.producer_epoch), self.sequences.get(place, 0)
-        count = int.from_bytes(batch[COUNT_POSITION:COUNT_POSITION + 4], "big")
-        request = ProduceRequest(acks=self.options.acks, timeout_ms=min(self.options.timeout_ms, 30_000), topic_data=[
-            TopicProduceData(name=place.topic, partition_data=[
-                PartitionProduceData(index=place.partition, records=stamped(batch, producer, sequence))])])
-        deadline = time.monotonic() + self.options.timeout_ms / 1000
-        while True:
-            try:
-                self._ask(place, request)
-                break
-            except (ConnectionFailedError, RefusedError) as error:
-                pause(self.cluster, error, deadline)
-        self.sequences[place] = (sequence + count) % SEQUENCES
+        records = stamped(batch, producer, sequence, transactional=self.transactional_id is not None)
+        request = ProduceRequest(
+            transactional_id=self.transactional_id, acks=self.options.acks,
+            timeout_ms=self._request_timeout_ms, topic_data=[TopicProduceData(
+                name=place.topic, partition_data=[PartitionProduceData(index=place.partition, records=records)])])
+        persist(self.cluster, self.options.timeout_ms / 1000, lambda: self._ask(place, request))
+        self.sequences[place] = (sequence + record_count(batch)) % SEQUENCES
 
     def _ask(self, place: TopicPartition, request: ProduceRequest) -> None:
         leader = self.cluster.leader(place.topic, place.partition)
-        version = leader.version(ProduceRequest.API_KEY, PRODUCE_VERSION_MAX)
+        version = leader.version(ProduceRequest.API_KEY, PRODUCE_VERSION_MAX if self.transactional_id is None
+                                 else TRANSACTIONAL_VERSION_MAX)
         if self.options.acks == 0:
             leader.post(request, version)
             return

@@ -16,11 +16,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kraft.log import LogReader
-from kraft.reading import Isolation
+from kraft.spark.options import ReadOptions
+from kraft.spark.positions import resume_after_loss
 from kraft.spark.splits import Range
 from kraft_native.batch import first_batch, follow_batches
 from kraft_native.columns import ColumnReader, Columns
-from kraft_native.errors import CorruptRecordError
+from kraft_native.errors import CorruptRecordError, OffsetOutOfRangeError
 
 WINDOW_BYTES: Final = 4 << 20
 HEAD_BYTES: Final = 61
@@ -50,11 +51,11 @@ def log_files(directory: Path) -> list[LogFile]:
     return sorted(found)
 
 
-def read_range(piece: Range, columns: Sequence[str], isolation: Isolation) -> Iterator[Columns]:
+def read_range(piece: Range, columns: Sequence[str], options: ReadOptions) -> Iterator[Columns]:
     """The records of a range as columns of about 4 MB of log each.
 
-    Raises what `LogReader` raises: `CorruptLogError` for damage and losses, `OffsetOutOfRangeError` for what retention
-    deleted meanwhile.
+    Raises what `LogReader` raises, such as `CorruptLogError` for damage and gaps, and `DataLossError` for what
+    retention deleted, or a truncation cut off, since the range was planned, unless that is allowed.
     """
     offset = piece.start
     for found in _directly(piece, columns):
@@ -62,7 +63,7 @@ def read_range(piece: Range, columns: Sequence[str], isolation: Isolation) -> It
         if len(found):
             yield found
     if offset < piece.end:
-        yield from _attached(piece.part(offset, piece.end), columns, isolation)
+        yield from _attached(piece.part(offset, piece.end), columns, options)
 
 
 def _directly(piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
@@ -136,16 +137,21 @@ def _position_hint(file: LogFile, descriptor: int, offset: int) -> int:
     return position if found.base_offset <= offset else 0
 
 
-def _attached(piece: Range, columns: Sequence[str], isolation: Isolation) -> Iterator[Columns]:
+def _attached(piece: Range, columns: Sequence[str], options: ReadOptions) -> Iterator[Columns]:
     """The rest of a range, with everything that the engine knows about the log."""
     assert piece.directory is not None, f"{piece} is not in a log directory"
     reader = ColumnReader(columns, check_crc=False)
-    with LogReader(piece.directory) as log:
+    with LogReader(piece.directory, cleanup_policy=options.cleanup_policy) as log:
         offset = piece.start
         while offset < piece.end:
-            chunk = log.read(offset, WINDOW_BYTES, isolation)
+            try:
+                chunk = log.read(offset, WINDOW_BYTES, options.isolation)
+            except OffsetOutOfRangeError:
+                offset = resume_after_loss(piece, offset, log.log_start_offset, options.fail_on_data_loss)
+                continue
             if chunk.next_offset <= offset and not len(chunk):
-                return
+                offset = resume_after_loss(piece, offset, log.log_start_offset, options.fail_on_data_loss)
+                continue
             position = 0
             while position < len(chunk) and offset < piece.end:
                 found = reader.read(chunk, position=position, start_offset=offset, end_offset=piece.end,

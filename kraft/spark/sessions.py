@@ -18,19 +18,22 @@ from typing import TYPE_CHECKING, Final
 from kraft.spark.errors import SparkUnavailableError
 from kraft.spark.home import spark_home
 from kraft.spark.java import cache_directory, java_home
+from kraft.spark.versions import check_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER: Final = "local[*]"
 PACKAGES: Final = Path(__file__).resolve().parents[2]
-SPARK_MIN: Final = (4, 3)
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A driver that was killed while it wrote its first batch's offsets leaves a draft of them, with which Spark would
+    # refuse to begin for ever.
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
 
 # Half of the usual time until the first job is done; long jobs then run slower.
@@ -42,12 +45,15 @@ def session(app_name: str = "kraft", *, master: str | None = None, quick: bool =
     """The running session with these settings, else a new one.
 
     `master` is `local[*]` unless given here or in `$MASTER`. `quick` is for short jobs: Java compiles less and starts
-    sooner. Raises `SparkUnavailableError` when PySpark or a Java is missing or too old.
+    sooner. Raises `SparkUnavailableError` when PySpark or a Java is missing or too old, or
+    PySpark is newer than what kraft knows.
     """
     builder_of = _pyspark()
     master = master or os.environ.get("MASTER") or MASTER
     wanted = {**SETTINGS, "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     if master.startswith("local"):
+        # Not elsewhere: an executor's daemon starts before the archive with kraft is where Python finds it.
+        wanted["spark.python.daemon.module"] = "kraft.spark.daemon"
         wanted["spark.sql.shuffle.partitions"] = str(2 * len(os.sched_getaffinity(0)))
     if quick:
         wanted["spark.driver.extraJavaOptions"] = QUICK_JAVA_OPTIONS
@@ -65,13 +71,9 @@ def _pyspark() -> type[SparkSession]:
     if missing:
         raise SparkUnavailableError(f"{', '.join(missing)}: not installed; `pip install kraft[spark]` brings what "
                                     "Spark needs")
-    import pyspark
     from pyspark.sql import SparkSession
 
-    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-    if version < SPARK_MIN:
-        raise SparkUnavailableError(f"PySpark {pyspark.__version__} is too old: its Python data sources lack what "
-                                    f"kraft uses; {'.'.join(map(str, SPARK_MIN))} or newer is needed")
+    check_pyspark()
     return SparkSession
 
 

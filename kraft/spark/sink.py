@@ -1,23 +1,30 @@
 """`df.write` and `writeStream` of `format("kraft")`: tasks that encode rows, and how what they wrote becomes visible.
 
 At least once: each task sends what it has as it comes; a task, or a batch, that is repeated sends it again. Exactly
-once (a stream's default): see `staging`.
+once (a stream's default): see `staging` and `publishing`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from kraft._version import __version__
 from kraft.spark.encoding import Encoded, RowEncoder
 from kraft.spark.library_produce import library_send
+from kraft.spark.library_transaction import partition_counts
 from kraft.spark.produce import BatchProducer
+from kraft.spark.publishing import publish
 from kraft.spark.staging import StagedFile, Staging
+from kraft.spark.versions import check_kraft
 from kraft.spark.write_options import WriteOptions
+from kraft_native.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -27,10 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote: rows, and the files that it staged."""
+    """What one task wrote: rows, and the files that it staged for which query."""
 
     rows: int
     files: tuple[StagedFile, ...] = ()
+    query_id: str = ""
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -38,8 +46,10 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
+        self.version = __version__
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        check_kraft(self.version)
         return send_rows(iterator, self.options)
 
 
@@ -48,30 +58,38 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
+        self.version = __version__
 
     @property
     def _exactly_once(self) -> bool:
         return self.options.delivery == "exactly-once"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        check_kraft(self.version)
         if not self._exactly_once:
             return send_rows(iterator, self.options)
-        producer = BatchProducer(self.options)
-        try:
-            counted = Counted(iterator)
-            files = Staging(self.options).stage(encoded_rows(counted, self.options, producer))
-            return Written(counted.rows, tuple(files))
-        finally:
-            producer.close()
+        query_id, counted = running_query(), Counted(iterator)
+        with partitions_of(self.options) as count:
+            files = Staging(self.options, query_id).stage(encoded_rows(counted, self.options, count))
+        return Written(counted.rows, tuple(files), query_id)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
-        if self._exactly_once:
-            Staging(self.options).publish(batchId, _files(messages))
+        for query_id in _queries(messages) if self._exactly_once else ():
+            publish(self.options, query_id, batchId, _files(messages))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803, ARG002
         # Also called when `commit` failed, perhaps behind its decision.
-        if self._exactly_once:
-            Staging(self.options).discard(_files(messages))
+        for query_id in _queries(messages) if self._exactly_once else ():
+            Staging(self.options, query_id).discard(_files(messages))
+
+
+def running_query() -> str:
+    """The id of the streaming query whose task this is: Spark keeps it in the query's checkpoint."""
+    task = TaskContext.get()
+    found = None if task is None else task.getLocalProperty("sql.streaming.queryId")
+    if not found:
+        raise InvalidArgumentError("option delivery: exactly-once is for tasks of a streaming query")
+    return found
 
 
 class Counted:
@@ -87,8 +105,21 @@ class Counted:
             yield batch
 
 
-def encoded_rows(rows: Counted, options: WriteOptions, producer: BatchProducer) -> Iterator[Encoded]:
-    encoder = RowEncoder(options, producer.partition_count)
+@contextmanager
+def partitions_of(options: WriteOptions) -> Iterator[Callable[[str], int]]:
+    """Tells how many partitions a topic has."""
+    if not options.plain:
+        yield partition_counts(options)
+        return
+    producer = BatchProducer(options)
+    try:
+        yield producer.partition_count
+    finally:
+        producer.close()
+
+
+def encoded_rows(rows: Counted, options: WriteOptions, partition_count: Callable[[str], int]) -> Iterator[Encoded]:
+    encoder = RowEncoder(options, partition_count)
     for batch in rows:
         yield from encoder.add(batch)
     yield from encoder.finish()
@@ -104,11 +135,16 @@ def send_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions) -> Writ
     try:
         if options.acks == -1:
             producer.identify()
-        for place, batch in encoded_rows(rows, options, producer):
+        for place, batch in encoded_rows(rows, options, producer.partition_count):
             producer.send(place, batch)
     finally:
         producer.close()
     return Written(rows.rows)
+
+
+def _queries(messages: Messages) -> set[str]:
+    """The one query that all tasks were of; none when there was no task."""
+    return {message.query_id for message in messages if isinstance(message, Written)}
 
 
 def _files(messages: Messages) -> list[StagedFile]:

@@ -82,5 +82,4 @@ class BatchReader(DataSourceReader):
         return [TaskRanges(task) for task in tasks] or [TaskRanges(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, TaskRanges), f"{partition!r} is not one of ours"
-        return read_rows(partition.ranges, self.schema, self.options)
+        return read_rows(partition, self.schema, self.options)

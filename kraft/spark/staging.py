@@ -1,20 +1,12 @@
-"""Writing exactly once without transactions: what a batch of a stream writes is staged, decided, and then published.
+"""What a batch of a stream writes is staged first: its tasks write files, the driver publishes them when all are done.
 
-    <location>/kraft-sink/producer.json             the id of this query's producer
-    <location>/kraft-sink/staged/<task>/*.batches   what tasks wrote: record batches of one partition of a topic
-    <location>/kraft-sink/decision.json             which files make up the batch, where each partition stands
+    <location>/kraft-sink/<query>/producer.json             who this query is to the cluster
+    <location>/kraft-sink/<query>/staged/<task>/*.batches   what tasks wrote: record batches of one partition of a topic
+    <location>/kraft-sink/<query>/decisions/<batch>.json    which files make up a batch that was, or is being, published
 
-1. A task writes record batches to files of its own. Attempts that fail leave files that nobody refers to.
-2. When all tasks of a batch are done the decision is written: their files, and for each partition the next sequence
-   number of the query's producer and the end of the log. From here on the batch is what these files say, however often
-   Spark repeats it, and in whichever order its rows come then.
-3. The files are sent, one batch at a time, with the producer's id and rising sequence numbers. Whoever has to repeat
-   that (the driver died, or Spark repeats the batch) looks which of them the log has, from its noted end on, and goes
-   on behind them. A request that is still on its way has the same bytes and the same sequence number as its repetition,
-   so the leader keeps one of the two.
-4. The decision is noted as done. A batch that is repeated after that is dropped.
-
-The files must survive what the checkpoint survives, and be seen by all executors.
+<query> is the id that Spark keeps in the query's checkpoint: one that begins anew, without its checkpoint, is another.
+Attempts that fail leave files that nobody refers to. The files must survive what the checkpoint survives, and be seen
+by all executors. See `publishing` for how they become part of their topics.
 """
 
 from __future__ import annotations
@@ -28,15 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kraft.client.partitions import LATEST, list_offsets
-from kraft.client.producing import SEQUENCES
 from kraft.log_dir import TopicPartition
 from kraft.spark.encoding import Encoded
-from kraft.spark.errors import DataLossError
-from kraft.spark.fetch import Fetcher
-from kraft.spark.produce import BatchProducer
 from kraft.spark.write_options import WriteOptions
-from kraft_native.batch import walk
+from kraft_native import fileio
 
 DIRECTORY: Final = "kraft-sink"
 LENGTH_BYTES: Final = 8
@@ -47,7 +34,8 @@ StagedFile = tuple[str, int, str]
 
 @dataclass
 class Decision:
-    """What one batch of the stream publishes. `sequences` and `ends` are of before it, by directory name."""
+    """What one batch of the stream publishes. `sequences` and `ends` are of before it, by directory name; they are for
+    publishing without a transaction, which needs no more than `batch_id` and `done`."""
 
     batch_id: int
     files: list[StagedFile] = field(default_factory=list)
@@ -59,11 +47,11 @@ class Decision:
 class Staging:
     """The staging directory of one query."""
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, query_id: str) -> None:
         assert options.staging is not None, "exactly once needs a staging directory"
-        self.options = options
-        self.path = Path(options.staging.removeprefix("file://").removeprefix("file:")) / DIRECTORY
+        self.path = Path(options.staging.removeprefix("file://").removeprefix("file:")) / DIRECTORY / query_id
         self.staged = self.path / "staged"
+        self.decisions = self.path / "decisions"
 
     def stage(self, encoded: Iterable[Encoded]) -> list[StagedFile]:
         """In a task: writes batches to files, durably, and tells which."""
@@ -81,137 +69,66 @@ class Staging:
         finally:
             for file in files.values():
                 file.close()
-        _sync_directory(directory)
+        fileio.sync_directory(directory)
         return [(place.topic, place.partition, f"{directory.name}/{place.directory_name}.batches") for place in files]
+
+    def batches(self, files: Iterable[StagedFile]) -> Iterator[Encoded]:
+        """The record batches of these files, in their order."""
+        for topic, partition, path in files:
+            with (self.staged / path).open("rb") as file:
+                while length := file.read(LENGTH_BYTES):
+                    yield TopicPartition(topic, partition), file.read(int.from_bytes(length, "big"))
 
     def discard(self, files: Iterable[StagedFile]) -> None:
         """Removes what a batch that came to nothing staged; what a decision refers to that is not done stays."""
-        decision = self._read_decision()
+        decision = self.decision()
         needed = set() if decision is None or decision.done else _directories(decision.files)
         for directory in _directories(files) - needed:
             shutil.rmtree(self.staged / directory, ignore_errors=True)
 
-    def publish(self, batch_id: int, files: list[StagedFile]) -> None:
-        """In the driver: makes the batch part of its topics, once, whatever happened before."""
-        before = self._read_decision()
-        producer = self._producer()
-        try:
-            if before is not None and not before.done:
-                self._roll_forward(before, producer)
-            if before is None or before.batch_id < batch_id:
-                decision = self._decide(batch_id, files, before, producer)
-                self._send(decision, producer)
-        finally:
-            producer.close()
-        # Those of a batch that was published before are dropped here, too.
+    def clear(self) -> None:
+        """Removes all that was staged."""
         shutil.rmtree(self.staged, ignore_errors=True)
 
-    def _decide(self, batch_id: int, files: list[StagedFile], before: Decision | None,
-                producer: BatchProducer) -> Decision:
-        places = {TopicPartition(topic, partition) for topic, partition, _ in files}
-        ends = list_offsets(producer.cluster, [producer.cluster.topic(topic) for topic in
-                                               sorted({each.topic for each in places})],
-                            {(each.topic, each.partition): LATEST for each in places})
-        decision = Decision(batch_id, files, {} if before is None else before.sequences,
-                            {TopicPartition(*name).directory_name: end for name, end in ends.items()})
-        if files:
-            _sync_directory(self.staged)
-        self._write("decision.json", vars(decision))
-        return decision
-
-    def _send(self, decision: Decision, producer: BatchProducer, skip: dict[str, int] | None = None) -> None:
-        """Sends the decision's files, but for the first `skip` records of each partition."""
-        left = dict(skip or {})
-        for topic, partition, path in decision.files:
-            place = TopicPartition(topic, partition)
-            name = place.directory_name
-            producer.sequences.setdefault(place, decision.sequences.get(name, 0))
-            for batch in _batches(self.staged / path):
-                count = int.from_bytes(batch[57:61], "big")
-                if left.get(name, 0) >= count:
-                    left[name] -= count
-                    producer.sequences[place] = (producer.sequences[place] + count) % SEQUENCES
-                else:
-                    producer.send(place, batch)
-        sequences = {**decision.sequences, **{place.directory_name: number
-                                              for place, number in producer.sequences.items()}}
-        self._write("decision.json", {**vars(decision), "sequences": sequences, "done": True})
-        decision.sequences, decision.done = sequences, True
-
-    def _roll_forward(self, decision: Decision, producer: BatchProducer) -> None:
-        """Finishes what an earlier driver began."""
-        there = {}
-        for place in sorted({TopicPartition(topic, partition) for topic, partition, _ in decision.files}):
-            name = place.directory_name
-            there[name] = self._records_there(place, decision.ends.get(name, 0), decision.sequences.get(name, 0),
-                                              producer)
-        self._send(decision, producer, there)
-
-    def _records_there(self, place: TopicPartition, start: int, sequence: int, producer: BatchProducer) -> int:
-        """How many records of this batch a partition's log has: those from `sequence` on, by this query's producer."""
-        last = sequence
-        fetcher = Fetcher.of_cluster(self.options.client, self.options.timeout_ms)
-        try:
-            for records in fetcher.raw(place.topic, place.partition, start):
-                for batch in walk(records):
-                    if batch.producer_id == producer.producer_id and batch.producer_epoch == producer.producer_epoch:
-                        if batch.base_sequence != last:
-                            raise DataLossError(f"{place.directory_name}: the log has records of this query from "
-                                                f"sequence {batch.base_sequence}, where {last} was to come: some of "
-                                                "what it wrote is gone")
-                        last = (batch.last_sequence + 1) % SEQUENCES
-        finally:
-            fetcher.close()
-        return (last - sequence) % SEQUENCES
-
-    def _producer(self) -> BatchProducer:
-        """The query's own: its id is asked for once, and kept."""
-        known = self._read("producer.json")
-        if known is not None:
-            return BatchProducer(self.options, known["producer_id"], known["producer_epoch"])
-        producer = BatchProducer(self.options)
-        producer.identify()
-        self._write("producer.json", {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch})
-        return producer
-
-    def _read_decision(self) -> Decision | None:
-        found = self._read("decision.json")
-        if found is None:
+    def decision(self) -> Decision | None:
+        """The decision about the latest batch. A driver that was replaced may still note what it had decided: that is
+        about an earlier one."""
+        numbers = self._decided()
+        if not numbers:
             return None
+        found = json.loads((self.decisions / f"{numbers[-1]}.json").read_text())
         return Decision(**{**found, "files": [tuple(each) for each in found["files"]]})
 
-    def _read(self, name: str) -> dict[str, Any] | None:
+    def decide(self, decision: Decision) -> None:
+        """Notes a decision, durably, behind its files; those about earlier batches are removed."""
+        if decision.files and not decision.done:
+            fileio.sync_directory(self.staged)
+        _write(self.decisions / f"{decision.batch_id}.json", vars(decision))
+        for number in self._decided():
+            if number < decision.batch_id:
+                (self.decisions / f"{number}.json").unlink(missing_ok=True)
+
+    def identity(self) -> dict[str, Any] | None:
+        """Who the query is to the cluster; None when that is not known yet."""
         try:
-            found: dict[str, Any] = json.loads((self.path / name).read_text())
+            found: dict[str, Any] = json.loads((self.path / "producer.json").read_text())
         except FileNotFoundError:
             return None
         return found
 
-    def _write(self, name: str, content: dict[str, Any]) -> None:
-        """Durably, and whole or not at all."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        draft = self.path / f".{name}"
-        with draft.open("w") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.path / name)
-        _sync_directory(self.path)
+    def identify(self, identity: dict[str, Any]) -> None:
+        """Notes that, durably."""
+        _write(self.path / "producer.json", identity)
+
+    def _decided(self) -> list[int]:
+        return sorted(int(path.stem) for path in self.decisions.glob("[0-9]*.json"))
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Durably, and whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fileio.write_atomic(path, json.dumps(content).encode())
 
 
 def _directories(files: Iterable[StagedFile]) -> set[str]:
     return {path.partition("/")[0] for _, _, path in files}
-
-
-def _batches(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while length := file.read(LENGTH_BYTES):
-            yield file.read(int.from_bytes(length, "big"))
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

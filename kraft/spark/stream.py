@@ -83,8 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                              self._origin.topic_ids(there), self.options.fail_on_data_loss)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, TaskRanges), f"{partition!r} is not one of ours"
-        return read_rows(partition.ranges, self.schema, self.options)
+        return read_rows(partition, self.schema, self.options)
 
     def stop(self) -> None:
         self._origin.close()

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from kraft._version import __version__
 from kraft.spark.garbage import spare_imports
 from kraft.spark.options import ReadOptions
 from kraft.spark.origin import origin_of
 from kraft.spark.rows import RowShape, pieces_of
 from kraft.spark.splits import TASK_BYTES, Range, Task, balance, cut_to_count, cut_to_records
+from kraft.spark.versions import check_kraft
 
 
 @dataclass(frozen=True)
 class TaskRanges(InputPartition):
-    """What one task reads."""
+    """What one task reads, and the version of the kraft that says so."""
 
     ranges: Task
+    version: str = __version__
 
 
 def tasks_of(ranges: list[Range], options: ReadOptions) -> list[Task]:
@@ -34,15 +37,17 @@ def tasks_of(ranges: list[Range], options: ReadOptions) -> list[Task]:
     return balance(ranges, options.bytes_per_partition_max or TASK_BYTES)
 
 
-def read_rows(ranges: Sequence[Range], schema: StructType, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of some ranges, in a task."""
-    if not ranges:
+def read_rows(partition: InputPartition, schema: StructType, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of a task, in it. `VersionMismatchError` where another kraft runs than in the driver."""
+    assert isinstance(partition, TaskRanges), f"{partition!r} is not one of ours"
+    check_kraft(partition.version)
+    if not partition.ranges:
         return
     spare_imports()
     shape = RowShape(schema)
     origin = origin_of(options)
     try:
-        for each in ranges:
+        for each in partition.ranges:
             for columns in origin.read(each, shape.columns):
                 yield from pieces_of(shape.batch(each.topic, each.partition, columns))
     finally:

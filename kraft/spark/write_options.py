@@ -8,14 +8,18 @@ from typing import Final, Literal
 
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
 
-from kraft.spark.client_options import client_settings
+from kraft.spark.client_options import check_settings, client_settings
+from kraft.spark.options import flag
 from kraft.spark.schema import HEADER
 from kraft_native.errors import InvalidArgumentError
 
 DELIVERIES: Final = ("exactly-once", "at-least-once")
-NAMES: Final = {name.lower(): name for name in ("topic", "includeHeaders", "delivery", "stagingLocation",
-                                                "bootstrap.servers", "checkpointLocation", "path", "queryName")}
+NAMES: Final = {name.lower(): name for name in (
+    "topic", "includeHeaders", "delivery", "stagingLocation", "transactions", "bootstrap.servers", "checkpointLocation",
+    "path", "queryName")}
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+# The library's name for what `RowEncoder` does with rows, too.
+PARTITIONERS: Final = ("murmur2_random",)
 ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
 TEXT: Final = (StringType().simpleString(), BinaryType().simpleString())
 
@@ -35,7 +39,10 @@ class WriteOptions:
     codec: str = "none"
     acks: int = -1
     timeout_ms: int = 120_000
+    request_timeout_ms: int = 30_000
     batch_bytes: int = 1_000_000
+    transactions: bool = True
+    transaction_timeout_ms: int = 300_000
     client: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -51,9 +58,10 @@ def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bo
         if not key.lower().startswith("kafka."):
             if key.lower() not in NAMES:
                 raise InvalidArgumentError(f"option {key}: there is no such option for a write; there are topic, "
-                                           "includeHeaders, delivery, stagingLocation and the client's, kafka.*")
+                                           "includeHeaders, delivery, stagingLocation, transactions and the client's, "
+                                           "kafka.*")
             options[NAMES[key.lower()]] = value
-    client = client_settings(given, "producer")
+    client = client_settings(given)
     bootstrap = client.get("bootstrap.servers") or options.get("bootstrap.servers")
     if not bootstrap:
         raise InvalidArgumentError("option kafka.bootstrap.servers: it must be given, to write to a cluster")
@@ -63,14 +71,20 @@ def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bo
     if delivery not in DELIVERIES or (delivery == DELIVERIES[0] and not streaming):
         raise InvalidArgumentError(f"option delivery: {delivery!r} is not allowed; a streaming query has "
                                    f"{' or '.join(DELIVERIES)}, a batch query {DELIVERIES[1]}")
-    codec = _one_of("compression.type", client.pop("compression.type", "none"), CODECS)
-    acks = ACKS[_one_of("acks", client.pop("acks", "all"), tuple(ACKS))]
+    codec = _one_of("compression.type", client.get("compression.type", "none"), CODECS)
+    acks = ACKS[_one_of("acks", client.get("acks", "all"), tuple(ACKS))]
+    _one_of("partitioner", client.get("partitioner", PARTITIONERS[0]), PARTITIONERS)
+    check_settings(client)
+    batch_bytes = max(_number("batch.size", client.get("batch.size", "1000000")), 16_384)
     found = WriteOptions(
         bootstrap=bootstrap, topic=options.get("topic"), delivery=delivery,  # type: ignore[arg-type]
-        include_headers=str(options.get("includeHeaders", "true")).strip().lower() == "true",
+        include_headers=flag(options, "includeHeaders", True), transactions=flag(options, "transactions", True),
         staging=options.get("stagingLocation") or options.get("checkpointLocation"), codec=codec, acks=acks,
         timeout_ms=_number("delivery.timeout.ms", client.get("delivery.timeout.ms", "120000")),
-        batch_bytes=max(_number("batch.size", client.get("batch.size", "1000000")), 16_384), client=client)
+        request_timeout_ms=_number("request.timeout.ms", client.get("socket.timeout.ms", "30000")),
+        transaction_timeout_ms=_number("transaction.timeout.ms", client.get("transaction.timeout.ms", "300000")),
+        batch_bytes=min(batch_bytes, _number("max.request.size", client.get("message.max.bytes", str(batch_bytes)))),
+        client=client)
     if found.delivery == "exactly-once":
         _check_exactly_once(found)
     return found
@@ -85,9 +99,9 @@ def _check_exactly_once(options: WriteOptions) -> None:
     if separator and scheme != "file":
         raise InvalidArgumentError(f"option stagingLocation: {options.staging} is not a path of files that all "
                                    "executors see; give one, or set delivery to at-least-once")
-    if not options.plain:
-        raise InvalidArgumentError("option delivery: exactly-once is not possible with TLS or SASL; set it to "
-                                   "at-least-once")
+    if not options.plain and not options.transactions:
+        raise InvalidArgumentError("option transactions: exactly-once is not possible without them where TLS or SASL "
+                                   "is wanted; leave it, or set delivery to at-least-once")
     if options.acks != -1:
         raise InvalidArgumentError("option kafka.acks: to write exactly once it is all")
 

@@ -75,13 +75,26 @@ def test_an_address_may_connect_so_often(host: str) -> None:
 def test_all_together_may_connect_so_often() -> None:
     """Those above the rate are heard one after the other, as many in a second as it says; none is refused."""
     rates = ConnectionRates(samples=3, sample_ms=1000)
-    assert [rates.delay_ms(lambda: 10_000) for _ in range(9)] == [0] * 9, "no limit"
+    assert [rates.delay_ms("A", lambda: 10_000) for _ in range(9)] == [0] * 9, "no limit"
     rates.update_all(4)
-    assert [rates.delay_ms(lambda: 10_000) for _ in range(12)] == [0] * 8 + [250, 500, 750, 1000]
-    assert rates.delay_ms(lambda: 10_500) == 750, "behind those that wait"
-    assert rates.delay_ms(lambda: 14_000) == 0, "their time is over"
+    assert [rates.delay_ms("A", lambda: 10_000) for _ in range(12)] == [0] * 8 + [250, 500, 750, 1000]
+    assert rates.delay_ms("A", lambda: 10_500) == 750, "behind those that wait"
+    assert rates.delay_ms("A", lambda: 14_000) == 0, "their time is over"
     rates.update_all(2**31 - 1)
-    assert rates.delay_ms(lambda: 14_000) == 0
+    assert rates.delay_ms("A", lambda: 14_000) == 0
+
+
+def test_a_listener_may_have_a_rate_of_its_own() -> None:
+    """Besides that of the node: who exceeds both waits for the longer time, brokers for that of their listener."""
+    rates = ConnectionRates(samples=3, sample_ms=1000)
+    rates.limit_listeners({"A": 2})
+    assert [rates.delay_ms("A", lambda: 10_000) for _ in range(6)] == [0] * 4 + [500, 1000]
+    assert [rates.delay_ms("B", lambda: 10_000) for _ in range(9)] == [0] * 9, "no limit"
+    rates.update_all(4)
+    assert [rates.delay_ms("B", lambda: 20_000) for _ in range(9)] == [0] * 8 + [250]
+    assert [rates.delay_ms("A", lambda: 20_000) for _ in range(5)] == [500, 750, 1000, 1250, 1500]
+    assert rates.delay_ms("A", lambda: 20_000, spared=True) == 1000
+    assert rates.delay_ms("B", lambda: 20_000, spared=True) == 0
 
 
 def test_client_ids_without_end_take_no_memory_without_end() -> None:

@@ -1,12 +1,16 @@
 """ListGroups, DescribeGroups, DeleteGroups, expiry, and groups of other protocols."""
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from kraft.broker.coordinator import shards
 from kraft.broker.coordinator.shard import Record
-from kraft.broker.groups import expiry
+from kraft.broker.groups import expiry, steps
 from kraft.broker.groups.group import ClassicGroup, GroupState
+from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
 from kraft.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
@@ -18,7 +22,7 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, Off
 from kraft.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kraft.protocol.record_frames import GROUPS
 from tests.broker.group_client import commit, errors_of, fetch, form_group, heartbeat, join, join_new, leave
-from tests.broker.node import Node
+from tests.broker.node import Node, Pending
 
 DAY_MS = 24 * 3_600_000
 WEEK_MS = 7 * DAY_MS
@@ -120,6 +124,124 @@ def test_a_deletion_that_cannot_be_written() -> None:
     assert fetch(node) == {("orders", 0): 1}
 
 
+def start_deleting(node: Node, *groups: str) -> Pending:
+    """From here on the test ticks and commits itself."""
+    node.lag = True
+    return node.send(DeleteGroupsRequest(groups_names=list(groups)))
+
+
+def results_of(pending: Pending) -> dict[str, int]:
+    return {result.group_id: result.error_code for result in pending.response.results}
+
+
+def is_due(node: Node) -> bool:
+    return (node.coordinator.deadline_ms or 0) <= node.now_ms
+
+
+def test_deleting_a_large_group_takes_turns_and_nobody_sees_a_part_of_it() -> None:
+    node = Node(1)
+    node.topics.topics["orders"] = UUID(int=0xA1), 1_000
+    commit(node, {("orders", partition): 1 for partition in range(1_000)}, group="many")
+    commit(node, {("orders", 0): 1}, group="other")
+    state = node.state_of("many")
+    deletion = start_deleting(node, "many", "nothing")
+    ticks = 0
+    while is_due(node):
+        before = state.offsets.committed_count
+        commits = [commit(node, {("orders", 0): 1}, group=group) for group in ("many", "other")]
+        offsets = node.send(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="many", topics=None)]))
+        again = node.send(DeleteGroupsRequest(groups_names=["many"]))
+        joined = join(node, "many")
+        node.commit()
+        assert [errors_of(each) for each in commits] == [[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS], [0]]
+        assert offsets.response.groups[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert results_of(again) == {"many": ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+        assert joined.response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert not deletion.answered
+        node.coordinator.tick(node.now_ms)
+        assert 0 <= before - state.offsets.committed_count <= shards.STEPS_PER_TICK
+        ticks += 1
+    assert ticks == 1_001 // shards.STEPS_PER_TICK + 1
+    assert not deletion.answered, "its last record is not committed"
+    node.commit()
+    assert results_of(deletion) == {"many": 0, "nothing": ErrorCode.GROUP_ID_NOT_FOUND}
+    node.lag = False
+    assert errors_of(commit(node, {("orders", 5): 7}, group="third")) == [0]
+    node.kill()
+    assert listed(node).keys() == {"other", "third"}
+    assert len(form_group(node, 1, "many")) == 1
+    assert fetch(node, "many") == {}
+
+
+@pytest.mark.parametrize("ticks", range(4))
+def test_a_deletion_that_breaks_off_can_be_repeated(ticks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever part of it is in the log. Until then the group can be used."""
+    monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
+    node = Node()
+    committed = {("orders", partition): 1 for partition in range(8)}
+    commit(node, committed)
+    start_deleting(node, "g")
+    for _ in range(ticks):
+        node.coordinator.tick(node.now_ms)
+    node.lag = False
+    node.kill()
+    assert listed(node).keys() == ({"g"} if ticks < 3 else set())
+    assert fetch(node) == dict(list(committed.items())[3 * ticks:])
+    assert errors_of(commit(node, {("orders", 0): 5})) == [0]
+    assert deleted(node, "g") == {"g": 0}
+    node.kill()
+    assert not listed(node)
+
+
+def test_a_deletion_whose_rest_cannot_be_written_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
+    node = Node(1)
+    commit(node, {("orders", partition): 1 for partition in range(4)}, group="small")
+    commit(node, {("orders", partition): 1 for partition in range(8)}, group="large")
+    deletion = start_deleting(node, "small", "large")
+    for _ in range(2):
+        node.coordinator.tick(node.now_ms)
+    node.logs.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    node.coordinator.tick(node.now_ms)
+    assert not is_due(node)
+    node.commit()
+    assert results_of(deletion) == {"small": 0, "large": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    node.logs.error = None
+    node.lag = False
+    assert len(fetch(node, "large")) == 7
+    assert errors_of(commit(node, {("orders", 0): 5}, group="small")) == [0]
+    assert deleted(node, "large") == {"large": 0}
+    assert listed(node).keys() == {"small"}
+
+
+def test_a_deletion_of_a_group_that_expires_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
+    node = Node(1)
+    commit(node, {("orders", partition): 1 for partition in range(2)})
+    node.now_ms += WEEK_MS
+    deletion = start_deleting(node, "g")
+    node.coordinator.tick(node.now_ms)
+    assert node.group("g") is None
+    assert is_due(node), "the deletion has not looked at it yet"
+    node.coordinator.tick(node.now_ms)
+    node.commit()
+    assert results_of(deletion) == {"g": 0}
+    node.lag = False
+    assert errors_of(commit(node, {("orders", 0): 5})) == [0]
+    node.kill()
+    assert fetch(node) == {("orders", 0): 5}
+
+
+def test_who_deletes_hears_when_another_node_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
+    node = Node(1)
+    commit(node, {("orders", partition): 1 for partition in range(8)})
+    deletion = start_deleting(node, "g", "nothing")
+    node.coordinator.tick(node.now_ms)
+    node.coordinator.shards.resign(0, node.epoch + 1)
+    assert results_of(deletion) == {"g": ErrorCode.NOT_COORDINATOR, "nothing": ErrorCode.NOT_COORDINATOR}
+
+
 # -------------------------------------------------------------------- expiry
 
 def test_offsets_of_a_simple_group_expire_after_their_commit() -> None:
@@ -183,8 +305,7 @@ def test_a_group_without_offsets_goes_at_once_and_one_with_members_stays() -> No
 
 
 def test_expiry_takes_turns_and_survives_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "GROUPS_PER_TURN", 3)
-    monkeypatch.setattr(expiry, "RECORDS_PER_BATCH", 2)
+    monkeypatch.setattr(shards, "STEPS_PER_TICK", 3)
     node = Node(1)
     for number in range(10):
         commit(node, {("orders", partition): 1 for partition in range(5)}, group=f"g{number}")
@@ -192,12 +313,42 @@ def test_expiry_takes_turns_and_survives_failures(monkeypatch: pytest.MonkeyPatc
     node.advance(WEEK_MS)
     assert len(listed(node)) == 10
     node.logs.error = None
-    before = len(node.logs.batches[0])
+    before = len(node.logs.records[0])
     node.advance(600_000)
     assert not listed(node)
-    assert len(node.logs.batches[0]) - before == 10 * 3
+    assert len(node.logs.records[0]) - before == 10 * (5 + 1)
     state = node.coordinator.shards.serving(0, node.now_ms)[1]
     assert not state.offsets.groups()
+
+
+def test_one_tick_looks_at_few_groups_and_offsets_of_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many one group has."""
+    node = Node(3)
+    node.topics.topics["orders"] = UUID(int=0xA1), 1_000
+    for number in range(500):
+        commit(node, {("orders", 0): 1}, group=f"g{number}")
+    commit(node, {("orders", partition): 1 for partition in range(1_000)}, group="many")
+    looked_at: list[steps.Unit] = []
+    expire = expiry.expire
+
+    def noted(state: GroupShard, units: Sequence[steps.Unit]) -> None:
+        looked_at.extend(units)
+        expire(state, units)
+
+    monkeypatch.setattr(expiry, "expire", noted)
+    node.now_ms += WEEK_MS
+    ticks = 0
+    while (node.coordinator.deadline_ms or 0) <= node.now_ms:
+        before = len(looked_at)
+        node.coordinator.tick(node.now_ms)
+        node.commit()
+        assert len(looked_at) - before <= shards.STEPS_PER_TICK
+        ticks += 1
+    assert sorted(looked_at, key=repr) == sorted([
+        *((f"g{number}", key) for number in range(500) for key in (("orders", 0), None)),
+        *(("many", ("orders", partition)) for partition in range(1_000)), ("many", None)], key=repr)
+    assert ticks == 2_001 // shards.STEPS_PER_TICK + 1
+    assert not listed(node)
 
 
 def test_settings_change_while_running() -> None:
@@ -214,12 +365,38 @@ def test_offsets_of_deleted_partitions_go() -> None:
     commit(node, {("orders", 0): 1, ("orders", 1): 1, ("clicks", 0): 1}, group="a")
     commit(node, {("orders", 0): 1}, group="b")
     node.coordinator.partitions_deleted([("orders", 0), ("orders", 5)], node.now_ms)
-    node.commit()
+    node.advance(0)
     assert fetch(node, "a") == {("orders", 1): 1, ("clicks", 0): 1}
     assert fetch(node, "b") == {}
     node.logs.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     node.coordinator.partitions_deleted([("orders", 1)], node.now_ms)
+    node.advance(0)
+    node.logs.error = None
     assert fetch(node, "a") == {("orders", 1): 1, ("clicks", 0): 1}
+
+
+def test_offsets_of_deleted_partitions_go_in_turns_and_those_of_the_next_topic_stay() -> None:
+    node = Node(1)
+    for number in range(600):
+        commit(node, {("orders", 0): 1, ("clicks", 0): 1}, group=f"g{number}")
+    state = node.coordinator.shards.serving(0, node.now_ms)[1]
+    node.lag = True     # the test ticks itself
+    node.coordinator.partitions_deleted([("orders", 0)], node.now_ms)
+    node.coordinator.partitions_deleted([("clicks", 0)], node.now_ms)
+    ticks = 0
+    while (node.coordinator.deadline_ms or 0) <= node.now_ms:
+        before = state.offsets.committed_count
+        node.coordinator.tick(node.now_ms)
+        node.commit()
+        assert before - state.offsets.committed_count <= shards.STEPS_PER_TICK
+        if ticks == 0:
+            assert not state.offsets.get("g0", "orders", 0)
+            commit(node, {("orders", 0): 7}, group="g0")
+        ticks += 1
+    assert ticks > 2 * 2 * 600 // shards.STEPS_PER_TICK
+    node.lag = False
+    assert fetch(node, "g0") == {("orders", 0): 7}
+    assert state.offsets.committed_count == 1
 
 
 # -------------------------------------------------------------------- groups of other protocols

@@ -7,8 +7,8 @@ import pytest
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.errors import RefusedError, append_error
-from kraft.broker.coordinator.shard import ACTIONS_PER_TICK, Record, Shard, StoredRecord
-from kraft.broker.coordinator.shards import Phase, Shards
+from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
+from kraft.broker.coordinator.shards import STEPS_PER_TICK, Phase, Shards
 from kraft.protocol.error_codes import ErrorCode
 from tests.broker.node import Logs
 
@@ -126,13 +126,42 @@ def test_many_timers_are_spread_over_ticks() -> None:
     world = World()
     shard = world.serve().shard
     ran: list[int] = []
-    for index in range(ACTIONS_PER_TICK + 1):
+    for index in range(STEPS_PER_TICK + 1):
         shard.after(("t", str(index)), 10, lambda index=index: ran.append(index))
     world.shards.tick(10)
-    assert len(ran) == ACTIONS_PER_TICK
+    assert len(ran) == STEPS_PER_TICK
     assert world.shards.deadline_ms == 10
     world.shards.tick(10)
-    assert ran == list(range(ACTIONS_PER_TICK + 1))
+    assert ran == list(range(STEPS_PER_TICK + 1))
+
+
+def test_shards_share_the_steps_of_a_tick_and_the_one_that_waited_longest_comes_first() -> None:
+    world = World()
+    ran: list[int] = []
+    for partition, due_ms in ((0, 20), (1, 10)):
+        shard = world.serve(partition).shard
+        for index in range(STEPS_PER_TICK):
+            shard.after((str(index),), due_ms, lambda partition=partition: ran.append(partition))
+    world.shards.tick(20)
+    assert ran == [1] * STEPS_PER_TICK
+    world.shards.tick(20)
+    assert ran[STEPS_PER_TICK:] == [0] * STEPS_PER_TICK
+
+
+def test_what_arms_itself_again_runs_once_in_a_tick() -> None:
+    world = World()
+    shard = world.serve().shard
+    ran: list[int] = []
+
+    def again() -> None:
+        ran.append(len(ran))
+        shard.after(("again",), 0, again)
+
+    again()
+    world.shards.tick(10)
+    assert ran == [0, 1]
+    world.shards.tick(10)
+    assert ran == [0, 1, 2]
 
 
 def test_who_serves() -> None:

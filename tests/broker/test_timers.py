@@ -11,8 +11,8 @@ def test_actions_run_in_the_order_of_their_deadlines() -> None:
     for name, deadline_ms in (("c", 30), ("a", 10), ("b", 20), ("a2", 10)):
         timers.schedule((name,), deadline_ms, lambda name=name: ran.append(name))
     assert timers.deadline_ms == 10
-    assert timers.take_due(9) is None
-    while (action := timers.take_due(20)) is not None:
+    assert timers.take_due(9, timers.armed) is None
+    while (action := timers.take_due(20, timers.armed)) is not None:
         action()
     assert ran == ["a", "a2", "b"]
     assert timers.deadline_ms == 30
@@ -27,7 +27,7 @@ def test_a_timer_is_put_off_brought_forward_and_cancelled() -> None:
     assert timers.deadline_ms == 50
     timers.schedule(("k",), 5, lambda: ran.append(3))
     assert timers.deadline_ms == 5
-    action = timers.take_due(5)
+    action = timers.take_due(5, timers.armed)
     assert action is not None
     action()
     assert ran == [3]
@@ -36,7 +36,17 @@ def test_a_timer_is_put_off_brought_forward_and_cancelled() -> None:
     timers.cancel(("k",))
     timers.cancel(("never",))
     assert ("k",) not in timers
-    assert timers.take_due(100) is None
+    assert timers.take_due(100, timers.armed) is None
+
+
+def test_what_is_armed_later_waits() -> None:
+    timers = Timers()
+    timers.schedule(("k",), 10, lambda: None)
+    armed = timers.armed
+    assert timers.take_due(10, armed) is not None
+    timers.schedule(("k",), 10, lambda: None)
+    assert timers.take_due(10, armed) is None
+    assert timers.take_due(10, timers.armed) is not None
 
 
 def test_many_random_changes_agree_with_a_dictionary() -> None:
@@ -58,7 +68,7 @@ def test_many_random_changes_agree_with_a_dictionary() -> None:
             now_ms += rng.randrange(20)
             due = sorted(deadline for deadline in twin.values() if deadline <= now_ms)
             before = len(twin)
-            while (action := timers.take_due(now_ms)) is not None:
+            while (action := timers.take_due(now_ms, timers.armed)) is not None:
                 action()
             assert before - len(twin) == len(due)
         assert timers.deadline_ms == min(twin.values(), default=None)

@@ -6,7 +6,7 @@ import pytest
 
 from kraft.cli import cluster as command
 from kraft.cli.cluster import size_text, status
-from kraft.client import state
+from kraft.client import ConnectionFailedError, state
 from kraft.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponsePartition,
@@ -53,6 +53,7 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = [state.BrokerState(1, "a:1", None, False, None), state.BrokerState(2, "a:2", None, True, "fenced")]
     answers: dict[str, Any] = {
         "brokers": lambda _: brokers,
+        "ended_leases": lambda _, nodes: {nodes[0].node_id: "its lease ended 12 s ago"},
         "quorum": lambda _: state.Quorum(-1, 4, 10, ()),
         "log_directories": lambda _, nodes: [state.LogDirectory(node, "/d", "failed", 0, 0, -1, -1) for node in nodes],
     }
@@ -60,8 +61,17 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(command.state, name, answer)
     found = status(Fake())  # type: ignore[arg-type]
     assert found["problems"] == [
-        "broker 2: fenced", "the quorum has no leader", "1 partitions without a leader: t-1",
-        "1 partitions with replicas that are not in sync: t-0", "node 1, /d: failed"]
+        "broker 2: fenced", "broker 1: its lease ended 12 s ago", "the quorum has no leader",
+        "1 partitions without a leader: t-1", "1 partitions with replicas that are not in sync: t-0",
+        "node 1, /d: failed"]
+
+    def no_controller(_cluster: object) -> state.Quorum:
+        raise ConnectionFailedError("a:1: timed out")
+
+    monkeypatch.setattr(command.state, "quorum", no_controller)
+    found = status(Fake())  # type: ignore[arg-type]
+    assert found["quorum"] is None
+    assert "the quorum does not answer: a:1: timed out" in found["problems"]
 
 
 @pytest.mark.parametrize(("size", "text"), [(-1, "-"), (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"),

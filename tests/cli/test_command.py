@@ -84,6 +84,27 @@ def test_ctrl_c(long_log: Path) -> None:
         assert process.wait(60) == 130
 
 
+def test_ctrl_c_while_a_log_is_verified(tmp_path: Path) -> None:
+    made = PartitionMaker(tmp_path / "damaged-0")
+    for _ in range(2_000):
+        made.records(b"a")
+    log = made.path(".log")
+    data = bytearray(log.read_bytes())
+    size = len(data) // 2_000
+    for position in range(size - 1, len(data), 2 * size):       # each second one: between them are sound ones
+        data[position] ^= 0x10
+    log.write_bytes(data)
+    with start("log", "verify", made.directory, preexec_fn=hear_ctrl_c) as process:
+        assert process.stdout
+        assert process.stderr
+        # It tells more than the pipe holds, and stands in a write.
+        assert process.stdout.readline().startswith(b"damaged: ")
+        process.send_signal(signal.SIGINT)
+        assert b"1000 damages" not in process.stdout.read()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 130
+
+
 def test_an_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = PartitionMaker(tmp_path / "topic-0")
     (tmp_path / "log-start-offset-checkpoint").write_text("7\n")
@@ -91,6 +112,20 @@ def test_an_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     told = capsys.readouterr().err
     assert told.startswith("kraft: ")
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(("hidden", "told"), [
+    ("xxhash", "kraft: xxhash is not installed: pip install 'kraft[pipeline]'"),
+    ("kraft.pipeline.digest", "ModuleNotFoundError: import of kraft.pipeline.digest halted; None in sys.modules"),
+])
+def test_a_missing_package_is_one_line(long_log: Path, hidden: str, told: str) -> None:
+    """One of ours is a broken installation."""
+    program = (f"import sys; sys.modules[{hidden!r}] = None; from kraft.cli.command import run; "
+               "sys.exit(run(sys.argv[1:]))")
+    done = subprocess.run([sys.executable, "-c", program, "pipeline", "audit", str(long_log)], cwd=ROOT, text=True,
+                          capture_output=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, told)
+    assert (len(done.stderr.splitlines()) == 1) == (hidden == "xxhash")
 
 
 def test_progress_is_for_terminals_and_long_work(monkeypatch: pytest.MonkeyPatch,
@@ -104,4 +139,6 @@ def test_progress_is_for_terminals_and_long_work(monkeypatch: pytest.MonkeyPatch
     assert capsys.readouterr().err == ""
     with progress_bar("reading", LONG_WORK_BYTES) as progress:
         progress(LONG_WORK_BYTES)
-    assert "reading" in capsys.readouterr().err
+        print("a line")
+    told = capsys.readouterr()
+    assert "reading" in told.err and told.out == "a line\n"

@@ -1,13 +1,55 @@
 """`kraft completion`: the scripts, and the answers they ask for."""
 
 import os
+import shlex
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from kraft.cli.command import COMPLETION_VARIABLE, run
 from tests.cli.nodes import END_SECONDS, Tool, command
 from tools.tree import ROOT
+
+# What a user does once, and what the shell does when a word is to be completed. Zsh's own functions for that work only
+# while somebody types: here they are ones that print what they are given.
+DIALOGUES = {
+    "bash": """
+        eval "$(kraft completion bash)"
+        completer=$(complete -p kraft); completer=${completer##*-F }; completer=${completer%% *}
+        COMP_WORDS=(kraft topics de) COMP_CWORD=2
+        $completer kraft de topics
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """,
+    "zsh": """
+        compdef() { completer=$1 }
+        _describe() { print -rl -- ${(P)3} }
+        eval "$(kraft completion zsh)"
+        words=(kraft topics de) CURRENT=3
+        $completer
+    """,
+    "fish": """
+        kraft completion fish | source
+        complete --do-complete 'kraft topics de'
+    """,
+}
+WITHOUT_FILES_OF_THE_USER = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}
+
+
+@pytest.mark.parametrize("shell", DIALOGUES)
+def test_a_shell_completes_a_command(shell: str, tmp_path: Path) -> None:
+    if (program := shutil.which(shell)) is None:
+        pytest.skip(f"{shell} is not installed")
+    kraft = tmp_path / "kraft"
+    kraft.write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
+    kraft.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    ended = subprocess.run([program, WITHOUT_FILES_OF_THE_USER[shell], "-c", DIALOGUES[shell]], cwd=ROOT, text=True,
+                           env=environment, capture_output=True, timeout=END_SECONDS, check=True)
+    assert ended.stderr == ""
+    words = [line.replace("\t", ":").partition(":")[0] for line in ended.stdout.splitlines()]
+    assert sorted(words) == ["delete", "describe"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,28 @@ def test_the_active_segment_stays(directory: Path, capsys: pytest.CaptureFixture
     assert run(["log", "compact", "--json", str(directory)]) == 0
     assert json.loads(capsys.readouterr().out)["records_read"] == 0
     assert dumped(directory, capsys) == before
+
+
+def test_ctrl_c(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of the work, which is told of every 16 MiB: the log is whole, and the next one finishes it."""
+    directory = tmp_path / "large-0"
+    with Log(directory) as log:
+        for number in range(40):
+            log.append_record(b"%d" % number + bytes(1_000_000), b"key %d" % (number % 2))
+    before = [record["offset"] for record in dumped(directory, capsys)]
+
+    @contextmanager
+    def progress_bar(_what: str, _total_bytes: int) -> Iterator[Callable[[int], None]]:
+        yield lambda _: signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as pressed:
+        pressed.setattr("kraft.cli.log.progress_bar", progress_bar)
+        assert run(["log", "compact", "--roll", str(directory)]) == 130
+    assert capsys.readouterr() == ("", "")
+    assert [record["offset"] for record in dumped(directory, capsys)] == before
+    assert run(["log", "verify", str(directory)]) == 0
+    assert run(["log", "compact", str(directory)]) == 0
+    assert [record["offset"] for record in dumped(directory, capsys)] == before[-2:]
 
 
 def test_a_log_in_use_is_refused(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

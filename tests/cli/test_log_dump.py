@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -109,11 +111,43 @@ def test_from_and_limit(maker: PartitionMaker, capsys: pytest.CaptureFixture[str
     assert len(objects(capsys, "--index", "--limit", 1, maker.directory)) == 1
 
 
+def test_progress(maker: PartitionMaker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+
+    @contextmanager
+    def progress_bar(_what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+        yield told.append
+        assert sum(told) == total_bytes > 0
+
+    monkeypatch.setattr("kraft.cli.log.progress_bar", progress_bar)
+    assert len(lines(capsys, "dump", maker.directory)) == 5
+    assert all(count >= 0 for count in told)
+
+
 def test_the_log_start(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
     (maker.directory.parent / "log-start-offset-checkpoint").write_text("0\n2\nother 3 9\nsome-topic 3 2\n")
     assert [record["offset"] for record in objects(capsys, maker.directory)] == [2, 3, 5]
     assert [record["offset"] for record in objects(capsys, maker.directory, "--from", 0)] == [2, 3, 5]
     assert json.loads(lines(capsys, "stat", "--json", maker.directory)[0])["log_start"] == 2
+
+
+def test_the_noted_high_watermark(maker: PartitionMaker, capsys: pytest.CaptureFixture[str],
+                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower that stopped may have records that no leader kept."""
+    checkpoint = maker.directory.parent / "replication-offset-checkpoint"
+    checkpoint.write_text("0\n2\nother 3 9\nsome-topic 3 4\n")
+    assert [record["offset"] for record in objects(capsys, maker.directory)] == [0, 1, 2, 3]
+    assert len(objects(capsys, "--batches", maker.directory)) == 4
+    monkeypatch.chdir(maker.directory)
+    assert len(lines(capsys, "dump", ".")) == 4
+    page = LivePage(maker.directory)
+    page.publish(0, 6, 6, 6, maker.base, maker.position)
+    assert len(objects(capsys, maker.directory)) == 5
+    page.close()
+    checkpoint.write_text("0\n1\nother 3 9\n")
+    assert objects(capsys, maker.directory) == []
+    metadata = maker.directory.rename(maker.directory.parent / "__cluster_metadata-0")
+    assert len(objects(capsys, metadata)) == 5
 
 
 def test_an_owner_decides_what_is_seen(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:

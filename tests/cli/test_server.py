@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.cli.command import run
 from kraft.cli.server_config import server_config
 from kraft.config.errors import InvalidConfigError
 from kraft.config.node import NodeConfig
@@ -50,6 +51,15 @@ def kafkas_file(tmp_path: Path) -> Path:
 
 def listeners(config: NodeConfig) -> list[str]:
     return [str(each) for each in config.listeners]
+
+
+def test_a_kips_name_stands_for_the_released_one(tmp_path: Path) -> None:
+    """Whichever of the names the file has, `--set` wins with either."""
+    file = tmp_path / "server.properties"
+    for written, set_ in (("node.id", "controller.id"), ("controller.id", "node.id")):
+        file.write_text(f"{written}=4\n")
+        assert server_config(file, None, None, []).node_id == 4
+        assert server_config(file, None, None, [f"{set_}=5"]).node_id == 5
 
 
 def test_nothing_is_needed() -> None:
@@ -133,6 +143,18 @@ def test_the_log_states_what_happens(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in told.splitlines()]
     assert code == 0
     assert any(line["logger"] == "kraft.runtime.server" and "accepting" in line["message"] for line in lines)
+
+
+def test_a_quorum_state_of_an_unknown_version_stops_the_node(tmp_path: Path) -> None:
+    """Hazard 20: a node that cannot read for whom it voted must not vote again."""
+    assert run(["storage", "format", f"--data={tmp_path}"]) == 0
+    state = tmp_path / "__cluster_metadata-0" / "quorum-state"
+    text = '{"leaderId":1,"leaderEpoch":5,"votedId":-1,"data_version":2}'
+    state.write_text(text)
+    code, out, complaint = refused("server", "start", "--data", tmp_path, "--listen", "127.0.0.1:0")
+    assert (code, out) == (1, "")
+    assert f"kraft: {state}: ValueError('data_version 2 is not known')" in complaint
+    assert state.read_text() == text
 
 
 def test_a_wrong_option_starts_nothing(tmp_path: Path) -> None:

@@ -2,14 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kraft.cli.command import run
 from kraft.testing.mutants.patches import planted
-from kraft.testing.mutants.registry import MUTANTS
+from kraft.testing.mutants.registry import MUTANTS, NOT_HERE
+from kraft.testing.sim.campaign import campaign
+from kraft.testing.sim.run import Outcome, options_of, simulate
 
 CALM = "fault_seconds=2 kill_every_ms=500"
+
+
+def short(seed: int) -> Outcome:
+    return simulate(seed, options_of(seed).where(fault_seconds=1))
 
 
 def test_one_run_is_traced_and_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,18 +37,48 @@ def test_one_run_has_a_time_line(tmp_path: Path) -> None:
 
 
 def test_many_runs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["simulate", "--seeds", "1..3", "--json", str(tmp_path / "report.json")]) == 0
+    assert run(["simulate", "--seeds", "1..3", "--output", str(tmp_path / "report.json")]) == 0
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["runs"] == 3
     assert report["violations"] == []
     assert report["digest"] in capsys.readouterr().out
     path = str(tmp_path / "report.json")
-    assert run(["simulate", "--join", path, "--join", path, "--json", str(tmp_path / "joined.json")]) == 0
+    assert run(["simulate", "--join", path, "--join", path, "--output", str(tmp_path / "joined.json")]) == 0
     whole = json.loads((tmp_path / "joined.json").read_text())
     assert (whole["runs"], whole["faults_total"]) == (6, 2 * report["faults_total"])
     assert whole["digests"] == [report["digest"]] * 2
     assert whole["transitions_missing"] == report["transitions_missing"]
     assert "6 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_as_many_runs_as_fit_are_made(jobs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is looked at when it begins and after each run: the third ends behind the minute. Without a range of
+    seeds they go on for ever."""
+    clock = iter((1000, 1030, 1059, 1061))
+    monkeypatch.setattr("kraft.testing.sim.campaign.monotonic", lambda: next(clock))
+    monkeypatch.setattr("kraft.cli.simulate.simulate", short)
+    assert run(["simulate", "--minutes", "1", "--jobs", jobs, "--output", str(tmp_path / "report.json")]) == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["runs"] == 3
+    assert report["digest"] == campaign(range(3), run=short).digest
+    assert capsys.readouterr().out.startswith("3 runs, ")
+    assert list(clock) == []
+
+
+def test_figures_are_told_as_json_and_nothing_else_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """People read on on standard error."""
+    def told(*arguments: str) -> list[dict[str, Any]]:
+        assert run(["simulate", *arguments, "--json"]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    [one] = told("--seed", "7", "--options", CALM, "--trace")
+    assert (one["runs"], one["violations"]) == (1, [])
+    [many] = told("--seeds", "1..2")
+    assert (many["runs"], many["violations"]) == (2, [])
+    assert [each["found"] for each in told("--mutants", "--mutant", "no-pre-vote", "--seeds", "0..5")] == [True]
+    assert [each["model"] for each in told("--exhaustive", "--model", "elections", "--depth", "2")] == ["elections"]
 
 
 def test_a_violation_ends_with_1_and_is_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,13 +91,15 @@ def test_a_violation_ends_with_1_and_is_shrunk(capsys: pytest.CaptureFixture[str
 
 def test_a_mutant_is_hunted(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", "--mutants", "--mutant", "no-pre-vote", "--seeds", "0..5"]) == 0
-    assert "1 of 1 mutants found" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "1 of 1 mutants found" in told
+    assert f"23 is not hunted: {NOT_HERE[23]}" in told
 
 
 def test_a_small_quorum_is_explored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A sample holds; a bug is found, and the trace that was printed leads to it again."""
     arguments = ["simulate", "--exhaustive", "--model", "elections"]
-    assert run([*arguments, "--states", "100", "--json", str(tmp_path / "report.json")]) == 0
+    assert run([*arguments, "--states", "100", "--output", str(tmp_path / "report.json")]) == 0
     assert json.loads((tmp_path / "report.json").read_text())[0]["states"] >= 100
     assert "distinct states in 1 models, 0 violations" in capsys.readouterr().out
     assert run([*arguments, "--mutant", "no-pre-vote", "--depth", "3"]) == 0

@@ -79,7 +79,8 @@ def voters_of(directory: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(("options", "voters"), [
-    (("--standalone",), [1]), (("--initial-controllers", VOTERS), [1, 2]), (("--no-initial-controllers",), [-1]),
+    (("--standalone",), [1]), (("--initial-controllers", VOTERS), [1, 2]),
+    (("--no-initial-controllers", "--cluster-id", CLUSTER_ID), [-1]),
     (STATIC, [-1]),
 ])
 def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
@@ -98,6 +99,8 @@ def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], option
     ((*CONTROLLER, "--initial-controllers", "1@127.0.0.1:9093"), "is not id@host:port:directory-id"),
     ((*CONTROLLER, "--initial-controllers", f"{VOTERS},{VOTERS}"), "they have one node twice"),
     (("--set", "process.roles=broker", "--standalone"), "process.roles has no controller"),
+    (("--set", "process.roles=broker"), "--cluster-id: is needed"),
+    ((*CONTROLLER, "--no-initial-controllers"), "--cluster-id: is needed"),
 ])
 def test_wrong_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
                             why: str) -> None:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kraft.config import tables
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import Endpoint, NodeConfig, check_broker_override, parse_endpoint, parse_socket
-from kraft.config.properties import read_properties
+from kraft.config.node import Endpoint, NodeConfig, parse_endpoint, parse_socket
+from kraft.config.properties import KIP_NAMES, read_properties
+from kraft.runtime.server_limits import connection_rates, server_limits
 from tests.golden import golden, needs_golden
 
 
@@ -51,6 +53,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         read_properties(tmp_path / "none.properties")
 
 
+KIP_TEXTS = {"controller.id": ("5", "6"), "controller.listeners": ("CONTROLLER", "OTHER"),
+             "quorum.voters": ("5@a:1", "5@b:1"), "bootstrap.quorum.voters": ("5@a:1", "5@b:1"),
+             "bootstrap.servers": ("a:1,b:2", "a:1"), "controller.connect": ("a:1,b:2", "a:1")}
+
+
+@pytest.mark.parametrize(("name", "released"), KIP_NAMES.items())
+def test_the_kips_names_are_taken(tmp_path, name, released):
+    text, other = KIP_TEXTS.get(name, ("77", "78"))
+    file = tmp_path / "server.properties"
+    file.write_text(f"{name}={text}\n{released}={text}\n")
+    config = NodeConfig(read_properties(file))
+    assert config[released] == NodeConfig({released: text})[released] != NodeConfig({})[released]
+    file.write_text(f"{name}={text}\n{released}={other}\n")
+    with pytest.raises(InvalidConfigError, match=f"{name}={text} and {released}={other} are one setting"):
+        read_properties(file)
+
+
 def test_everything_that_is_wrong_is_told_at_once():
     text = refused(num_partitons="3", num_partitions="0", log_retention_ms="soon")
     assert "unknown setting num.partitons; did you mean num.partitions?" in text
@@ -59,7 +78,42 @@ def test_everything_that_is_wrong_is_told_at_once():
 
 
 def test_keys_of_plug_ins_pass():
-    assert NodeConfig({"listener.name.internal.ssl.keystore.location": "x", "rsm.config.a": "1"}).node_id == 1
+    assert NodeConfig({"rsm.config.a": "1"}).node_id == 1
+
+
+LISTENERS = {"listeners": "INSIDE://:1,OUTSIDE://h:2,CTRL://:3", "controller.listener.names": "CTRL",
+             "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT,CTRL:PLAINTEXT"}
+
+
+def test_limits_of_one_listener():
+    config = NodeConfig({**LISTENERS, "max.connections": "9", "listener.name.inside.max.connections": "5",
+                         "listener.name.ctrl.max.connections": "7", "listener.name.inside.num.network.threads": "2",
+                         "listener.name.outside.max.connection.creation.rate": "3"})
+    limits = server_limits(config.layers())
+    assert limits.connections_max == 9
+    assert limits.connections_by_listener == {"INSIDE": 5, "CTRL": 7}
+    rates = connection_rates(config)
+    assert [rates.delay_ms("OUTSIDE", lambda: 0) > 0 for _ in range(35)] == [False] * 30 + [True] * 5
+    assert not any(rates.delay_ms("INSIDE", lambda: 0) for _ in range(99))
+
+
+@pytest.mark.parametrize(("key", "text", "says"), [
+    ("inside.max.conections", "5",
+     "unknown setting listener.name.inside.max.conections; did you mean listener.name.inside.max.connections?"),
+    ("inside.principal.bilder.class", "", "did you mean listener.name.inside.principal.builder.class?"),
+    ("inside.a.plug.in", "x", "unknown setting listener.name.inside.a.plug.in"),
+    ("inside", "x", "unknown setting listener.name.inside"),
+    ("inside.max.connections", "many", "listener.name.inside.max.connections: 'many' is not a whole number"),
+    ("inside.max.connections.per.ip", "5", "max.connections.per.ip is a setting of the whole node"),
+    ("inside.authorizer.class.name", "", "authorizer.class.name is a setting of the whole node"),
+    ("elsewhere.max.connections", "5", "elsewhere is none of listeners, which are written inside, outside, ctrl there"),
+    ("INSIDE.max.connections", "5", "INSIDE is none of listeners"),
+    ("elsewhere.ssl.client.auth", "none", "elsewhere is none of listeners"),
+])
+def test_nothing_of_one_listener_passes_silently(key, text, says):
+    with pytest.raises(InvalidConfigError) as error:
+        NodeConfig({**LISTENERS, f"listener.name.{key}": text})
+    assert says in str(error.value)
 
 
 @pytest.mark.parametrize(("texts", "says"), [
@@ -113,11 +167,58 @@ def test_sockets():
         parse_socket("kraft.metrics.listener", "80")
 
 
-def test_only_settings_that_may_change_change_at_run_time():
-    check_broker_override("log.cleaner.threads", "2")
-    with pytest.raises(InvalidConfigError, match="at the start only"):
-        check_broker_override("num.partitions", "2")
-    with pytest.raises(InvalidConfigError, match="unknown"):
-        check_broker_override("log.cleaner.thread", "2")
-    with pytest.raises(InvalidConfigError, match=r"log\.cleaner\.threads"):
-        check_broker_override("log.cleaner.threads", "-1")
+@pytest.mark.parametrize(("name", "text"), [
+    ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+    ("alter.config.policy.class.name", "org.example.Policy"),
+    ("client.quota.callback.class", "org.example.Quotas"),
+    ("config.providers", "file"),
+    ("create.topic.policy.class.name", "org.example.Policy"),
+    ("delegation.token.secret.key", "hush"),
+    ("group.share.persister.class.name", "org.example.Persister"),
+    ("kafka.metrics.reporters", "org.example.Reporter"),
+    ("metric.reporters", "org.example.Reporter"),
+    ("principal.builder.class", "org.example.Principals"),
+    ("remote.log.metadata.manager.class.name", "org.example.Manager"),
+    ("remote.log.storage.manager.class.name", "org.example.Manager"),
+    ("remote.log.storage.system.enable", "true"),
+    ("log.preallocate", "true"),
+    ("connections.max.reauth.ms", "60000"),
+    ("sasl.enabled.mechanisms", "PLAIN"),
+    ("sasl.jaas.config", "org.example.Login required;"),
+    ("sasl.server.callback.handler.class", "org.example.Handler"),
+    ("security.inter.broker.protocol", "SSL"),
+    ("security.inter.broker.protocol", "SASL_PLAINTEXT"),
+    ("security.providers", "org.example.Provider"),
+    ("ssl.client.auth", "required"),
+    ("ssl.engine.factory.class", "org.example.Engine"),
+    ("ssl.keystore.location", "/etc/key.jks"),
+    ("listener.name.internal.ssl.keystore.location", "/etc/key.jks"),
+    ("listener.name.internal.ssl.key.password", "hush"),
+    ("listener.name.internal.ssl.of.a.later.release", "hush"),
+    ("listener.name.internal.sasl.enabled.mechanisms", "PLAIN"),
+    ("listener.name.internal.plain.sasl.jaas.config", "hush"),
+    ("listener.name.internal.principal.builder.class", "org.example.Principals"),
+    ("listener.name.internal.connections.max.reauth.ms", "60000"),
+])
+def test_what_cannot_have_its_effect_is_refused_by_name(name, text):
+    with pytest.raises(InvalidConfigError, match=name + ": .*cannot be had") as error:
+        NodeConfig({name: text})
+    assert "hush" not in str(error.value)
+
+
+def test_security_of_a_listener_may_stay_as_it_is():
+    texts = {"ssl.client.auth": "none", "ssl.keystore.location": "", "ssl.of.a.later.release": "",
+             "sasl.server.max.receive.size": "524288", "connections.max.reauth.ms": "0", "principal.builder.class": ""}
+    assert NodeConfig({f"listener.name.plaintext.{name}": text for name, text in texts.items()}).node_id == 1
+
+
+def test_what_names_java_classes_may_stay_empty():
+    names = ("authorizer.class.name", "metric.reporters", "principal.builder.class", "create.topic.policy.class.name")
+    assert NodeConfig(dict.fromkeys(names, "")).roles == ("broker", "controller")
+
+
+def test_kafkas_own_defaults_may_be_written_down():
+    settings = {name: text for name, setting in tables.section("broker").items()
+                if (text := setting.format(setting.default))}
+    settings |= {"controller.listener.names": "CONTROLLER", "process.roles": "broker"}
+    assert NodeConfig(settings).roles == ("broker",)

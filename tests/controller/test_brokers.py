@@ -16,7 +16,7 @@ from kraft.protocol.messages.create_topics_request import CreatableTopic, Create
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.register_broker_record import RegisterBrokerRecord
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
-from tests.controller.world import CLUSTER, World
+from tests.controller.world import CLUSTER, ListLog, World
 
 
 def with_topic(world: World, replicas: int = 1) -> World:
@@ -137,6 +137,76 @@ def test_the_same_incarnation_keeps_its_epoch() -> None:
     assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
     assert world.image.brokers[2].epoch > epoch
     assert world.image.brokers[2].fenced
+
+
+def test_a_killed_broker_comes_back_whatever_it_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One record for each partition, in several batches. A controller that dies between them leaves nothing wrong."""
+    for module in ("brokers", "controller"):
+        monkeypatch.setattr(f"kraft.controller.{module}.RECORDS_PER_DECISION_MAX", 4)
+    world = World()
+    world.join(1)
+    for name in "ab":
+        world.ask(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=3, replication_factor=1)]))
+    world = World(world.log)
+    start = world.log.end_offset
+    assert world.register(incarnation=2) == start + 4
+    assert world.log.batches[-2:] == [4, 3]
+    answer = world.beat(current_metadata_offset=start + 3)
+    assert (answer.is_caught_up, answer.is_fenced) == (False, True)
+    assert not world.beat(current_metadata_offset=start + 4).is_fenced
+    assert [world.partition(name, index).leader for name in "ab" for index in range(3)] == [1] * 6
+    half = World(ListLog([each for each in world.log.records if each[0] < start + 4]))
+    assert half.image.brokers[1].incarnation_id == UUID(int=5001)
+    start = half.log.end_offset
+    assert half.register(incarnation=3) == start
+    assert not half.beat().is_fenced
+    assert [half.partition(name, index).leader for name in "ab" for index in range(3)] == [1] * 6
+
+
+def test_a_fenced_broker_that_speaks_keeps_its_id() -> None:
+    """In Kafka 4 the session of its epoch counts, too, not whether it is fenced."""
+    world = single()
+    world.register(2)
+    world.beat(2, want_fence=True)
+    world.now_ms += 8_999
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    world.now_ms += 1
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+
+
+@pytest.mark.parametrize("serves", [False, True])
+def test_a_broker_that_was_let_go_leaves_its_id(serves: bool) -> None:
+    world = single()
+    world.register(2)
+    world.beat(2, want_fence=not serves)
+    assert world.beat(2, want_shut_down=True).should_shut_down
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+
+
+def test_a_fenced_broker_whose_connection_closed_leaves_its_id() -> None:
+    world = single()
+    epoch = world.register(2)
+    world.beat(2, want_fence=True)
+    world.controller.broker_disconnected(2, epoch, world.now_ms)
+    world.now_ms += 199
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    world.now_ms += 1
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
+
+
+def test_a_paused_controller_renews_no_session_that_was_over() -> None:
+    world = World()
+    world.join(1, 2)
+    world.now_ms += 8_000
+    world.beat(1)
+    world.controller.tick(world.now_ms)
+    world.now_ms += 1_000
+    world.controller.tick(world.now_ms)
+    world.commit()
+    assert world.image.brokers[2].fenced
+    world.now_ms += 60_000
+    world.controller.tick(world.now_ms)
+    assert registration(world, log_dirs=[UUID(int=9002)]).error_code == 0
 
 
 # --- heartbeats -----------------------------------------------------------------------------------------------------

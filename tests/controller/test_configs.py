@@ -10,7 +10,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_configs_request as legacy
 from kraft.protocol.messages import incremental_alter_configs_request as incremental
 from kraft.protocol.messages.clear_elr_record import ClearElrRecord
-from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.controller.world import World
 
 TOPIC = Resource(TOPIC_RESOURCE, "a")
@@ -71,6 +71,31 @@ def test_what_is_refused_changes_nothing(world: World, operations: list[Any], co
     before = world.log.end_offset
     assert alter(world, TOPIC, ("segment.bytes", SET, "1048576"), *operations) == code
     assert world.log.end_offset == before
+
+
+@pytest.mark.parametrize(("name", "value"), [("remote.storage.enable", "true"), ("preallocate", "true")])
+def test_what_a_topic_cannot_have_is_refused(world: World, name: str, value: str) -> None:
+    assert alter(world, TOPIC, (name, SET, value)) == ErrorCode.INVALID_CONFIG
+    assert replace(world, TOPIC, **{name.replace(".", "_"): value}) == ErrorCode.INVALID_CONFIG
+    assert alter(world, TOPIC, (name, SET, "false")) == 0
+    answer: Any = world.ask(CreateTopicsRequest(topics=[CreatableTopic(
+        name="b", num_partitions=1, replication_factor=1, configs=[CreatableTopicConfig(name=name, value=value)])]))
+    assert answer.topics[0].error_code == ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("config.providers", "file"),
+    ("listener.security.protocol.map", "PLAINTEXT:SSL"),
+    ("listeners", "PLAINTEXT://:9999"),
+    ("log.preallocate", "true"),
+    ("metric.reporters", "org.example.Reporter"),
+    ("principal.builder.class", "org.example.Principals"),
+    ("sasl.enabled.mechanisms", "PLAIN"),
+    ("ssl.keystore.location", "/etc/key.jks"),
+])
+def test_what_a_broker_cannot_have_is_refused(world: World, name: str, value: str) -> None:
+    assert alter(world, Resource(BROKER_RESOURCE, "1"), (name, SET, value)) == ErrorCode.INVALID_REQUEST
+    assert Resource(BROKER_RESOURCE, "1") not in world.image.configs
 
 
 def test_resources_that_are_not_there(world: World) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from kraft.controller.decision import Fencing
 from kraft.controller.sessions import Found
 from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -22,8 +23,10 @@ class Doubts(World):
         super().__init__(*arguments, disconnect_grace_ms=GRACE_MS, **settings)
         self.probed: list[int] = []
         self.notices: list[str] = []
+        self.fencings: list[tuple[Fencing, int]] = []
         self.controller.on_probe = self._probe
         self.controller.on_notice = self.notices.append
+        self.controller.on_fencing = lambda *told: self.fencings.append(told)
 
     def _probe(self, broker: BrokerRegistration) -> None:
         self.probed.append(broker.broker_id)
@@ -81,8 +84,9 @@ def test_a_broker_whose_connection_closed_is_fenced_after_the_grace(world: Doubt
     world.found(2, found)
     assert world.fenced() == [2]
     assert all(world.partition("a", index).leader != 2 for index in range(3))
-    assert world.notices == [
-        f"broker 2 is fenced: its connection to the controller was closed, and {found.value}"]
+    because = f"its connection to the controller was closed, and {found.value}"
+    assert world.notices == [f"broker 2 is fenced: {because}"]
+    assert world.fencings == [(Fencing(2, because), world.image.timestamp_ms)], "the time of the record"
 
 
 def test_a_broker_that_speaks_again_is_not_in_doubt(world: Doubts) -> None:

@@ -106,6 +106,83 @@ def test_a_hurried_heartbeat_goes_at_once_or_after_the_one_under_way() -> None:
     assert broker.state is State.STOPPED
 
 
+def test_cordoned_directories_are_told() -> None:
+    world = World()
+    broker = broker_of(world)
+    assert broker.cordon([UUID(int=9001)])
+    assert not broker.cordon([UUID(int=9001)])
+    broker.start(world.now_ms)
+    run(world, broker)
+    assert world.image.brokers[1].cordoned_log_dirs == (UUID(int=9001),)
+    assert broker.cordon([])
+    broker.hurry(world.now_ms)
+    world.commit()
+    assert world.image.brokers[1].cordoned_log_dirs == ()
+
+
+def test_another_process_with_its_id() -> None:
+    """Its session was over: it is refused, tells why once, and gives way to the other when it hears of it."""
+    world = World()
+    broker, notices = broker_of(world), list[str]()
+    broker.on_notice = notices.append
+    broker.start(world.now_ms)
+    broker.serve(world.now_ms)
+    run(world, broker)
+    own = broker.epoch
+    assert broker.successor(world.image) is None
+    world.now_ms += 9_000
+    other = broker_of(world, incarnation=2)
+    other.start(world.now_ms)
+    other.serve(world.now_ms)
+    run(world, other)
+    for _ in range(3):
+        world.now_ms += 2_000
+        run(world, other)
+        broker.tick(world.now_ms)
+    assert (broker.state, broker.epoch) == (State.FENCED, -1)
+    ended, stale, refused = notices
+    assert ended.startswith("the lease of broker 1 ran out")
+    assert f"epoch {own} " in stale
+    assert str(UUID(int=6001)) in refused
+    assert "DUPLICATE_BROKER_REGISTRATION, the broker id is in use" in refused
+    found = broker.successor(world.image)
+    assert found is not None
+    assert (found.epoch, found.incarnation_id) == (other.epoch, UUID(int=6002))
+    broker.give_up()
+    asked = len(world.log.records)
+    world.now_ms += 9_000
+    for ask in (broker.tick, broker.hurry, broker.stop):
+        ask(world.now_ms)
+    assert (broker.state, broker.deadline_ms, len(world.log.records)) == (State.REPLACED, NEVER_MS, asked)
+    other.stop(world.now_ms)
+    assert other.successor(world.image) is None
+
+
+def test_a_broker_that_was_let_go_has_no_successor_to_fear() -> None:
+    world = World()
+    broker = broker_of(world)
+    broker.start(world.now_ms)
+    run(world, broker)
+    broker.stop(world.now_ms)
+    run(world, broker)
+    assert broker.state is State.STOPPED
+    broker_of(world, incarnation=2).start(world.now_ms)
+    world.commit()
+    assert world.image.brokers[1].incarnation_id == UUID(int=6002)
+    assert broker.successor(world.image) is None
+
+
+def test_an_answer_after_it_gave_up_changes_nothing() -> None:
+    controller = SilentController(World())
+    broker = LocalBroker(controller, BrokerRegistrationRequest(broker_id=1))
+    broker.start(0)
+    controller.waiting.pop()(BrokerRegistrationResponse(broker_epoch=7))
+    broker.tick(broker.deadline_ms)
+    broker.give_up()
+    controller.waiting.pop()(BrokerHeartbeatResponse(is_fenced=False))
+    assert (broker.state, broker.deadline_ms) == (State.REPLACED, NEVER_MS)
+
+
 class SilentController:
     """Answers when the test says so."""
 
@@ -131,3 +208,89 @@ def test_nothing_is_due_while_a_request_is_under_way() -> None:
     assert broker.deadline_ms == 3_000
     broker.tick(3_000)
     assert len(controller.waiting) == 1
+
+
+def beats(controller: SilentController, broker: LocalBroker, start_ms: int, **answer: int) -> None:
+    """A heartbeat is sent, and answered."""
+    broker.tick(start_ms)
+    controller.waiting.pop()(BrokerHeartbeatResponse(is_fenced=False, active_controller_id=3, **answer))
+
+
+def with_lease(notices: list[str], end_ms: int) -> tuple[SilentController, LocalBroker]:
+    """A broker with an answered heartbeat of time 0; the next ones go every two seconds."""
+    controller = SilentController(World())
+    broker = LocalBroker(controller, BrokerRegistrationRequest(broker_id=1))
+    broker.on_notice = notices.append
+    broker.start(0)
+    assert broker.lease.left_ms(0) is None
+    controller.waiting.pop()(BrokerRegistrationResponse(broker_epoch=7))
+    beats(controller, broker, 0, lease_end_time_ms=end_ms)
+    return controller, broker
+
+
+def test_a_heartbeat_asks_for_a_lease_from_when_it_is_sent() -> None:
+    world = World()
+    broker = broker_of(world)
+    broker.start(world.now_ms)
+    run(world, broker)
+    assert broker.lease.left_ms(world.now_ms) == 9_000
+    world.now_ms = broker.deadline_ms
+    assert broker.lease.left_ms(world.now_ms) == 7_000
+    run(world, broker)
+    assert broker.lease.left_ms(world.now_ms) == 9_000
+    broker.stop(world.now_ms)
+    run(world, broker)
+    assert (broker.state, broker.lease.left_ms(world.now_ms)) == (State.STOPPED, None)
+
+
+def test_a_lease_that_ends_and_the_next_are_told_once() -> None:
+    notices: list[str] = []
+    controller, broker = with_lease(notices, 9_000)
+    broker.tick(2_000)                          # is not answered
+    broker.tick(broker.deadline_ms)
+    assert broker.deadline_ms == 9_000, "nothing else is due"
+    broker.tick(8_999)
+    assert notices == []
+    broker.tick(9_000)
+    told, = notices
+    assert told == ("the lease of broker 1 ran out: no controller has answered a heartbeat for 9000 ms; controllers "
+                    "may have fenced it, and it goes on")
+    assert broker.deadline_ms == NEVER_MS
+    broker.tick(12_000)
+    assert broker.lease.left_ms(12_000) == -3_000
+    controller.waiting.pop()(BrokerHeartbeatResponse(is_fenced=False, active_controller_id=2, lease_end_time_ms=11_000))
+    assert broker.lease.left_ms(12_000) == -1_000, "the answer took too long"
+    beats(controller, broker, 12_000, lease_end_time_ms=21_000)
+    assert notices[1:] == ["broker 1 has a lease again: controller 3 answered its heartbeat"]
+    beats(controller, broker, 14_000, lease_end_time_ms=23_000)
+    assert len(notices) == 2
+    broker.tick(16_000)
+    controller.waiting.pop()(BrokerHeartbeatResponse(error_code=ErrorCode.REQUEST_TIMED_OUT))
+    broker.tick(23_000)
+    assert "for 9000 ms, the last was refused with REQUEST_TIMED_OUT; controllers" in notices[2]
+
+
+def test_a_controller_that_tells_of_no_lease() -> None:
+    """Apache Kafka's: nothing is known, and nothing is told."""
+    notices: list[str] = []
+    controller, broker = with_lease(notices, 9_000)
+    beats(controller, broker, 2_000)
+    assert broker.lease.left_ms(2_000) is None
+    broker.tick(100_000)
+    assert notices == []
+
+
+def test_a_broker_that_the_controller_does_not_know_has_no_lease() -> None:
+    notices: list[str] = []
+    controller, broker = with_lease(notices, 9_000)
+    broker.tick(2_000)
+    controller.waiting.pop()(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    assert broker.lease.left_ms(2_500) == -500
+    broker.tick(broker.deadline_ms)
+    controller.waiting.pop()(BrokerRegistrationResponse(broker_epoch=9))
+    broker.tick(9_000)
+    assert len(notices) == 1, "why it has none was told"
+    controller.waiting.pop()(BrokerHeartbeatResponse(active_controller_id=3, lease_end_time_ms=18_000))
+    assert notices[1:] == ["broker 1 has a lease again: controller 3 answered its heartbeat"]
+    broker.give_up()
+    assert (broker.lease.left_ms(9_000), broker.deadline_ms) == (None, NEVER_MS)

@@ -114,6 +114,8 @@ def test_unclean_elections_come_when_they_are_allowed_and_are_said_loudly() -> N
     notices: list[str] = []
     world = world_of(partitions=1, unclean_interval_ms=INTERVAL_MS)
     world.controller.on_notice = notices.append
+    counted: list[None] = []
+    world.controller.on_unclean = lambda: counted.append(None)
     leader = leaders(world)[0]
     other = 3 - leader
     world.beat(other, want_fence=True)          # falls out of sync; it may lack what the leader takes from here on
@@ -125,5 +127,5 @@ def test_unclean_elections_come_when_they_are_allowed_and_are_said_loudly() -> N
     pass_time(world, 0)
     assert leaders(world) == [other]
     assert world.partition("a").leader_recovery_state == RECOVERING
-    assert len(notices) == 1
+    assert len(notices) == len(counted) == 1
     assert notices[0].startswith(f"UNCLEAN ELECTION: broker {other} leads a-0 without having been in sync")

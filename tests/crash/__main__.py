@@ -13,6 +13,8 @@ from .runner import Report, Runner, scratch_directory
 from .subject import DURABILITIES, Subject
 from .workload import Workload, record
 
+EVERY = {"states": 3, "failing": 1, "damage": 1}       # without --every
+
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
@@ -29,7 +31,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--random", type=int, default=8, help="random states per crash point")
     parser.add_argument("--nested", type=int, default=20, help="crash the recovery of each n-th state too; 0: none")
     parser.add_argument("--bound", type=int, default=4_000, help="states per workload at most")
-    parser.add_argument("--every", type=int, default=3, help="only each n-th crash point, failing call or byte")
+    parser.add_argument("--every", type=int, help="only each n-th crash point (without it each third), failing call, "
+                        "flip or length (without it all)")
     parser.add_argument("--seconds", type=float, default=3_600.0, help="begin no new workload after so long")
     parser.add_argument("--show", type=int, default=10, help="broken promises to print")
     return parser.parse_args()
@@ -42,7 +45,7 @@ def subject_of(arguments: argparse.Namespace) -> Subject:
     return EngineLog("compact" if arguments.subject == "compacted" else "delete", reader=arguments.reader)
 
 
-def run_states(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:
+def run_states(arguments: argparse.Namespace, subject: Subject, every: int, deadline: float) -> int:
     total = Report()
     for seed in itertools.count(arguments.seed):
         if total.states >= arguments.states or time.monotonic() > deadline:
@@ -52,7 +55,7 @@ def run_states(arguments: argparse.Namespace, subject: Subject, deadline: float)
             with scratch_directory() as top:
                 recording = record(subject, Path(top), durability, seed, arguments.steps)
                 report = Runner(subject, recording, random_count=arguments.random, bound=arguments.bound,
-                                every=arguments.every, nested=arguments.nested).run()
+                                every=every, nested=arguments.nested).run()
             total.add(report)
             print(f"states   {durability:12} seed {seed:3}: {len(recording.events):5} events, {report.points:4} crash "
                   f"points, {report.states:6} states of {report.generated:6}, {len(report.broken)} broken, "
@@ -62,14 +65,14 @@ def run_states(arguments: argparse.Namespace, subject: Subject, deadline: float)
     return finish("states", total.states, [str(broken) for broken in total.broken], arguments.show)
 
 
-def run_faults(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:
+def run_faults(arguments: argparse.Namespace, subject: Subject, every: int, deadline: float) -> int:
     total = FaultReport()
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         for durability in arguments.durability or DURABILITIES:
             if time.monotonic() > deadline:
                 break
             begun = time.monotonic()
-            report = run_failing(subject, durability, seed, arguments.steps, every=arguments.every)
+            report = run_failing(subject, durability, seed, arguments.steps, every=every)
             total.add(report)
             print(f"failing  {durability:12} seed {seed:3}: {report.tried.total():6} runs, "
                   f"{len(report.broken)} broken, {time.monotonic() - begun:5.1f} s", flush=True)
@@ -78,7 +81,7 @@ def run_faults(arguments: argparse.Namespace, subject: Subject, deadline: float)
     return finish("failing", total.tried.total(), total.broken, arguments.show)
 
 
-def run_damage(arguments: argparse.Namespace, subject: Subject, deadline: float) -> int:
+def run_damage(arguments: argparse.Namespace, subject: Subject, every: int, deadline: float) -> int:
     total = DamageReport()
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         for clean in (True, False):
@@ -87,7 +90,7 @@ def run_damage(arguments: argparse.Namespace, subject: Subject, deadline: float)
             begun = time.monotonic()
             with scratch_directory() as top:
                 run = damage_run(subject, Path(top), seed, arguments.steps // 3, clean=clean)
-                report = run.run(every=arguments.every)
+                report = run.run(every=every)
             total.add(report)
             print(f"damage   {'clean' if clean else 'killed':12} seed {seed:3}: {report.tried:6} damages, "
                   f"{len(report.broken)} broken, {time.monotonic() - begun:5.1f} s", flush=True)
@@ -125,7 +128,7 @@ def main() -> int:
     broken = 0
     for name, run in (("states", run_states), ("failing", run_faults), ("damage", run_damage)):
         if arguments.what in (name, "all"):
-            broken += run(arguments, subject, deadline)
+            broken += run(arguments, subject, arguments.every or EVERY[name], deadline)
     return 1 if broken else 0
 
 

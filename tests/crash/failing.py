@@ -59,7 +59,7 @@ class FaultReport:
 
 def run_failing(subject: Subject, durability: str, seed: int, steps: int, *, every: int = 1,
                 faults: tuple[FaultKind, ...] = FAULTS) -> FaultReport:
-    """All faults at every k-th operation with k % every == 0."""
+    """All faults at every k-th operation; with `every` at the middle one of each so many."""
     report = FaultReport()
     for fault in faults:
         with scratch_directory() as scratch:

@@ -12,11 +12,15 @@ from .workload import record
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-@pytest.mark.parametrize("seed", [1, 4])
-def test_crash_states(durability, seed):
+@pytest.mark.parametrize(("policy", "seed", "every", "bound"), [
+    ("delete", 1, 7, 350),
+    ("delete", 4, 7, 350),
+    ("compact", 3, 23, 1_000),      # fewer points, but up to the end: most compactions are late in a workload
+])
+def test_crash_states(durability, policy, seed, every, bound):
     with scratch_directory() as top:
-        recording = record(EngineLog(), Path(top), durability, seed, 40)
-        report = Runner(EngineLog(), recording, random_count=3, every=7, nested=40, bound=350).run()
+        recording = record(EngineLog(policy), Path(top), durability, seed, 40)
+        report = Runner(EngineLog(policy), recording, random_count=3, every=every, nested=40, bound=bound).run()
     assert not report.broken, report.broken[0]
     assert report.states >= 150
 

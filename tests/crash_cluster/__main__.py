@@ -8,8 +8,8 @@ import time
 import traceback
 from pathlib import Path
 
+from kraft.testing.history import summary
 from tests.crash_cluster.campaign import Campaign
-from tests.crash_cluster.history import summary
 
 
 def parse() -> argparse.Namespace:

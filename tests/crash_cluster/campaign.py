@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kraft.client.quorum import QuorumClient
 from kraft.local.cluster import LocalCluster
 from kraft.local.errors import LocalNodeError
+from kraft.testing.history import NOT_ACKNOWLEDGED, Problem, judge_commits, judge_log, judge_reads
 from tests.crash_cluster import logs
 from tests.crash_cluster.clients import Client, Group, Producer, Watcher
 from tests.crash_cluster.faults import LOOK_SECONDS, Faults, wait_until
-from tests.crash_cluster.history import NOT_ACKNOWLEDGED, Problem, judge_commits, judge_log, judge_reads
 from tests.crash_cluster.moves import OFFSETS_TOPIC, REPLICAS, Moves
 from tests.integration.clients import librdkafka_consumer
 from tests.integration.history import check_same_logs

@@ -11,7 +11,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tests.crash_cluster.history import NO_RECORD, NOT_ACKNOWLEDGED, SOMEWHERE, Commit, Problem, Reads, Sends, code_of
+from kraft.testing.history import NO_RECORD, NOT_ACKNOWLEDGED, SOMEWHERE, Commit, Problem, Reads, Sends, code_of
 from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka_producer
 
 VALUE: Final = struct.Struct(">iiq")

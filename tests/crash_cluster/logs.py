@@ -6,10 +6,10 @@ from pathlib import Path
 from uuid import UUID
 
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+from kraft.testing.history import NO_RECORD, Problem, code_of
 from kraft_native.batch import walk
 from kraft_native.records import records
 from tests.crash_cluster.clients import VALUE
-from tests.crash_cluster.history import NO_RECORD, Problem, code_of
 from tests.integration.history import log_batches, log_messages
 
 RECOVERING = 1

@@ -3,6 +3,7 @@
 import json
 import random
 import struct
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -27,6 +28,8 @@ WAIT_FIELDS: Final = frozenset({"max_wait_ms", "timeout_ms", "rebalance_timeout_
 # A request that makes very many of something is a load test, and no malformed one.
 COUNT_FIELDS: Final = frozenset({"num_partitions", "count"})
 UNSERVED_SHARE: Final = 0.1
+# Numbers that make a turn: so many frames of one API and version, and each listener gets one of them at least.
+TURN_FRAMES: Final = 4
 BIG_LENGTHS: Final = (-1, -(2**31), 2**31 - 1, 100 * 1024 * 1024 + 1, 100 * 1024 * 1024, 0, 1, 3, 7)
 
 
@@ -46,23 +49,32 @@ def framed(content: bytes) -> bytes:
 
 
 class Corpus:
-    """`topic_ids` are those of `TOPICS` on the node that is fed, `served` the keys of the APIs that it announces."""
+    """`topic_ids` are those of `TOPICS` on the node that is fed, `served` the APIs that it announces, with their
+    lowest and highest versions."""
 
-    def __init__(self, seed: int, topic_ids: tuple[UUID, ...], served: frozenset[int]) -> None:
+    def __init__(self, seed: int, topic_ids: tuple[UUID, ...], served: Mapping[int, tuple[int, int]]) -> None:
         self.seed = seed
         self.topic_ids = topic_ids
         self.schemas = schemas()
         self.targets = [(api.key, version) for api in API_BY_KEY.values() for version in api.versions]
-        self.served_targets = [target for target in self.targets if target[0] in served]
+        self.served_targets = [(key, version) for key, version in self.targets
+                               if key in served and served[key][0] <= version <= served[key][1]]
         self.golden = _golden_bodies()
 
     def frame(self, number: int) -> Frame:
-        """Frame `number`."""
+        """Frame `number`. What is served has its turn one after the other: first each in a message that can be read, so
+        that an answer must come."""
         source = random.Random(f"wire {self.seed} {number}")
+        turn = number // TURN_FRAMES
+        key, version = self.served_targets[turn % len(self.served_targets)]
+        if turn < len(self.served_targets):
+            return Frame(framed(_header(key, version, number) + self._sampled(source, key, version)), key, version,
+                         number, intact=True)
         kind = source.random()
         if kind < 0.03:
             return Frame(_noise(source), -1, -1, number, intact=False)
-        key, version = source.choice(self.targets if source.random() < UNSERVED_SHARE else self.served_targets)
+        if source.random() < UNSERVED_SHARE:
+            key, version = source.choice(self.targets)
         if kind < 0.06:
             key, version = source.choice((-1, 99, 2000, 32767, key)), source.choice((-1, 99, 32767, version))
         body = self._body(source, key, version)
@@ -112,6 +124,8 @@ class Corpus:
             return min(value, 20)
         if name in COUNT_FIELDS and type(value) is int:
             return min(value, 8)
+        if name == "isolation_level":  # any other closes the connection, and nothing behind it is seen
+            return value & 1
         if source.random() < 0.25:
             return value
         if isinstance(value, str):

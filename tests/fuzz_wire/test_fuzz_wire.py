@@ -1,15 +1,17 @@
 """The short form of `make fuzz-wire`; and that what it watches for is seen."""
 
+from collections import Counter
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from tests.fuzz_wire.frames import Corpus, Frame, framed
+from tests.fuzz_wire.frames import TURN_FRAMES, Corpus, Frame, framed
 from tests.fuzz_wire.run import Feeder, Report, fuzz
 
 FRAMES = 4000
 IDS = (UUID(int=5), UUID(int=6))
+SERVED = {0: (3, 13), 3: (0, 13), 18: (0, 4)}
 
 
 @pytest.fixture(autouse=True)
@@ -18,17 +20,39 @@ def no_leaks() -> None:
 
 
 def test_a_node_survives(tmp_path: Path) -> None:
-    report = fuzz(tmp_path / "data", 1, seconds=20, frames_max=FRAMES)
+    report = fuzz(tmp_path / "data", 1, seconds=60, frames_max=FRAMES)
     assert not report.wrong, report
     assert report.answers["answered"] > report.frames / 4
-    assert len(report.served) > 30
+    assert report.served.keys() == report.announced
+    assert {each.listener for each in report.announced} == {"broker", "controller"}
 
 
 def test_frames_depend_on_seed_and_number_alone() -> None:
-    one, other, another = (Corpus(seed, IDS, frozenset({0, 1, 3, 18})) for seed in (3, 3, 4))
+    one, other, another = (Corpus(seed, IDS, SERVED) for seed in (3, 3, 4))
     forwards = [one.frame(number) for number in range(200)]
     assert forwards == [other.frame(number) for number in reversed(range(200))][::-1]
     assert forwards != [another.frame(number) for number in range(200)]
+
+
+def test_each_version_has_its_turn() -> None:
+    corpus = Corpus(3, IDS, SERVED)
+    served = [(key, version) for key, (low, high) in SERVED.items() for version in range(low, high + 1)]
+    first = [corpus.frame(number) for number in range(len(served) * TURN_FRAMES)]
+    assert all(frame.intact for frame in first)
+    assert Counter((frame.api_key, frame.version) for frame in first) == dict.fromkeys(served, TURN_FRAMES)
+
+
+def test_a_version_without_an_answer_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.fuzz_wire import run
+    feed = run.Feeder._feed
+
+    def deaf(feeder: Feeder, frame: Frame) -> tuple[str, str]:
+        return ("closed", "") if (frame.api_key, frame.version) == (3, 9) else feed(feeder, frame)
+
+    monkeypatch.setattr(run.Feeder, "_feed", deaf)
+    report = fuzz(tmp_path / "data", 1, seconds=60, frames_max=FRAMES)
+    assert len(report.wrong) == 1
+    assert "listener='broker', api='Metadata', version=9" in report.wrong[0]
 
 
 @pytest.mark.parametrize(("reply", "what"), [

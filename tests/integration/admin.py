@@ -3,7 +3,7 @@
 import functools
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (
@@ -26,7 +26,17 @@ SET: Final = AlterConfigOpType.SET
 DELETE: Final = AlterConfigOpType.DELETE
 
 
-def admin(node: NodeProcess) -> AdminClient:
+class Running(Protocol):
+    """A node; each of its runs is another process."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def pid(self) -> int: ...
+
+
+def admin(node: Running) -> AdminClient:
     """librdkafka's admin client, one for each run of a node: it must outlive its answers, and does not find a group's
     coordinator again whose only broker was away."""
     return _admin(node.address, node.pid)

@@ -6,15 +6,15 @@ import time
 from array import array
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import confluent_kafka
 from confluent_kafka.admin import NewTopic
 
-from tests.integration.admin import admin, wait_until
+from tests.integration.admin import Running, admin, wait_until
+from tests.integration.clients import Reachable
 from tests.integration.load import VALUE, read_all
-from tests.integration.process import NodeProcess
-from tests.integration.quorum import SECONDS, ControllerProcess, Quorum
+from tests.integration.quorum import SECONDS
 
 PACE_SECONDS: Final = 0.004
 """Between two records to each partition; a gap is known to about as much."""
@@ -91,7 +91,7 @@ class Stream(threading.Thread):
         """The longest time, past that moment, for which one of the partitions acknowledged nothing."""
         return max(max(b - max(a, since) for a, b in pairwise(times) if b > since) for times in self._times)
 
-    def outcome(self, node: NodeProcess) -> Outcome:
+    def outcome(self, node: Reachable) -> Outcome:
         """After the end: reads everything back."""
         lost = reordered = duplicated = acknowledged = 0
         for partition, offsets in enumerate(self._offsets):
@@ -104,25 +104,42 @@ class Stream(threading.Thread):
         return Outcome(acknowledged, len(self.errors) + self.unfinished, lost, reordered, duplicated)
 
 
+class Member(Running, Protocol):
+    """A node of both roles. `start` returns when it serves."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    def start(self) -> object: ...
+
+    def stop(self) -> object: ...
+
+    def kill(self) -> object: ...
+
+
+class Members(Protocol):
+    """Three of them; `leader` is the active controller."""
+
+    @property
+    def nodes(self) -> Mapping[int, Member]: ...
+
+    @property
+    def leader(self) -> Member: ...
+
+
 class Failover:
-    """Three nodes with their defaults. Each kill and each round of restarts has a topic and a producer of its own: what
-    a client thinks of a node that was away a moment ago must not count for the next."""
+    """Three nodes that run. Each kill and each round of restarts has a topic and a producer of its own: what a client
+    thinks of a node that was away a moment ago must not count for the next."""
 
-    def __init__(self, quorum: Quorum, settings: Mapping[str, str] | None = None) -> None:
-        self.quorum = quorum
-        self.nodes = list(quorum.nodes.values())
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self.nodes = list(members.nodes.values())
         self.streams: list[Stream] = []
-        for node in self.nodes:
-            node.settings |= {"broker.heartbeat.interval.ms": "2000", "broker.session.timeout.ms": "9000",
-                              **(settings or {})}
-
-    def start(self) -> None:
-        self.quorum.start()
 
     def kill(self) -> float:
         """Of the active controller, which leads a partition as well; gives the gap."""
         stream = self._begin()
-        victim = self.quorum.leader
+        victim = self.members.leader
         began = time.monotonic()
         victim.kill()
         died = time.monotonic()
@@ -164,7 +181,7 @@ class Failover:
 
     def _await_flow(self, stream: Stream) -> list[int]:
         """Until all replicas are in sync, as all nodes know, and records flow; gives the leaders."""
-        def partitions(node: ControllerProcess) -> list[tuple[int, bool]]:
+        def partitions(node: Member) -> list[tuple[int, bool]]:
             found = admin(node).list_topics(stream.topic, timeout=SECONDS).topics[stream.topic].partitions.values()
             return [(each.leader, len(each.isrs) == NODES) for each in found]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.golden import REPOSITORY
+from tests.ports import free_ports
 
 READY_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 20.0
@@ -36,7 +37,7 @@ def alarms_in(log: str) -> list[str]:
 
 
 class NodeProcess:
-    """A node on `directory`, not running until `start`. A started one again has the port that it had."""
+    """A node on `directory`, not running until `start`, with the same port each time."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
@@ -44,9 +45,11 @@ class NodeProcess:
         """All log directories; the first has the metadata log."""
         self.settings = {**DEFAULTS, **(settings or {})}
         self.log_path = directory.with_name(directory.name + ".log")
-        self.port = 0
+        self.port, = free_ports(1)
         self.controller_port = 0
         self.kills = 0
+        self.launcher: list[str] = []
+        """What starts the node's command, if something does."""
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -80,8 +83,8 @@ class NodeProcess:
     def launch(self) -> None:
         """Starts the process."""
         assert not self.running, "the node runs already"
-        command = [sys.executable, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json", "--log-level=info",
-                   f"--data={self.data}", *self._options(),
+        command = [*self.launcher, sys.executable, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json",
+                   "--log-level=info", f"--data={self.data}", *self._options(),
                    *(f"--set={name}={value}" for name, value in self.settings.items())]
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(

@@ -22,23 +22,13 @@ from kraft.protocol.messages.create_topics_request import CreatableTopic, Create
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.runtime.storage import random_id
 from tests.integration.process import NodeProcess
+from tests.ports import free_ports
 
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 SECONDS: Final = 30.0
 BROKER: Final = 100
 DOOR: Final = socket.create_server(("127.0.0.1", 0))
 """The address of a broker that is a registration only: it accepts connections, which is what controllers probe."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has at the moment. A controller's address stands in the files before it runs."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class MemberProcess(NodeProcess):

@@ -6,11 +6,16 @@ from tests.integration.quorum import MakeQuorum
 KILL_SECONDS = 5.0
 """Far more than it takes, far less than a broker's session."""
 RESTART_SECONDS = 5.0
+SESSIONS = {"broker.heartbeat.interval.ms": "2000", "broker.session.timeout.ms": "9000"}
+"""The defaults."""
 
 
 def test_a_kill_and_a_rolling_restart(new_quorum: MakeQuorum) -> None:
-    cluster = Failover(new_quorum(NODES, is_broker=True))
-    cluster.start()
+    quorum = new_quorum(NODES, is_broker=True)
+    for node in quorum.nodes.values():
+        node.settings |= SESSIONS
+    quorum.start()
+    cluster = Failover(quorum)
     killed = cluster.kill()
     restarted = cluster.restart_all()
     for stream, outcome in zip(cluster.streams, cluster.outcomes(), strict=True):

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicCollection
+from confluent_kafka import TopicCollection, TopicPartition
 
 from tests.golden import golden, needs_golden
-from tests.integration.admin import admin, configs, end_offset, start_offset
+from tests.integration.admin import admin, configs, end_offset, start_offset, wait_until
 from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, librdkafka_read, take
 from tests.integration.process import NodeProcess
-from tests.integration.test_group_offsets import committed
+from tests.integration.test_group_offsets import commit, committed
 
 pytestmark = needs_golden
 # Of its server.properties, what DEFAULTS would say otherwise.
@@ -28,13 +28,16 @@ def expected() -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    directory: Path = tmp_path_factory.mktemp("golden") / "data"
+def golden_copy(directory: Path) -> Path:
     shutil.copytree(golden("node", "data"), directory)
     for path in directory.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    node = NodeProcess(directory, SETTINGS)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    node = NodeProcess(golden_copy(tmp_path_factory.mktemp("golden") / "data"), SETTINGS)
     node.start()
     yield node
     node.stop()
@@ -102,3 +105,20 @@ def test_same_answers_after_restarts_and_it_takes_more(served: NodeProcess, expe
     assert librdkafka_produce(served, "orders", [Record(b"k", b"v")], partition=1, idempotent=True) == [high]
     served.kill_and_start()
     assert librdkafka_read(served, "orders", 1, partition=1, offset=high)[0].record.value == b"v"
+
+
+def test_offsets_of_long_ago_expire(tmp_path: Path, expected: dict[str, Any]) -> None:
+    """Kafka wrote them more than a minute ago. What is committed now stays."""
+    node = NodeProcess(golden_copy(tmp_path / "data"), {
+        **SETTINGS, "offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "50"})
+    node.start()
+    try:
+        topic = next(name for name in expected["topics"] if name[0] != "_")
+        commit(node, "of today", TopicPartition(topic, 0, 3))
+        wait_until(lambda: not any(committed(node, group) for group in expected["groups"]), "their expiry")
+        groups = {each.group_id for each in admin(node).list_consumer_groups().result(10).valid}
+        assert groups.isdisjoint(expected["groups"])
+        assert committed(node, "of today") == {(topic, 0): (3, None)}
+    finally:
+        node.stop()
+    assert node.alarms() == []

@@ -217,7 +217,7 @@ def test_decompression_bomb(served: Served, codec: str, make: Callable[[], bytes
     assert len(data) < MIB
     began = time.monotonic()
     assert produce(cluster, data).error_code == TOO_LARGE
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     assert peak_bytes(node) - before < 160 * MIB
     assert produce(cluster, batch()).error_code == 0
 

@@ -103,16 +103,47 @@ def test_who_asks_a_broker_without_a_replica_is_sent_on(cluster: LocalCluster) -
     make(nodes[1], replicas=1)
     leader_id, _, _ = partition_of(nodes[1])
     stranger = next(node for node_id, node in nodes.items() if node_id != leader_id)
-    errors = {}
+    errors, leaders = {}, {}
     with Cluster(stranger.address) as client:
         wait_until(lambda: client.topic(TOPIC).partitions[0].leader_id == leader_id, "it knows the topic")
         for index in (0, 7):
             wanted = TopicProduceData(name=TOPIC, partition_data=[
                 PartitionProduceData(index=index, records=batch())])
             answer = client.any().send(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[wanted]), ProduceResponse,
-                                       version=9)
-            errors[index] = answer.responses[0].partition_responses[0].error_code
+                                       version=10)
+            part = answer.responses[0].partition_responses[0]
+            errors[index] = part.error_code
+            leaders[index] = part.current_leader.leader_id, [each.port for each in answer.node_endpoints]
+    assert leaders == {0: (leader_id, [nodes[leader_id].port]), 7: (-1, [])}
     assert errors == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def isr_told_by(node: LocalNode) -> list[int]:
+    """Asked of this node alone: librdkafka may ask the one that stands still."""
+    with Cluster(node.address) as cluster:
+        return sorted(cluster.topic(TOPIC).partitions[0].isr_nodes)
+
+
+@pytest.mark.kraft_cluster(brokers=3, controllers=1, settings={
+    "broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "500"})
+def test_a_replica_that_lives_and_lags_falls_out_of_sync(kraft_cluster: LocalCluster) -> None:
+    """Long before its session is over: it is not fenced, and is in sync again soon after it goes on."""
+    nodes = kraft_cluster.brokers
+    make(nodes[1], min_insync_replicas="2")
+    wait_until(lambda: all(admin(node).list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions
+                           for node in nodes.values()), "all know the topic")
+    leader_id, _, _ = partition_of(nodes[1])
+    slow = next(node for node_id, node in nodes.items() if node_id != leader_id)
+    sent = plain(10, 1)
+    slow.pause()
+    librdkafka_produce(nodes[leader_id], TOPIC, sent, acks="all")      # acknowledged once it is out
+    isr = sorted({1, 2, 3} - {slow.node_id})
+    wait_until(lambda: isr_told_by(nodes[leader_id]) == isr, "it is out of sync")
+    assert kraft_cluster.seen_by(leader_id) == {1, 2, 3}
+    slow.resume()
+    wait_until(lambda: isr_told_by(nodes[leader_id]) == [1, 2, 3], "it is in sync again")
+    wait_until(lambda: same_logs(list(nodes.values())), "the logs are the same")
+    assert all("is fenced" not in node.log() for node in kraft_cluster.controllers.values())
 
 
 def test_a_replica_that_was_away_gets_what_it_missed_after_the_log_was_cut_short(cluster: LocalCluster) -> None:

@@ -1,15 +1,45 @@
-"""Requests about authentication on a listener without it: answered as Kafka does, and the connection serves on."""
+"""Requests about authentication and authorization on a node without them: answered as Kafka does, and the connection
+serves on."""
 
-from kraft.protocol.apis import API_BY_NAME
+import pytest
+
+from kraft.client.connection import Connection
+from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import encode_request_header
 from kraft.protocol.message import Message
+from kraft.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kraft.protocol.messages.create_acls_response import CreateAclsResponse
+from kraft.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from kraft.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kraft.protocol.messages.delete_acls_response import DeleteAclsResponse
 from kraft.protocol.messages.describe_acls_request import DescribeAclsRequest
+from kraft.protocol.messages.describe_acls_response import DescribeAclsResponse
+from kraft.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from kraft.protocol.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
+from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from kraft.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse
+from kraft.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from tests.integration.admin import connect
 from tests.integration.process import NodeProcess
+
+DISABLED = ErrorCode.SECURITY_DISABLED
+NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+CREATION = AclCreation(resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:x", host="*",
+                       operation=4, permission_type=3)
+FILTER = DeleteAclsFilter(resource_type_filter=2, resource_name_filter="t", pattern_type_filter=3, operation=1,
+                          permission_type=1)
+ACLS_AND_TOKENS: tuple[Message, ...] = (
+    CreateAclsRequest(creations=[CREATION]), DeleteAclsRequest(filters=[FILTER]), CreateDelegationTokenRequest(),
+    RenewDelegationTokenRequest(hmac=b"\1"), ExpireDelegationTokenRequest(hmac=b"\1"))
 
 
 def test_sasl_on_a_plain_listener(node: NodeProcess) -> None:
@@ -24,8 +54,46 @@ def test_sasl_on_a_plain_listener(node: NodeProcess) -> None:
         assert connection.send(MetadataRequest(topics=[]), MetadataResponse).brokers
 
 
-def test_acls_without_an_authorizer(node: NodeProcess) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_acls_without_an_authorizer(node: NodeProcess, version: int) -> None:
+    """Each creation and each filter has its refusal."""
     with connect(node) as connection:
-        answer = connection.send(DescribeAclsRequest(resource_type_filter=2, pattern_type_filter=3, operation=2,
-                                                     permission_type=2), API_BY_NAME["DescribeAcls"].response)
-        assert answer.error_code == ErrorCode.SECURITY_DISABLED
+        found = connection.send(DescribeAclsRequest(resource_type_filter=2, pattern_type_filter=3, operation=2,
+                                                    permission_type=2), DescribeAclsResponse, version=version)
+        assert (found.error_code, found.resources) == (DISABLED, [])
+        assert found.error_message
+        made = connection.send(CreateAclsRequest(creations=[CREATION] * 2), CreateAclsResponse, version=version)
+        assert [each.error_code for each in made.results] == [DISABLED] * 2
+        gone = connection.send(DeleteAclsRequest(filters=[FILTER] * 3), DeleteAclsResponse, version=version)
+        assert [(each.error_code, each.matching_acls) for each in gone.filter_results] == [(DISABLED, [])] * 3
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_delegation_tokens_on_a_plain_listener(node: NodeProcess, version: int) -> None:
+    """As Kafka refuses them there: it tells who asked, and -1 for every time."""
+    with connect(node) as connection:
+        made = connection.send(CreateDelegationTokenRequest(), CreateDelegationTokenResponse, version=version)
+        assert (made.error_code, made.principal_type, made.principal_name) == (NOT_ALLOWED, "User", "ANONYMOUS")
+        assert made.token_requester_principal_name == ("ANONYMOUS" if version >= 3 else "")
+        assert (made.issue_timestamp_ms, made.expiry_timestamp_ms, made.max_timestamp_ms) == (-1, -1, -1)
+        assert (made.token_id, made.hmac) == ("", b"")
+        older = min(version, 2)
+        renewed = connection.send(RenewDelegationTokenRequest(hmac=b"\1"), RenewDelegationTokenResponse, version=older)
+        expired = connection.send(ExpireDelegationTokenRequest(hmac=b"\1"), ExpireDelegationTokenResponse,
+                                  version=older)
+        for each in (renewed, expired):
+            assert (each.error_code, each.expiry_timestamp_ms) == (NOT_ALLOWED, -1)
+        found = connection.send(DescribeDelegationTokenRequest(owners=None), DescribeDelegationTokenResponse,
+                                version=version)
+        assert (found.error_code, found.tokens) == (NOT_ALLOWED, [])
+
+
+@pytest.mark.parametrize("forwarded", ACLS_AND_TOKENS, ids=lambda each: type(each).__name__)
+def test_no_envelope_brings_them_to_the_controller(node: NodeProcess, forwarded: Message) -> None:
+    """Kafka's brokers forward these; its controller has an authorizer to ask, and this one has none."""
+    api = API_BY_KEY[forwarded.API_KEY]
+    version = api.latest_stable
+    envelope = EnvelopeRequest(request_data=encode_request_header(api, version, 1, "x") + forwarded.encode(version),
+                               client_host_address=b"\x7f\0\0\1")
+    with Connection("127.0.0.1", node.controller_port) as controller:
+        assert controller.send(envelope, EnvelopeResponse).error_code == ErrorCode.INVALID_REQUEST

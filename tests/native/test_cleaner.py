@@ -5,12 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kraft_native.cleaner import CleanerStats
 from kraft_native.config import LogConfig
-from kraft_native.control import marker
 from kraft_native.errors import (
     CorruptLogError,
     InvalidArgumentError,
@@ -323,114 +320,6 @@ def test_slices_and_snapshots(tmp_path):
         del pinned
         snapshots = {name[:20] for name in os.listdir(tmp_path) if name.endswith(".snapshot")}
         assert snapshots <= {f"{segment.base_offset:020}" for segment in log.segments}
-
-
-# --- random logs
-
-
-record = st.tuples(st.sampled_from([b"a", b"b", b"c", b"dd", b"eee", b""]),
-                   st.sampled_from([None, b"", b"v", b"w" * 30]))
-records = st.lists(record, min_size=1, max_size=6)
-codec = st.sampled_from(CODECS)
-step = st.one_of(
-    st.tuples(st.just("plain"), records, codec),
-    st.tuples(st.just("plain"), records, codec),
-    st.tuples(st.just("idempotent"), st.integers(1, 3), records),
-    st.tuples(st.just("transactional"), st.integers(11, 13), records),
-    st.tuples(st.just("transactional"), st.integers(11, 13), records),
-    st.tuples(st.just("end"), st.integers(11, 13), st.booleans()),
-    st.tuples(st.just("end"), st.integers(11, 13), st.booleans()),
-    st.tuples(st.just("roll")),
-    st.tuples(st.just("compact"), st.integers(0, 1500)),
-    st.tuples(st.just("compact"), st.integers(0, 1500)),
-    st.tuples(st.just("reopen")),
-)
-
-
-class Machine:
-    """A log and what has to be known to write to it."""
-
-    def __init__(self, directory: Path):
-        self.directory = directory
-        self.log = Log(directory, config(segment_bytes=700))
-        self.now_ms = START_MS
-        self.sequences: dict[int, int] = {}
-        self.last: dict[int, bytes] = {}
-        self.open: set[int] = set()
-        self.first_dirty = 0
-
-    def send(self, producer_id: int, entries, transactional: bool) -> None:
-        sequence = self.sequences.get(producer_id, 0)
-        data = batch(entries, timestamp_ms=self.now_ms, transactional=transactional,
-                     producer=(producer_id, 0, sequence))
-        self.log.append(data, now_ms=self.now_ms)
-        self.sequences[producer_id] = sequence + len(entries)
-        self.last[producer_id] = data
-
-    def run(self, name: str, *arguments) -> None:
-        self.now_ms += 100
-        if name == "plain":
-            self.log.append(batch(arguments[0], codec=arguments[1], timestamp_ms=self.now_ms), now_ms=self.now_ms)
-        elif name == "idempotent":
-            self.send(arguments[0], arguments[1], False)
-        elif name == "transactional":
-            self.send(arguments[0], arguments[1], True)
-            self.open.add(arguments[0])
-        elif name == "end" and arguments[0] in self.open:
-            self.open.discard(arguments[0])
-            self.log.append(marker(commit=arguments[1], producer_id=arguments[0], producer_epoch=0,
-                                   coordinator_epoch=0, timestamp_ms=self.now_ms), origin="coordinator",
-                            now_ms=self.now_ms)
-        elif name == "roll":
-            self.log.roll()
-        elif name == "compact":
-            self.compact(arguments[0])
-        elif name == "reopen":
-            self.reopen()
-
-    def compact(self, later_ms: int) -> None:
-        self.now_ms += later_ms
-        log = self.log
-        before = stored(log)
-        wanted = expected(log, self.first_dirty, self.now_ms)
-        after_before = oracle.committed_values(before)
-        end = log.log_end_offset
-        self.first_dirty = max(log.compact(self.now_ms, force=True).first_dirty_offset, self.first_dirty)
-        assert stored(log) == wanted
-        check_structure(log)
-        assert log.log_end_offset == end
-        after = oracle.committed_values(stored(log))
-        assert {key: found for key, found in after_before.items() if found[1] is not None} == \
-               {key: found for key, found in after.items() if found[1] is not None}
-        assert set(offsets(stored(log))) <= set(offsets(before))
-
-    def reopen(self) -> None:
-        """What the log knows of its producers survives, also when it has to be rebuilt."""
-        before = self.log.producers.describe()
-        aborted = self.log.aborted_transactions(0, self.log.log_end_offset)
-        self.log.close()
-        self.log = Log(self.directory, config(segment_bytes=700))
-        assert sorted(self.log.producers.describe()) == sorted(before)
-        assert self.log.aborted_transactions(0, self.log.log_end_offset) == aborted
-        for producer_id, data in self.last.items():
-            if producer_id < 10 or producer_id in self.open:
-                assert self.log.append(data, now_ms=self.now_ms).duplicate
-
-
-@given(steps=st.lists(step, min_size=5, max_size=50))
-def test_random_logs(tmp_path_factory, steps):
-    directory = tmp_path_factory.mktemp("log")
-    machine = Machine(directory)
-    try:
-        for name, *arguments in steps:
-            machine.run(name, *arguments)
-        machine.run("roll")
-        machine.run("compact", 500)
-        machine.run("reopen")
-        machine.run("compact", 1000)
-    finally:
-        machine.log.close()
-        shutil.rmtree(directory)
 
 
 # --- Kafka's compacted logs

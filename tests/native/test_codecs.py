@@ -233,6 +233,14 @@ def test_lz4_accepts_checksums_sizes_and_block_sizes(sizes):
         assert decompress("lz4", lz4.frame.compress(plain, block_linked=False, block_size=descriptor >> 4)) == plain
 
 
+def test_lz4_ignores_what_follows_the_frame():
+    """As Kafka and its Java consumers do; a second frame, too."""
+    plain = text(3000)
+    for behind in (b"x", bytes(4), lz4_frame(content=lz4_blocks(plain)), b"rubbish after the frame"):
+        assert decompress("lz4", lz4_frame(content=lz4_blocks(plain)) + behind) == plain
+        assert decompress("lz4", lz4_frame(0x64, content=lz4_blocks(plain), end=bytes(8)) + behind) == plain
+
+
 @pytest.mark.parametrize(
     ("data", "text_"),
     [
@@ -240,9 +248,9 @@ def test_lz4_accepts_checksums_sizes_and_block_sizes(sizes):
         (lz4.block.compress(b"raw" * 40), "no frame"),
         (b"\x03\x21\x4c\x18" + lz4_frame()[4:], "no frame"),
         (lz4.frame.compress(bytes(200_000), block_linked=True), "need earlier ones"),
-        (lz4_frame() + lz4_frame(), "ends at byte"),
         (lz4_frame(end=b""), "cut off"),
-        (lz4_frame(0x64), "ends at byte"),
+        (lz4_frame(0x64), "cut off"),
+        (lz4_frame(0x64, end=bytes(7)), "cut off"),
         (lz4_frame(0x61), "flags"),
         (lz4_frame(0x62), "flags"),
         (lz4_frame(0xA0), "flags"),

@@ -4,7 +4,7 @@ import os
 import random
 import select
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,21 +27,17 @@ class Helper:
     """Runs what is handed over in a thread of its own when the test says so."""
 
     def __init__(self) -> None:
-        self.queue: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self.queue: list[DeferredProduce] = []
         self.threads: list[int] = []
-
-    def offload(self, work: Callable[[], None], done: Callable[[], None]) -> None:
-        self.queue.append((work, done))
+        self.failures: list[BaseException] = []
 
     def step(self) -> None:
-        work, done = self.queue.pop(0)
-        thread = threading.Thread(target=work)
+        deferred = self.queue.pop(0)
+        thread = threading.Thread(target=deferred.run)
         thread.start()
         thread.join()
-        deferred = done.__self__  # type: ignore[attr-defined]
-        assert isinstance(deferred, DeferredProduce)
         self.threads.append(deferred.check.thread_id)
-        done()
+        deferred.resume()
 
 
 @pytest.fixture
@@ -52,7 +48,7 @@ def helper() -> Helper:
 @pytest.fixture
 def node(tmp_path: Path, helper: Helper) -> Iterator[Node]:
     with serving(tmp_path) as made:
-        made.produce_handler = ProduceHandler(made.table, helper.offload)
+        made.produce_handler = ProduceHandler(made.table, helper.queue.append, on_failure=helper.failures.append)
         yield made
 
 
@@ -156,6 +152,13 @@ def test_leaders_and_topics_that_went_meanwhile_are_noticed(node: Node, helper: 
     helper.step()
     assert produced(deleted).error_code == 3
     partition.log.close()
+
+
+def test_a_batch_that_nobody_checked_is_a_fault_of_ours(node: Node, helper: Helper) -> None:
+    node.partition()
+    node.produce(COSTLY["zstd"])
+    helper.queue.pop().resume()
+    assert [type(each) for each in helper.failures] == [AssertionError]
 
 
 def test_a_retry_on_another_connection_is_a_duplicate(node: Node, helper: Helper) -> None:

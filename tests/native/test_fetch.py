@@ -1,4 +1,4 @@
-"""Fetch: every version by the schema and by Kafka's own frames, limits, isolation, long poll, cold data."""
+"""Fetch: every version by the schema and by Kafka's own frames, limits, isolation, long poll."""
 
 import gc
 import json
@@ -18,7 +18,6 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft_native import control
 from kraft_native.buffer import Slice
-from kraft_native.coldread import ColdReader
 from kraft_native.partition import Partition
 from kraft_native.purgatory import now_ms
 from tests.golden import golden, needs_golden
@@ -362,71 +361,6 @@ def test_who_waits_makes_way_when_its_client_is_gone(tmp_path: Path) -> None:
         bench.end()
         assert not node.fetch(("a", 0, 0), max_wait_ms=500).answered
         assert node.purgatory.parked_count == node.fetch_handler.waiting_entries == 1
-
-
-# --- data that is not in memory
-
-
-def evict(partition_directory: str) -> None:
-    """Takes the log's data out of the page cache, as far as the system lets us."""
-    for path in Path(partition_directory).glob("*.log"):
-        fd = os.open(path, os.O_RDONLY)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
-
-
-def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
-    with serving(tmp_path) as node:
-        partition = node.partition()
-        for _ in range(40):
-            partition.append(batch(1, value=os.urandom(100_000)))
-        directory, everything = partition.log.directory, read_all(partition.log)
-    cold = ColdReader()
-    try:
-        with serving(tmp_path, cold_reader=cold) as node:
-            node.partition()
-            evict(directory)           # what opening it read, too
-            reply = node.fetch(("t", 0, 5), partition_max_bytes=1 << 20)
-            if cold.ranges_total == 0:
-                pytest.skip("the system keeps the data in memory")
-            assert not reply.answered and cold.pending_count == 1
-            assert select.select([cold.eventfd], [], [], 10)[0]
-            os.eventfd_read(cold.eventfd)
-            cold.poll()
-            [part] = fetched(reply)
-            size = len(everything) // 40
-            assert part.records == everything[5 * size:15 * size] and cold.pending_count == 0
-            # It is there now.
-            assert node.fetch(("t", 0, 5), partition_max_bytes=1 << 20).answered
-            reply = None  # type: ignore[assignment]
-    finally:
-        cold.close()
-
-
-def test_a_cold_reader_that_is_full_is_not_waited_for(tmp_path: Path) -> None:
-    """Then the reply goes without the data."""
-    with serving(tmp_path) as node:
-        for index in range(2):
-            partition = node.partition("t", index)
-            for _ in range(20):
-                partition.append(batch(1, value=os.urandom(100_000)))
-    cold = ColdReader(pending_max=1)
-    try:
-        with serving(tmp_path, cold_reader=cold) as node:
-            for index in range(2):
-                evict(node.partition("t", index).log.directory)
-            waiting = node.fetch(("t", 0, 0))
-            if cold.ranges_total == 0:
-                pytest.skip("the system keeps the data in memory")
-            [part] = fetched(node.fetch(("t", 1, 0)))
-            assert (part.error_code, part.high_watermark, part.records) == (0, 20, b"")
-            # Closing drops what waits; nobody is answered any more.
-            cold.close()
-            assert cold.pending_count == 0 and not waiting.answered
-            waiting = None  # type: ignore[assignment]
-    finally:
-        cold.close()
 
 
 # --- bytes

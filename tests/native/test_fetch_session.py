@@ -1,5 +1,8 @@
 """Fetch sessions: every rule of KIP-227, by requests, and the room that sessions have."""
 
+import ctypes
+import gc
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 
 from kraft.protocol.messages.fetch_request import FetchPartition, ForgottenTopic
 from kraft_native.fetch import FetchHandler
-from kraft_native.fetch_session import SessionCache
+from kraft_native.fetch_session import FetchSession, SessionCache
 from kraft_native.reply import Reply
 from tests.native.logs import batch
 from tests.native.serving import Node, fetch_response, serving, topic_id_of
@@ -88,6 +91,27 @@ def test_errors_are_told_each_time_and_what_follows_them_too(node: Node) -> None
     node.table.remove("x", 0).log.close()
     node.purgatory.drain()
     assert go_on(node, session_id, 5) == (0, session_id, {"x": -100})
+
+
+def age(sessions: SessionCache, session_id: int, epoch: int) -> None:
+    """Makes `epoch` the one that the session waits for, in its memory: nobody sends two thousand million requests."""
+    [session] = [each for kept in gc.get_referents(sessions) for each in kept.values()
+                 if isinstance(each, FetchSession) and each.session_id == session_id]
+    memory = (ctypes.c_char * type(session).__basicsize__).from_address(id(session))
+    at = bytes(memory).index(struct.pack("=ii", session_id, session.epoch)) + 4
+    struct.pack_into("=i", memory, at, epoch)
+    assert session.epoch == epoch
+
+
+def test_epochs_begin_again_behind_the_last(node: Node) -> None:
+    """After 2147483647 comes 1: 0 would begin a session."""
+    session_id = begin(node, ("a", 0, 2))
+    age(node.sessions, session_id, 2**31 - 1)
+    assert go_on(node, session_id, 2**31 - 1) == (0, session_id, {})
+    for wrong in (2**31 - 1, 2, -(2**31)):
+        assert go_on(node, session_id, wrong) == (71, 0, {})
+    assert go_on(node, session_id, 1) == (0, session_id, {})
+    assert go_on(node, session_id, 2) == (0, session_id, {})
 
 
 def test_wrong_epochs_and_unknown_sessions(node: Node) -> None:

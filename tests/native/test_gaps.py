@@ -176,6 +176,25 @@ def test_of_two_batches_that_contradict_each_other_none_is_believed_unless_the_o
     assert refused == [(int(path.stem), before[first_right][0])]
 
 
+@pytest.mark.parametrize("base", [16, 18, 20])
+def test_of_two_batches_neither_is_believed_where_the_first_has_no_room_before_the_second(tmp_path, base):
+    """The second one's base offset went back into the gap before the first one, which has five records: it may not be
+    taken for what is right, and the first one for what is wrong."""
+    directory = tmp_path / "log-0"
+    with Log(directory, settings(segment_bytes=1 << 20)) as log:
+        for offset in [*range(16), 21, 26, 30, 31]:
+            log.append_as_follower(batch(5 if offset == 21 else 1, base_offset=offset, leader_epoch=0))
+    before = serve(directory)[0]
+    [path] = log_files(directory)
+    data = bytearray(path.read_bytes())
+    at = starts(bytes(data))[-3]
+    data[at:at + 8] = base.to_bytes(8, "big")
+    path.write_bytes(data)
+    found, refused, _ = serve(directory)
+    assert found == [pair for pair in before if pair[0] < 16 or pair[0] >= 30]
+    assert refused == [(16, 30)]
+
+
 def test_the_note_comes_before_the_first_segment_is_replaced(tmp_path):
     directory = tmp_path / "log-0"
     with Log(directory, settings()) as log:

@@ -5,6 +5,7 @@ import errno
 import os
 import select
 import shutil
+import time
 import traceback
 from pathlib import Path
 
@@ -16,10 +17,16 @@ from kraft_native.errors import (
     CorruptLogError,
     CorruptRecordError,
     InvalidArgumentError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    InvalidTxnStateError,
     KraftError,
     LogClosedError,
     LogReadOnlyError,
+    MessageTooLargeError,
     OperationError,
+    OutOfOrderSequenceError,
     StorageError,
 )
 from kraft_native.faults import MUTATIONS, fail_at
@@ -309,3 +316,43 @@ def test_a_gap_in_a_log_that_never_had_any_is_damage(tmp_path):
     (tmp_path / "log" / f"{2:020d}.log").unlink()
     with Log(tmp_path / "log") as log, pytest.raises(CorruptLogError, match="no batch has these offsets"):
         log.read(2)
+
+
+def test_a_single_record_is_checked_as_a_batch_of_a_client_s_is(tmp_path):
+    settings = {"cleanup_policy": "compact", "message_timestamp_before_max_ms": 60_000, "max_message_bytes": 200}
+    with Log(tmp_path / "log", small(**settings)) as log:
+        now_ms = time.time_ns() // 1_000_000
+        for error, record in (
+            (InvalidTimestampError, {"key": b"k", "timestamp_ms": now_ms - 120_000}),
+            (InvalidTimestampError, {"key": b"k", "timestamp_ms": now_ms + 7_200_000}),
+            (InvalidRecordError, {}),
+            (MessageTooLargeError, {"key": bytes(200)}),
+        ):
+            with pytest.raises(error):
+                log.append_record(b"value", **record)
+            assert log.log_end_offset == 0
+        assert log.append_record(b"value", b"k") == 0
+
+
+def test_the_second_batch_of_one_call_must_follow_on_the_first(tmp_path):
+    first = batch(2, producer_id=7, producer_epoch=1, base_sequence=0, transactional=True)
+    with Log(tmp_path / "log", small()) as log:
+        for error, second in (
+            (InvalidTxnStateError, batch(producer_id=7, producer_epoch=1, base_sequence=2)),
+            (OutOfOrderSequenceError, batch(producer_id=7, producer_epoch=1, base_sequence=3, transactional=True)),
+            (InvalidProducerEpochError, batch(producer_id=7, producer_epoch=0, base_sequence=2, transactional=True)),
+        ):
+            with pytest.raises(error):
+                log.append(first + second)
+            assert log.log_end_offset == 0
+        third = batch(producer_id=7, producer_epoch=1, base_sequence=2, transactional=True)
+        assert log.append(first + third).last_offset == 2
+
+
+def test_a_repeat_is_told_the_time_of_its_first_append(tmp_path):
+    data = batch(2, producer_id=7, producer_epoch=0, base_sequence=0)
+    with Log(tmp_path / "log", small(message_timestamp_type="LogAppendTime")) as log:
+        first = log.append(data, now_ms=START_MS + 5)
+        again = log.append(data, now_ms=START_MS + 9)
+        assert first.log_append_time_ms == START_MS + 5
+        assert (again.duplicate, again.log_append_time_ms) == (True, first.log_append_time_ms)

@@ -1,8 +1,6 @@
 """A log against its oracle, through random lives: appends of every kind, rolls, cuts from both ends, reopening."""
 
 import shutil
-import tempfile
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -13,7 +11,7 @@ from kraft_native.control import marker
 from kraft_native.errors import OffsetOutOfRangeError, OutOfOrderSequenceError
 from kraft_native.log import Log
 from kraft_native.records import records
-from tests.native.logs import START_MS, batch, read_all, small
+from tests.native.logs import START_MS, batch, flushed_directory, read_all, small
 from tests.oracle.log import OracleBatch, OracleLog
 
 PRODUCERS = st.integers(1, 3)
@@ -26,7 +24,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @initialize(compact=st.booleans(), manual=st.booleans(), durability=st.sampled_from(["page-cache", "group-commit"]))
     def open(self, compact: bool, manual: bool, durability: str) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="kraft-log-"))
+        self.directory = flushed_directory()
         self.compact = compact
         self.manual = manual
         self.config = small(segment_bytes=900, segment_index_bytes=64, durability=durability,

@@ -98,6 +98,32 @@ def test_a_fetch_of_a_process_that_is_gone_does_not_count(node: Node) -> None:
         assert partition.broker_epoch_of(2) == max(epoch, 7 if offset > 4 else 5)
 
 
+def test_in_sync_followers_lag_that_did_not_have_everything_for_so_long(node: Node) -> None:
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3, 4], isr=[1, 2, 3])
+    longer_ms = -1                         # than that has passed for sure
+    assert partition.lagging(longer_ms) == [2, 3]       # nobody has fetched yet
+    for follower in (2, 3):
+        node.fetch(("t", 0, 0), replica_id=follower, version=12)
+    assert partition.lagging(longer_ms) == []           # there is nothing that they could lack
+    partition.append(batch(2))
+    assert partition.lagging(longer_ms) == [2, 3]
+    assert partition.lagging(60_000) == []
+    node.fetch(("t", 0, 2), replica_id=2, version=12)
+    node.fetch(("t", 0, 1), replica_id=3, version=12)
+    assert partition.lagging(longer_ms) == [3]
+    began = now_ms()
+    while now_ms() <= began + 20:
+        node.fetch(("t", 0, 1), replica_id=3, version=12)       # it lives, and comes no further
+    assert (partition.lagging(20), partition.lagging(60_000)) == ([3], [])
+    partition.set_isr([1, 2])
+    assert partition.lagging(20) == []
+    partition.append(batch())
+    assert partition.lagging(longer_ms) == [2]
+    partition.become_follower(1, 2)
+    assert partition.lagging(longer_ms) == []
+
+
 def test_look_ups(node: Node) -> None:
     partition = node.partition()
     partition.become_leader(2, node_id=NODE_ID)

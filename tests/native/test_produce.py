@@ -25,7 +25,16 @@ from kraft_native.records import BatchBuilder
 from kraft_native.table import PartitionTable
 from tests.golden import golden, needs_golden
 from tests.native.logs import batch, read_all
-from tests.native.serving import NODE_ID, Node, body_of, fetched, produce_response, produced, serving, topic_id_of
+from tests.native.serving import (
+    NODE_ID,
+    Node,
+    body_of,
+    fetch_response,
+    produce_response,
+    produced,
+    serving,
+    topic_id_of,
+)
 
 VERSIONS = range(3, 14)
 
@@ -106,12 +115,29 @@ def test_unknown_topics_and_partitions(node: Node, version: int) -> None:
 @pytest.mark.parametrize("version", [12, 13])
 def test_what_is_elsewhere_is_refused_as_the_owner_of_the_metadata_says(node: Node, version: int) -> None:
     node.partition()
-    node.table.explain(lambda key, by_id, index: 6 if (key, by_id, index) == (
-        (topic_id_of("u"), True, 2) if version >= 13 else (b"u", False, 2)) else 3)
-    assert produced(node.produce(batch(), version=version, topic="u", index=2)).error_code == 6
-    assert produced(node.produce(batch(), version=version, index=1)).error_code == 3
-    elsewhere, here = fetched(node.fetch(("u", 2, 0), ("t", 0, 0), version=version))
-    assert (elsewhere.error_code, here.error_code) == (6, 0)
+    node.table.set_endpoint(4, "host-4", 9092)
+    node.table.explain(lambda key, by_id, index: (6, 4, 7) if (key, by_id, index) == (
+        (topic_id_of("u"), True, 2) if version >= 13 else (b"u", False, 2)) else (3, -1, -1))
+    response = produce_response(node.produce(batch(), version=version, topic="u", index=2))
+    part = response.responses[0].partition_responses[0]
+    assert (part.error_code, part.current_leader.leader_id, part.current_leader.leader_epoch) == (6, 4, 7)
+    assert [each.host for each in response.node_endpoints] == ["host-4"]
+    refused = produced(node.produce(batch(), version=version, index=1))
+    assert (refused.error_code, refused.current_leader.leader_id) == (3, -1)
+
+
+@pytest.mark.parametrize("version", [15, 16])
+def test_who_leads_what_is_elsewhere_is_told_to_consumers(node: Node, version: int) -> None:
+    node.partition()
+    node.table.set_endpoint(4, "host-4", 9092)
+    node.table.explain(lambda _key, _by_id, index: (6, 4, 7) if index == 2 else (3, -1, -1))
+    response = fetch_response(node.fetch(("u", 2, 0), ("t", 0, 0), ("t", 1, 0), version=version))
+    parts = [part for topic in response.responses for part in topic.partitions]
+    assert [part.error_code for part in parts] == [6, 0, 3]
+    leaders = [(part.current_leader.leader_id, part.current_leader.leader_epoch) for part in parts]
+    nobody = (-1, -1)
+    assert leaders == [(4, 7) if version >= 16 else nobody, nobody, nobody]
+    assert [each.host for each in response.node_endpoints] == (["host-4"] if version >= 16 else [])
 
 
 @pytest.mark.parametrize(("acks", "code"), [(2, 21), (-2, 21), (32767, 21)])
@@ -307,6 +333,37 @@ def test_another_leader_ends_the_wait(node: Node) -> None:
     partition.become_follower(1, 2)
     node.purgatory.drain()
     assert produced(reply).error_code == 6
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_leads_after_the_wait_is_told(node: Node, version: int) -> None:
+    """Of several partitions in one request: led on here, elsewhere from the beginning, taken over, taken away."""
+    for node_id in (2, 3, 4):
+        node.table.set_endpoint(node_id, f"host-{node_id}", 9092)
+    partitions = [node.partition(index=index, high_watermark="manual", leader=False) for index in range(5)]
+    for partition in partitions:
+        partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
+    partitions[1].become_follower(5, 3)
+    node.table.explain(lambda key, by_id, index: (6, 4, 9) if (key, by_id, index) == (b"t", False, 3) else (3, -1, -1))
+    data = [PartitionProduceData(index=index, records=batch()) for index in range(5)]
+    reply = node.produce_body(ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=[TopicProduceData(
+        name="t" if version < 13 else "", topic_id=UUID(bytes=topic_id_of("t")), partition_data=data,
+    )]).encode(version), version)
+    partitions[2].become_follower(6, 2)
+    node.table.remove("t", 3)
+    node.table.remove("t", 4)               # its topic was deleted
+    node.fetch(("t", 0, 1), replica_id=2, version=12)
+    node.purgatory.drain()
+    response = produce_response(reply)
+    parts = response.responses[0].partition_responses
+    assert [(part.error_code, part.base_offset) for part in parts] == [(0, 0), (6, -1), (6, -1), (6, -1), (6, -1)]
+    told = [(part.current_leader.leader_id, part.current_leader.leader_epoch) for part in parts]
+    nobody = (-1, -1)
+    assert told == ([nobody, (3, 5), (2, 6), (4, 9), nobody] if version >= 10 else [nobody] * 5)
+    hosts = [each.host for each in response.node_endpoints]
+    assert hosts == (["host-2", "host-3", "host-4"] if version >= 10 else [])
+    for partition in partitions[3:]:
+        partition.log.close()
 
 
 def test_too_many_that_wait_are_answered_as_if_late(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """A follower's fetcher against a leader's handlers, both in this process: what one writes goes to the other by hand."""
 
+import gc
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 import pytest
@@ -77,8 +80,8 @@ class Line:
         correlation_id, reply = served
         self.give(correlation_id.to_bytes(4, "big") + body_of(reply)[4:], chunk)
 
-    def give(self, response: bytes, chunk: int = 1 << 20) -> None:
-        stream = memoryview(len(response).to_bytes(4, "big") + response)
+    def give(self, response: bytes | memoryview, chunk: int = 1 << 20) -> None:
+        stream = memoryview(len(response).to_bytes(4, "big") + bytes(response))
         while stream:
             window = memoryview(cast(Any, self.fetcher.get_buffer(-1)))
             count = min(len(window), len(stream), chunk)
@@ -426,6 +429,53 @@ def test_an_empty_log_takes_the_batch_that_the_leaders_log_starts_in(line: Line)
     line.round()
     assert (following.log.log_start_offset, following.log.log_end_offset, following.high_watermark) == (4, 6, 6)
     assert line.errors == []
+
+
+def test_no_python_frame_runs_for_a_response(tmp_path: Path, line: Line) -> None:
+    """What one follower was answered is given to a second one, which asks the same."""
+    leading, first = pair(line)
+    line.connect()
+    responses: list[memoryview] = []
+    for _ in range(1001):
+        leading.append(batch())
+        correlation_id, reply = line.serve()
+        response = correlation_id.to_bytes(4, "big") + body_of(reply)[4:]
+        responses.append(memoryview(len(response).to_bytes(4, "big") + response))
+        line.give(response)
+    (tmp_path / "second").mkdir()
+    second = Line(line.leader, Node(tmp_path / "second"))
+    following = second.follower.partition(leader=False, high_watermark="manual")
+    following.become_follower(0, LEADER)
+    second.fetcher.follow(following)
+    second.connect()
+    second.give(responses[0][4:])      # the first record of an epoch writes the epoch down
+    get_buffer: Any = second.fetcher.get_buffer
+    updated = second.fetcher.buffer_updated
+    frames: list[str] = []
+
+    def profile(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            frames.append(frame.f_code.co_qualname)
+
+    gc.disable()                       # its callbacks, of whoever installed any, are frames too
+    sys.setprofile(profile)
+    try:
+        for rest in responses[1:]:
+            while rest:
+                window = memoryview(get_buffer(-1))
+                count = min(len(window), len(rest))
+                window[:count] = rest[:count]
+                updated(count)
+                rest = rest[count:]
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    # The line stands for a transport, which is compiled.
+    assert set(frames) == {"Line.write"} and len(frames) == 1000
+    assert content(following) == content(first) != b""
+    assert (following.log.log_end_offset, second.errors) == (1001, [])
+    second.fetcher.close()
+    second.follower.close()
 
 
 def test_settings_are_checked() -> None:

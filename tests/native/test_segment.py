@@ -4,7 +4,6 @@ import ctypes
 import errno
 import mmap
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptLogError, StorageError
 from kraft_native.faults import count_operations, fail_at
 from kraft_native.log import Log
-from kraft_native.ranges import RangeSet
 from tests.native.logs import batch, files, read_all, readable, small
 
 COUNT = 60
@@ -38,19 +36,6 @@ def flip(path: Path, position: int) -> None:
     data = bytearray(path.read_bytes())
     data[position] ^= 0x10
     path.write_bytes(data)
-
-
-def test_ranges_are_a_set():
-    ranges, model = RangeSet(), set()
-    for start, end in ((5, 9), (20, 25), (9, 12), (1, 2), (0, 1), (11, 21), (30, 30), (40, 45), (3, 50)):
-        ranges.insert(start, end)
-        model |= set(range(start, end))
-        pairs = ranges.as_list()
-        assert {number for low, high in pairs for number in range(low, high)} == model
-        assert all(high < low for (_, high), (low, _) in pairwise(pairs))
-        assert all((position in ranges) == (position in model) for position in range(55))
-    ranges.truncate(17)
-    assert ranges.as_list() == [(0, 2), (3, 17)]
 
 
 def test_appended_bytes_are_trusted_and_others_checked_once(tmp_path):

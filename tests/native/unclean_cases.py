@@ -20,6 +20,8 @@ from tests.oracle.damage import Found, read_log
 DOCUMENT = REPOSITORY / "docs" / "internals" / "recovery.md"
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 FOREVER_MS = 1 << 60
+# Kafka was started with it alone: the logs of `undamaged`, and a line that is no epoch in their checkpoint.
+UNREADABLE_EPOCHS = "epoch-cp-garbage"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,13 @@ class Case:
 
     @property
     def expected(self) -> dict[str, Any]:
-        found: dict[str, Any] = load_json(golden("unclean", self.mode, "expected.json"))["cases"][self.topic]
+        document: dict[str, Any] = load_json(golden("unclean", self.mode, "expected.json"))
+        if self.topic == UNREADABLE_EPOCHS:
+            return document["cases"]["undamaged"] | {
+                "damage": {"garbage_in": "leader-epoch-checkpoint"},
+                "kafka_dies_at_start": document["epoch_cp_garbage"]["log_lines"],
+            }
+        found: dict[str, Any] = document["cases"][self.topic]
         return found
 
     @property
@@ -47,7 +55,10 @@ class Case:
         for path in source.iterdir():
             if path.is_file():
                 shutil.copy2(path, target / path.name)
-        return writable(shutil.copytree(source / f"{self.topic}-0", target / f"{self.topic}-0"))
+        partition = source / f"{self.topic}-0"
+        if self.topic == UNREADABLE_EPOCHS:
+            partition = golden("unclean", self.mode, "data-epoch-cp-garbage", "undamaged-0")
+        return writable(shutil.copytree(partition, target / partition.name))
 
 
 def writable(directory: Path) -> Path:
@@ -59,8 +70,9 @@ def writable(directory: Path) -> Path:
 def cases() -> list[Case]:
     if golden_root() is None:
         return []
-    return [Case(mode, topic) for mode in ("killed", "clean")
-            for topic in load_json(golden("unclean", mode, "expected.json"))["cases"]]
+    found = [Case(mode, topic) for mode in ("killed", "clean")
+             for topic in load_json(golden("unclean", mode, "expected.json"))["cases"]]
+    return [*found, Case("killed", UNREADABLE_EPOCHS)]
 
 
 def open_log(directory: Path) -> Log:
@@ -119,6 +131,8 @@ def damage_text(case: Case) -> str:
     if "removed_files" in damage:
         names = [Path(name).suffix.strip(".") or name for name in damage["removed_files"]]
         return f"{len(names)} {names[0]} removed" if Path(damage["removed_files"][0]).suffix else f"{names[0]} removed"
+    if "garbage_in" in damage:
+        return f"garbage in {damage['garbage_in']}"
     name = Path(damage["file"]).suffix
     old = " of the oldest segment" if damage["file"].startswith("0" * 20) else ""
     match next((key, value) for key, value in damage.items() if key != "file"):

@@ -10,10 +10,11 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.integration.admin import wait_until
 from tests.integration.process import DEFAULTS
-from tests.integration.quorum import CLUSTER_ID, ControllerProcess, MemberProcess, free_ports
+from tests.integration.quorum import CLUSTER_ID, ControllerProcess, MemberProcess
 from tests.integration.test_replication import segments
 from tests.peer.kafka import QUICK_START, KafkaProcess
 from tests.peer.quorum import OURS, SECONDS, JavaController, MixedQuorum
+from tests.ports import free_ports
 
 # Small clusters: their internal topics have few partitions, each on all brokers; a broker that is gone is noticed soon.
 SETTINGS: Final = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,10 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from kraft.client import Cluster
+from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
+from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
+from tests.ports import free_ports
+
 HERE = Path(__file__).parent
 CLASSPATH_FILE = HERE / ".cache" / "classpath.txt"
 START_SECONDS = 60
 STOP_SECONDS = 60
+ENDING = ("PrepareCommit", "PrepareAbort")
 # For processes that live for seconds, on few cores.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
@@ -77,13 +82,6 @@ def dump_log(files: Sequence[Path]) -> str:
                 "--files", ",".join(map(str, files)))
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class KafkaProcess:
     """One process of Kafka's, with a `server.properties` of the given settings. `start` and `stop` may be called in
     turns."""
@@ -96,7 +94,7 @@ class KafkaProcess:
         self.process: subprocess.Popen[str] | None = None
         self.output: list[str] = []
         self.heap = heap
-        self._options = options
+        self.java_options = options
 
     def format(self, *options: str, cluster_id: str = "") -> None:
         """Kafka's own `kafka-storage format`; as a single node unless told."""
@@ -122,7 +120,7 @@ class KafkaProcess:
         self.output = []
         self._ready = threading.Event()
         self.process = subprocess.Popen(
-            ["java", f"-Xmx{self.heap}", *self._options, "-cp", f"{HERE}:{classpath()}", "kafka.Kafka",
+            ["java", f"-Xmx{self.heap}", *self.java_options, "-cp", f"{HERE}:{classpath()}", "kafka.Kafka",
              str(self.properties)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.home,
         )
@@ -163,8 +161,7 @@ class KafkaNode(KafkaProcess):
 
     def __init__(self, home: Path, **settings: str) -> None:
         self.data = home / "data"
-        self.port = free_port()
-        controller_port = free_port()
+        self.port, controller_port = free_ports(2)
         base = {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -189,6 +186,14 @@ class KafkaNode(KafkaProcess):
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def settle(self, *states: str) -> None:
+        """Waits until no transaction is in one of these states; until those that have ended are marked as that in their
+        partitions, unless told: Kafka answers before."""
+        with Cluster(self.bootstrap) as cluster:
+            asked = ListTransactionsRequest(state_filters=states or ENDING)
+            while cluster.send(asked, ListTransactionsResponse).transaction_states:
+                pass
 
     def create_topic(self, name: str, **configs: str) -> None:
         options = [piece for key, value in configs.items()

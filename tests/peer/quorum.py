@@ -14,8 +14,9 @@ from kraft.protocol.ids import id_text
 from kraft.runtime.storage import random_id
 from tests.integration.admin import wait_until
 from tests.integration.history import check_same_logs, log_batches, propose, proposed
-from tests.integration.quorum import CLUSTER_ID, ControllerProcess, free_ports
+from tests.integration.quorum import CLUSTER_ID, ControllerProcess
 from tests.peer.kafka import QUICK_START, KafkaProcess, java
+from tests.ports import free_ports
 
 SECONDS: Final = 60.0
 OURS: Final = "o"

@@ -97,6 +97,7 @@ def test_kafkas_tool_describes_and_changes_our_quorum(quorum: MixedQuorum, tmp_p
     assert quorum.voters() == [1]
 
 
+@pytest.mark.timeout(1800)     # with twenty kills, of Kafka's processes mostly
 @pytest.mark.parametrize("kinds", ["joo", "ojj"])
 def test_leaders_die_and_the_logs_stay_the_same(kinds: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     with mixed_quorum(tmp_path, kinds) as quorum:

@@ -4,13 +4,15 @@ aborted and left open, both ways."""
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tests.peer.kafka import KafkaNode, free_port, require_kafka
+from tests.peer.kafka import KafkaNode, require_kafka
+from tests.ports import free_ports
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 pytest.importorskip("pyspark")
@@ -21,11 +23,12 @@ from pyspark.sql.datasource import CaseInsensitiveDict  # noqa: E402
 from kraft.client import ConnectionFailedError  # noqa: E402
 from kraft.spark import cluster  # noqa: E402
 from kraft.spark.source import KraftSource  # noqa: E402
+from kraft_native.columns import ColumnReader  # noqa: E402
 from kraft_native.errors import InvalidArgumentError  # noqa: E402
 from tests.spark.conftest import no_leaks  # noqa: E402, F401 - the library's descriptors are not looked at
 from tests.spark.reading import rows  # noqa: E402
 from tests.spark.streams import Stream  # noqa: E402
-from tests.spark.test_sink import batch_of, stream_writer, write  # noqa: E402
+from tests.spark.test_sink import batch_of, staging, stream_writer, task_of, write  # noqa: E402
 
 pytestmark = pytest.mark.peer
 
@@ -43,7 +46,7 @@ class SecureNode(KafkaNode):
         keytool("-genkeypair", "-keyalg", "RSA", "-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1", "-validity", "3",
                 store=store)
         keytool("-exportcert", "-rfc", "-file", str(self.certificate), store=store)
-        plain, secure, controller = (free_port() for _ in range(3))
+        plain, secure, controller = free_ports(3)
         listeners = f"PLAINTEXT://127.0.0.1:{plain},SECURE://127.0.0.1:{secure}"
         super().__init__(home, **{
             "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}", "advertised.listeners": listeners,
@@ -113,8 +116,51 @@ def test_a_stream_with_tls_and_sasl(node: SecureNode) -> None:
         assert stream.batch() is None
     finally:
         stream.close()
-    with pytest.raises(InvalidArgumentError, match="exactly-once is not possible with TLS or SASL"):
-        stream_writer(to | {"delivery": "exactly-once", "checkpointLocation": "/tmp/nowhere"})
+
+
+def test_a_stream_writes_exactly_once_with_tls_and_sasl(node: SecureNode, tmp_path: Path) -> None:
+    """In a transaction by the client library, with key, headers and time; a batch that is repeated is dropped."""
+    create(node, "once")
+    to = node.options("once", checkpointLocation=str(tmp_path)) | {"topic": "once", "kafka.compression.type": "zstd"}
+    del to["subscribe"]
+    headers = pa.array([[{"key": "h", "value": b"%d" % number}] if number % 2 else None for number in range(300)],
+                       pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+    keys = pa.array([b"key %d" % (number % 7) if number % 3 else None for number in range(300)], pa.binary())
+    wanted = batch_of(range(300), headers=headers, key=keys)
+    writer = stream_writer(to, wanted.schema)
+    times_ms: list[int] = []
+    for _ in range(2):
+        part = task_of(writer, [wanted])
+        for _, batch in staging(writer).batches(part.files):
+            staged = pa.record_batch(ColumnReader(("timestamp",)).read(batch))
+            times_ms += staged["timestamp"].cast(pa.int64()).to_pylist()
+        writer.commit([part], 0)
+        (staging(writer).decisions / "0.json").unlink()     # the driver died before it noted that
+    writer.commit([task_of(writer, [batch_of(range(300, 320))])], 1)
+    node.settle()
+    found = rows(node.options("once", includeHeaders="true", **{"kafka.isolation.level": "read_committed"}))
+    assert sorted(int(row["value"]) for row in found) == list(range(320))
+    given = {int(row["value"]): row for row in found}
+    for number in range(300):
+        assert given[number]["key"] == keys[number].as_py()
+        assert given[number]["headers"] == headers[number].as_py()
+    told_ms = [round(given[number]["timestamp"].timestamp() * 1000) for number in range(300)]
+    assert sorted(told_ms) == sorted(times_ms[:300])
+    assert all(abs(row["timestamp"].timestamp() - time.time()) < 600 for row in found)
+    # The same partitions as without TLS.
+    plain = {"kafka.bootstrap.servers": node.bootstrap, "topic": "once", "delivery": "at-least-once"}
+    again = stream_writer(plain, wanted.schema)
+    again.commit([again.write(iter([wanted]))], 0)
+    everything = rows({"kafka.bootstrap.servers": node.bootstrap, "subscribe": "once"})
+    placed = {(row["key"], row["partition"]) for row in everything if row["key"] is not None}
+    assert len(placed) == 7
+
+
+def test_exactly_once_with_tls_needs_transactions(node: SecureNode) -> None:
+    to = node.options("stream", checkpointLocation="/tmp/nowhere", transactions="false") | {"topic": "stream"}
+    del to["subscribe"]
+    with pytest.raises(InvalidArgumentError, match="option transactions: exactly-once is not possible without them"):
+        stream_writer(to)
 
 
 def test_who_is_not_trusted_and_who_does_not_trust(node: SecureNode) -> None:
@@ -146,6 +192,18 @@ def transactions(node: SecureNode, topic: str) -> list[int]:
     return kept
 
 
+def streamed(options: dict[str, str]) -> list[int]:
+    """The values of all batches of a stream."""
+    stream = Stream(options)
+    try:
+        seen: list[int] = []
+        while (batch := stream.batch()) is not None:
+            seen += batch
+        return seen
+    finally:
+        stream.close()
+
+
 @pytest.mark.parametrize("secure", [False, True])
 def test_read_committed(node: SecureNode, secure: bool) -> None:
     topic = f"transactions-{secure}"
@@ -160,14 +218,25 @@ def test_read_committed(node: SecureNode, secure: bool) -> None:
         begun = committed | {"startingOffsets": f'{{"{topic}":{{"0":{start}}}}}', "maxRecordsPerPartition": "37"}
         wanted = {int(row["value"]) for row in rows(committed) if row["offset"] >= start}
         assert {int(row["value"]) for row in rows(begun)} == wanted
-    stream = Stream(committed | {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "60"})
-    try:
-        seen: list[int] = []
-        while (batch := stream.batch()) is not None:
-            seen += batch
-        assert seen == kept
-    finally:
-        stream.close()
+    assert streamed(committed | {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "60"}) == kept
+    assert streamed(options | {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "60"}) == found
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_batch_of_control_records_only(node: SecureNode, secure: bool) -> None:
+    """One offset per trigger, over the marker of a transaction that was committed and one that was aborted."""
+    topic = f"markers-{secure}"
+    transactions(node, topic)
+    options = node.options(topic) if secure else {"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic}
+    one = options | {"maxOffsetsPerTrigger": "1"}
+    for isolation, aborted in (("read_committed", []), ("read_uncommitted", [149])):
+        for start, wanted in ((49, [[49], []]), (100, [aborted, [], [200]])):
+            stream = Stream(one | {"kafka.isolation.level": isolation,
+                                   "startingOffsets": f'{{"{topic}":{{"0":{start}}}}}'})
+            try:
+                assert [stream.batch() for _ in wanted] == wanted
+            finally:
+                stream.close()
 
 
 def test_the_library_reads_where_tls_is_wanted(node: SecureNode) -> None:

@@ -13,6 +13,7 @@ from kraft.protocol.messages.consumer_group_member_metadata_value import (
     ConsumerGroupMemberMetadataValue,
 )
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
@@ -131,6 +132,8 @@ def test_our_tags() -> None:
     assert ours.encode(2) != plain.encode(2)
     assert VoteResponse.decode(ours.encode(2), 2).topics[0].partitions[0].pre_vote == 0
     assert VoteResponse.decode(plain.encode(2), 2).topics[0].partitions[0].pre_vote == -1
+    assert DescribeClusterResponse().encode(0)[-1:] == b"\0", "no tags"
+    assert DescribeClusterResponse.decode(DescribeClusterResponse(lease_ended_ms=7).encode(0), 0).lease_ended_ms == 7
 
 
 def test_a_struct_that_is_null_in_a_tag() -> None:

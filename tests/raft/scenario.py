@@ -264,7 +264,8 @@ class Story:
             self.say(f"{node_id}: {' '.join(records)}")
 
     def feed(self, words: list[str], options: dict[str, str]) -> None:
-        """feed N from=L diverging=POSITION|snapshot=POSITION|records=v,v@EPOCH: answers N's Fetch in L's place."""
+        """feed N from=L [leader=M] diverging=POSITION|snapshot=POSITION|records=v,v@EPOCH: answers N's Fetch in L's
+        place."""
         node_id, sender = int(words[0]), int(options["from"])
         asked = next(each for each in self.world.wire if (each.sender, each.receiver) == (node_id, sender)
                      and isinstance(each.message, FetchRequest))
@@ -273,7 +274,8 @@ class Story:
         values, _, epoch = options.get("records", "").partition("@")
         records = tuple(Record(int(epoch), value) for value in values.split(",")) if values else ()
         answer = FetchResponse(
-            epoch=asked.message.epoch, leader_id=sender, high_watermark=int(options.get("hw", "-1")),
+            epoch=asked.message.epoch, leader_id=int(options.get("leader", sender)),
+            high_watermark=int(options.get("hw", "-1")),
             diverging=_position(options["diverging"]) if "diverging" in options else None,
             snapshot=_position(options["snapshot"]) if "snapshot" in options else None,
             records=Batch(asked.message.fetch_offset, records) if records else None)

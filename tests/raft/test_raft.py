@@ -12,6 +12,7 @@ from kraft.raft.messages import (
     BeginQuorumEpochRequest,
     DiscoverRequest,
     DiscoverResponse,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     Loss,
@@ -149,9 +150,9 @@ def test_the_fetch_that_leaves_ahead_is_the_one_that_is_asked() -> None:
     raft, answer = answered(world, "r")
     correlation = raft.replica.requests._peers[1].correlation
     assert raft.fetch_ahead() is None, "nothing is flushed"
-    assert raft.takes_records(1, answer)
+    assert raft.takes_records(1, correlation, answer)
     raft.step(1, correlation, answer, world.now_ms)
-    assert not raft.takes_records(1, answer), "it was asked for once"
+    assert not raft.takes_records(1, correlation, answer), "it was asked for once"
     assert raft.fetch_ahead() is None, "no flush was asked for"
     flush = raft.take_ready().flush
     assert flush is not None
@@ -187,11 +188,13 @@ def test_nothing_leaves_ahead_when_something_else_is_due() -> None:
 def test_records_that_are_not_taken(change: dict[str, object]) -> None:
     world = World()
     raft, answer = answered(world, "r")
-    assert raft.takes_records(1, answer)
-    assert not raft.takes_records(1, replace(answer, **change))  # type: ignore[arg-type]
-    assert not raft.takes_records(3, answer)
+    correlation = raft.replica.requests._peers[1].correlation
+    assert raft.takes_records(1, correlation, answer)
+    assert not raft.takes_records(1, correlation, replace(answer, **change))  # type: ignore[arg-type]
+    assert not raft.takes_records(1, correlation - 1, answer), "it was given up"
+    assert not raft.takes_records(3, correlation, answer)
     raft.step(3, 1, replace(vote(epoch=9), candidate=key(3), voter=key(2)), world.now_ms)
-    assert not raft.takes_records(1, answer), "it has gone on to another epoch"
+    assert not raft.takes_records(1, correlation, answer), "it has gone on to another epoch"
 
 
 def test_a_commit_is_not_told_before_the_epoch_is_durable() -> None:
@@ -402,6 +405,41 @@ def test_the_first_leader_makes_the_cluster_id() -> None:
     answer = raft.take_ready().messages[-1]
     assert isinstance(answer, Answer)
     assert answer.response.error is ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+@pytest.mark.parametrize("nobody", [-1, -2, -(2**31)])
+def test_no_leader_nor_candidate_has_a_negative_id(nobody: int) -> None:
+    """Such ids are those of bootstrap servers, in this replica alone."""
+    raft = core()
+    for request in (BeginQuorumEpochRequest(cluster_id=CLUSTER, epoch=9, leader_id=nobody, voter=key(1)),
+                    EndQuorumEpochRequest(cluster_id=CLUSTER, epoch=9, leader_id=nobody),
+                    replace(vote(9), candidate=ReplicaKey(nobody))):
+        raft.step(5, 5, request, 1)
+        answer = raft.take_ready().messages[-1]
+        assert isinstance(answer, Answer)
+        assert answer.response.error is ErrorCode.INVALID_REQUEST
+        assert raft.replica.epoch == 0
+    raft.step(2, 7, VoteResponse(error=ErrorCode.FENCED_LEADER_EPOCH, epoch=9, leader_id=nobody), 2)
+    assert (raft.replica.epoch, raft.replica.leader_id) == (9, -1)
+
+
+def test_no_quorum_is_taken_to_the_last_of_the_epochs() -> None:
+    """Nobody could be elected behind it. A replica that is far ahead itself goes on by small steps."""
+    last = 2**31 - 1
+    raft = core()
+    for request in (BeginQuorumEpochRequest(cluster_id=CLUSTER, epoch=last, leader_id=2, voter=key(1)),
+                    EndQuorumEpochRequest(cluster_id=CLUSTER, epoch=last, leader_id=2), vote(last),
+                    vote(last, pre_vote=True)):
+        raft.step(5, 5, request, 1)
+        answer = raft.take_ready().messages[-1]
+        assert isinstance(answer, Answer)
+        assert (answer.response.error, raft.replica.epoch) == (ErrorCode.INVALID_REQUEST, 0)
+    raft.step(2, 7, VoteResponse(error=ErrorCode.FENCED_LEADER_EPOCH, epoch=last, leader_id=3), 2)
+    assert raft.replica.epoch == 0
+    ahead = core(hard_state=HardState(1 << 30))
+    for epoch, expected in ((last, 1 << 30), ((1 << 30) + 9, (1 << 30) + 9)):
+        ahead.step(5, 5, vote(epoch), 1)
+        assert ahead.replica.epoch == expected
 
 
 def test_an_observer_asks_the_bootstrap_servers_under_ids_of_their_own() -> None:

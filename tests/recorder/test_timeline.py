@@ -43,9 +43,24 @@ def test_text_tells_who_did_what_and_why() -> None:
     _, entries = election()
     text = "\n".join(text_lines(entries))
     assert "1  becomes Leader in epoch 1: received a majority of votes" in text
-    assert "2  becomes Follower of 1 in epoch 1: discovered a leader" in text
+    assert "2  becomes Follower of 1 in epoch 1: discovered a leader, as 1 says" in text
     assert "3  becomes Leader in epoch 2: received a majority of votes" in text
-    assert "2  votes for 3:d003 in epoch 2" in text
+    assert "2  becomes Unattached in epoch 2: learned of a higher epoch without a leader, as 3 says" in text
+    assert "2  votes for 3:d003 in epoch 2: its log does not end before 4@1, as the one here does" in text
+    assert re.search(r"1  high watermark 4: with [23] a majority has what is before it", text)
+    assert "3  high watermark 5: with 2 a majority has what is before it" in text
+    assert "2  high watermark 5: the leader 3 says so" in text
+    assert "4  counts with the voters {1:d001 2:d002 3:d003}, by the record at 2 of the leader 1" in text
+    for each in entries:
+        told = each.values
+        assert each.what != "commits" or "leader" in told or told["by"] in (1, 2, 3), each
+        assert each.what != "becomes" or told["because"].startswith(
+            ("learned", "discovered")) is ("source" in told), each
+
+
+def test_a_bootstrap_server_has_no_id() -> None:
+    told, = text_lines([entry(0, 1, 1, "becomes", role="Follower", leader=2, epoch=3, because="found", source=-3)])
+    assert told.endswith("becomes Follower of 2 in epoch 3: found, as a bootstrap server says")
 
 
 def test_times_are_of_the_day_or_since_the_start() -> None:

@@ -150,9 +150,15 @@ class Node:
 
     def snapshot(self) -> Any:
         """Writes a snapshot of what is committed; gives its id."""
-        found = self.metadata.write_snapshot(self.now_ms)
-        assert found is not None
-        return found
+        before = self.quorum.snapshots.ids
+        self.run(self.quorum.keeper.write())
+        assert self.quorum.snapshots.ids != before
+        return self.quorum.snapshots.ids[-1]
+
+    def write_snapshot_when_due(self) -> None:
+        """The keeper looks now, and from now on not by itself."""
+        self.quorum.keeper.close()
+        self.run(self.quorum.keeper.write_when_due())
 
     def join(self, incarnation: int = 1, **fields: Any) -> None:
         """Registers this node's broker and lets it take part."""

@@ -1,7 +1,8 @@
 """Connecting to brokers that may be gone, on real sockets."""
 
-import asyncio
 import socket
+
+import uvloop
 
 from kraft.controller.sessions import Found
 from kraft.metadata.image import Endpoint
@@ -24,6 +25,7 @@ def test_what_an_address_says() -> None:
             assert await probe([gone]) is Found.GONE
             assert await probe([gone, there]) is Found.THERE
             assert await probe([gone, unknown]) is Found.SILENT
+            assert await probe([endpoint(1, "a..b")]) is Found.SILENT
             assert await probe([]) is Found.SILENT
 
-    asyncio.run(run())
+    uvloop.run(run())

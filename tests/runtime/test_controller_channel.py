@@ -4,12 +4,13 @@ import asyncio
 import logging
 
 import pytest
+import uvloop
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.raft.types import Endpoint
-from kraft.runtime.controller_channel import ControllerChannel
+from kraft.runtime.controller_channel import ControllerChannel, Line
 
 
 def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.LogCaptureFixture) -> None:
@@ -39,3 +40,15 @@ def test_a_fault_of_ours_ends_one_request_and_not_the_channel(caplog: pytest.Log
         assert asyncio.run(ask()) == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
     told = [record.getMessage() for record in caplog.records]
     assert told == ["BrokerHeartbeatRequest ends by a fault of our own"] * 2
+
+
+@pytest.mark.parametrize("host", ["x" * 64, "a..b", "a\0b", ".", "é" * 70])
+def test_a_host_that_is_none_is_a_node_that_cannot_be_reached(host: str) -> None:
+    """Whoever says that it leads says where, too."""
+    async def reach() -> None:
+        line = Line("test")
+        with pytest.raises((OSError, TimeoutError)):
+            await line.open(Endpoint("CONTROLLER", host, 9093))
+        line.close()
+
+    uvloop.run(reach())

@@ -1,13 +1,15 @@
 """What the group coordinator is told of a replicated partition: loads while leaderships change, what is committed."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from kraft.broker.coordinator import loading
+from kraft.broker.coordinator.shard import StoredRecord
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
@@ -15,7 +17,9 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.runtime import group_driver
+from kraft.runtime import turns as turns_module
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
+from kraft_native.coldread import ColdReader
 from kraft_native.config import LogConfig
 from kraft_native.log import Log
 from kraft_native.partition import Partition
@@ -45,7 +49,9 @@ class Broker(Node):
             GroupCoordinatorConfig(), self.appends, Topics(dict(TOPICS)), lambda: UUID(int=1))
         self.coordinator.partition_count = 1
         self.failures: list[BaseException] = []
-        self.driver = GroupDriver(self.coordinator, self.appends, lambda: self.now_ms, self.failures.append)
+        self.cold_reader = ColdReader()
+        self.driver = GroupDriver(self.coordinator, self.appends, lambda: self.now_ms, self.failures.append,
+                                  self.cold_reader)
 
     def lead(self, epoch: int, *isr: int) -> None:
         self.partition.become_leader(epoch, node_id=1, replicas=(1, 2), isr=isr or (1, 2))
@@ -61,6 +67,7 @@ class Broker(Node):
 
     def close(self) -> None:
         self.driver.close()
+        self.cold_reader.close()
         assert self.failures == []
 
     async def serving(self) -> None:
@@ -92,15 +99,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run_on_a_log
 
 
-async def filled(log: Log, count: int = 5) -> None:
+async def filled(log: Log, count: int = 5, partitions: int = 1) -> None:
     """The coordinator before: `count` commits of the group "g" in `count` batches, none of them committed."""
     broker = Broker(log)
     broker.lead(1)
     await broker.serving()
-    pending = [commit(broker, {("orders", 1): number}) for number in range(count)]
+    pending = [commit(broker, {("orders", 1 + index): number for index in range(partitions)})
+               for number in range(count)]
     assert not any(each.answered for each in pending)
     broker.follow(2)
-    assert [errors_of(each) for each in pending] == [[ErrorCode.NOT_COORDINATOR]] * count
+    assert [errors_of(each) for each in pending] == [[ErrorCode.NOT_COORDINATOR] * partitions] * count
     broker.close()
 
 
@@ -141,6 +149,85 @@ def test_a_newer_epoch_of_the_same_leader_does_not_stop_its_loading(run: Run) ->
         broker.lead(4, 1)
         await broker.serving()
         assert offset_of(asked(broker)) == 4
+        broker.close()
+    run(scenario)
+
+
+def test_one_batch_with_many_offsets_is_loaded_in_turns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "RECORDS_PER_STEP", 2)
+    monkeypatch.setattr(turns_module, "TURN_SECONDS", 0)
+
+    async def scenario(log: Log) -> None:
+        await filled(log, 1, partitions=7)
+        assert log.log_end_offset == 7
+        broker = Broker(log)
+        loaded: list[int] = []
+        load = broker.coordinator.shards.load
+
+        def noted(partition: int, records: Sequence[StoredRecord]) -> None:
+            loaded.append(len(records))
+            load(partition, records)
+
+        monkeypatch.setattr(broker.coordinator.shards, "load", noted)
+        broker.lead(3, 1)
+        for count in range(4):
+            await turns(lambda count=count: len(loaded) == count)  # type: ignore[misc]
+            assert broker.phase is Phase.LOADING
+        await broker.serving()
+        assert loaded == [2, 2, 2, 1]
+        broker.follow(4)
+        broker.lead(5, 1)
+        await turns(lambda: len(loaded) == 6)
+        broker.follow(6)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (len(loaded), broker.phase) == (6, None)
+        broker.close()
+    run(scenario)
+
+
+class Cold:
+    """Nothing is in memory: notes what is to be brought there, and says that it is when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.done: Callable[[], object] = lambda: None
+
+    def warm_read(self, _log: Log, offset: int, _bytes_max: int, done: Callable[[], object]) -> bool:
+        self.asked.append(offset)
+        self.done = done
+        return True
+
+
+def test_what_is_not_in_memory_is_waited_for_batch_by_batch(run: Run) -> None:
+    async def scenario(log: Log) -> None:
+        await filled(log, 3)
+        broker, cold = Broker(log), Cold()
+        broker.driver.cold_reader = cold  # type: ignore[assignment]
+        broker.lead(3, 1)
+        for count in range(1, log.log_end_offset + 2):
+            await turns(lambda count=count: len(cold.asked) == count)  # type: ignore[misc]
+            await asyncio.sleep(0)
+            assert broker.phase is Phase.LOADING
+            cold.done()
+        await broker.serving()
+        assert cold.asked == list(range(log.log_end_offset + 1))
+        assert offset_of(asked(broker)) == 2
+        broker.close()
+    run(scenario)
+
+
+def test_a_leadership_that_ends_while_it_reads_loads_nothing(run: Run) -> None:
+    async def scenario(log: Log) -> None:
+        await filled(log)
+        broker, cold = Broker(log), Cold()
+        broker.driver.cold_reader = cold  # type: ignore[assignment]
+        broker.lead(3, 1)
+        await turns(lambda: cold.asked == [0])
+        broker.follow(4)
+        cold.done()
+        await asyncio.sleep(0)
+        assert (cold.asked, broker.phase) == ([0], None)
         broker.close()
     run(scenario)
 

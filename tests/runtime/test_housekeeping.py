@@ -8,6 +8,7 @@ from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.cleaning import Throttle
+from kraft.runtime.housekeeping import Housekeeping
 from kraft_native.records import BatchBuilder
 from tests.runtime.nodes import config, with_node
 
@@ -115,6 +116,56 @@ def test_retention_and_file_removal(tmp_path):
         assert list(directory.glob("*.log.deleted"))
         on_loop(node, node.housekeeping._remove_files())
         assert not list(directory.glob("*.deleted"))
+
+    with_node(node_config(tmp_path), work)
+
+
+def test_retention_takes_few_segments_at_once(tmp_path, monkeypatch):
+    """Between two looks at the clock it takes few segments with one mark."""
+    taken: list[int] = []
+    retain_some = Housekeeping._retain_some
+
+    def counted(housekeeping, partition) -> bool:
+        before = len(partition.log.segments)
+        more = retain_some(housekeeping, partition)
+        taken.append(before - len(partition.log.segments))
+        return more
+
+    monkeypatch.setattr(Housekeeping, "_retain_some", counted)
+
+    def work(cluster, node):
+        create(cluster, "short", retention_bytes="0")
+        fill(cluster, "short")
+        on_loop(node, node.housekeeping._retain())
+        assert len(node.table.get("short", 0).log.segments) == 1
+
+    with_node(node_config(tmp_path), work)
+    assert sum(taken) > 15
+    assert max(taken) <= 5
+
+
+def test_retention_waits_for_what_is_not_in_memory(tmp_path):
+    """It deletes nothing before another thread has read what it looks at."""
+    asked: list[tuple[int, int]] = []
+
+    class Cold:
+        def warm_retention(self, log, now_ms, done, *, segments_max):
+            asked.append((len(log.segments), segments_max))
+            asyncio.get_running_loop().call_soon(done)
+            return True
+
+    def work(cluster, node):
+        create(cluster, "short", retention_ms="1")
+        fill(cluster, "short")
+        cold, node.broker.cold_reader = node.broker.cold_reader, Cold()
+        log = node.table.get("short", 0).log
+        segments = len(log.segments)
+        node.housekeeping.clock = lambda: 1 << 50
+        on_loop(node, node.housekeeping._retain())
+        node.broker.cold_reader = cold
+        left = [each for each in asked if each[0] > 1]
+        assert left == [(count, 5) for count in range(segments, 1, -5)]
+        assert len(log.segments) == 1
 
     with_node(node_config(tmp_path), work)
 

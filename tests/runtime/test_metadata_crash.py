@@ -46,7 +46,7 @@ def work(directory: Path, trace: Trace, history: History) -> None:
                 trace.mark(node.log.log_end_offset)
                 if number % 2:
                     node.ask(DeleteTopicsRequest(topic_names=names[:2]), 5)
-                    node.quorum.keeper.write_when_due()
+                    node.write_snapshot_when_due()
                     trace.mark(node.log.log_end_offset)
 
 

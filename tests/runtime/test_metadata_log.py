@@ -293,7 +293,7 @@ def test_snapshots_are_due_by_bytes_and_by_time(tmp_path: Path) -> None:
     with Node(tmp_path, snapshot_bytes=4_000, snapshot_interval_ms=1_000) as node:
         def is_due(now_ms: int) -> bool:
             node.now_ms, before = now_ms, node.quorum.snapshots.ids
-            node.quorum.keeper.write_when_due()
+            node.write_snapshot_when_due()
             return node.quorum.snapshots.ids != before
 
         node.join()
@@ -308,6 +308,13 @@ def test_snapshots_are_due_by_bytes_and_by_time(tmp_path: Path) -> None:
         create(node, "another")
         assert not is_due(NOW_MS + 9_999)
         assert is_due(NOW_MS + 10_000)
+
+
+def test_the_bytes_of_one_fetch_of_a_snapshot_are_a_setting_of_their_own(tmp_path: Path) -> None:
+    formatted(tmp_path)
+    with Node(tmp_path, static={"controller.quorum.fetch.snapshot.max.bytes": "70000"}) as node:
+        config = node.quorum.raft.replica.config
+        assert (config.fetch_snapshot_max_bytes, config.fetch_max_bytes) == (70_000, 1 << 20)
 
 
 def test_only_the_active_controller_answers_heartbeats(tmp_path: Path) -> None:
@@ -334,7 +341,7 @@ def test_old_snapshots_and_the_log_before_them_go(tmp_path: Path) -> None:
         for number in range(12):
             create(node, *(f"t{number}-{index}" for index in range(10)))
             node.ask(DeleteTopicsRequest(topic_names=[f"t{number}-{index}" for index in range(10)]), 5)
-            node.quorum.keeper.write_when_due()
+            node.write_snapshot_when_due()
         create(node, "last")
         left = list_snapshots(tmp_path / DIRECTORY_NAME)
         assert 1 <= len(left) < 12
@@ -352,11 +359,11 @@ def test_old_snapshots_go_by_age(tmp_path: Path) -> None:
         node.join()
         os.utime(directory / SnapshotId(0, 0).file_name, (0, (NOW_MS - 1_000) / 1_000))
         create(node, "a")
-        node.quorum.keeper.write_when_due()
+        node.write_snapshot_when_due()
         assert len(list_snapshots(directory)) == 2
         node.now_ms += 1
         create(node, "b")
-        node.quorum.keeper.write_when_due()
+        node.write_snapshot_when_due()
         assert SnapshotId(0, 0) not in list_snapshots(directory)
 
 

@@ -107,6 +107,7 @@ def test_counts_what_clients_did(tmp_path):
     assert values["kafka_controller_kafkacontroller_globaltopiccount",] == 1
     assert values["kafka_controller_kafkacontroller_offlinepartitionscount",] == 0
     assert values["kafka_server_kafkaserver_brokerstate",] == 3
+    assert 0 < values["kraft_broker_lease_remaining_seconds",] <= 9
     assert values["kafka_server_raft_metrics_current_state", "leader"] == 1
     assert values["kafka_server_raft_metrics_append_records_total",] >= 4
     assert 0 <= values["kafka_server_broker_metadata_metrics_last_applied_record_lag_ms",] < 60_000
@@ -126,6 +127,16 @@ def test_errors_of_the_python_side_are_counted(tmp_path):
 
     values = with_node(config(tmp_path, kraft_metrics_listener="127.0.0.1:0"), work)
     assert values["kafka_network_requestmetrics_errors_total", "TOPIC_ALREADY_EXISTS", "CreateTopics"] == 1
+
+
+def test_unclean_elections_are_counted(tmp_path):
+    def work(_cluster, node):
+        before = scrape(node)[name,]
+        node.control.controller.on_unclean()
+        return before, scrape(node)[name,]
+
+    name = "kafka_controller_controllerstats_uncleanleaderelections_total"
+    assert with_node(config(tmp_path, kraft_metrics_listener="127.0.0.1:0"), work) == (0, 1)
 
 
 def test_totals_stay_when_a_topic_goes(tmp_path):

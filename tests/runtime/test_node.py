@@ -2,6 +2,7 @@
 
 import socket
 import uuid
+from contextlib import ExitStack
 
 import pytest
 
@@ -190,6 +191,27 @@ def test_a_topic_changes_its_durability_while_it_runs(tmp_path, setting):
     with_node(config(tmp_path), work)
 
 
+def test_cordoned_directories_get_no_replicas(tmp_path):
+    def create(cluster, name):
+        topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
+        return cluster.send(CreateTopicsRequest(topics=topics, timeout_ms=10_000),
+                            CreateTopicsResponse).topics[0].error_code
+
+    def work(cluster, node):
+        assert node.broker.image.brokers[1].cordoned_log_dirs == node.logs.directory_ids
+        [told] = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
+        assert told.is_cordoned
+        assert create(cluster, "a") == ErrorCode.INVALID_REPLICATION_FACTOR
+        change = AlterableConfig(name="cordoned.log.dirs", config_operation=0, value="")
+        request = IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[change])])
+        assert cluster.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == 0
+        assert any(create(cluster, "a") == ErrorCode.NONE for _ in range(1000)), "the next heartbeat says so"
+        assert node.broker.image.brokers[1].cordoned_log_dirs == ()
+
+    with_node(config(tmp_path / "data", cordoned_log_dirs=str(tmp_path / "data")), work)
+
+
 def test_topics_are_described_in_pages(tmp_path):
     def work(cluster, _node):
         for name, partitions in (("a", 2), ("b", 3)):
@@ -318,6 +340,21 @@ def test_a_body_that_cannot_be_read_closes_the_connection(tmp_path):
         assert cluster.metadata([]).brokers
 
     with_node(config(tmp_path), work)
+
+
+def test_a_listener_takes_as_many_connections_as_it_may(tmp_path):
+    def work(_cluster, node):
+        ports = [node.listeners[name].port for name in ("PLAINTEXT", "PLAINTEXT", "CONTROLLER", "PLAINTEXT")]
+        with ExitStack() as opened:
+            peers = [opened.enter_context(socket.create_connection(("127.0.0.1", port))) for port in ports]
+            assert peers.pop().recv(1) == b""
+            for peer in peers:
+                peer.settimeout(0)
+                with pytest.raises(BlockingIOError):
+                    peer.recv(1)
+            assert node.server.closed() == {"connections": 1}
+
+    with_node(config(tmp_path, listener_name_plaintext_max_connections="2"), work)
 
 
 def test_a_node_that_is_gone_refuses(tmp_path):

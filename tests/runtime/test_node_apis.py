@@ -22,10 +22,14 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplica
 from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
+from kraft.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
+from kraft.protocol.messages.push_telemetry_response import PushTelemetryResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraft_native.records import BatchBuilder
@@ -37,14 +41,12 @@ NATIVE = {"Produce", "Fetch", "ApiVersions"}
 TRANSACTIONS = {"AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"}
 NEWER_GROUPS = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe"}
 SHARE_GROUPS = {name for name in API_BY_NAME if "Share" in name}
-# Only with a receiver of client metrics, which there is not.
-TELEMETRY = {"GetTelemetrySubscriptions", "PushTelemetry"}
 
 
 def test_what_kafka_announces_is_served_or_of_a_later_part():
     announced = {name for name, api in API_BY_NAME.items() if api.broker_versions is not None and not api.private}
     served = NATIVE | {name for name, api in API_BY_NAME.items() if api.key in SERVED}
-    assert announced - served == TRANSACTIONS | NEWER_GROUPS | (SHARE_GROUPS & announced) | TELEMETRY
+    assert announced - served == TRANSACTIONS | NEWER_GROUPS | (SHARE_GROUPS & announced)
 
 
 def test_each_file_of_apis_serves_what_it_is_listed_with():
@@ -54,6 +56,26 @@ def test_each_file_of_apis_serves_what_it_is_listed_with():
     assert set(HANDLERS) == set(SERVED)
     here = Path(apis.__file__).parent
     assert {path.stem for path in here.glob("*.py")} == {"__init__", *FILES}
+
+
+def test_telemetry_is_answered_and_not_announced(tmp_path):
+    def work(cluster, node):
+        connection = cluster.any()
+        assert not {GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY} & connection.versions.keys()
+        told = connection.send(GetTelemetrySubscriptionsRequest(), GetTelemetrySubscriptionsResponse, version=0)
+        assert (told.error_code, told.accepted_compression_types, told.push_interval_ms) == (0, [4, 3, 1, 2], 300_000)
+        assert (told.telemetry_max_bytes, told.delta_temporality, told.requested_metrics) == (4, True, [])
+
+        def push(**fields):
+            request = PushTelemetryRequest(client_instance_id=told.client_instance_id,
+                                           subscription_id=told.subscription_id, **fields)
+            return connection.send(request, PushTelemetryResponse, version=0).error_code
+
+        assert push(metrics=b"1234") == ErrorCode.NONE
+        assert push(metrics=b"12345", terminating=True) == ErrorCode.TELEMETRY_TOO_LARGE
+        assert push() == ErrorCode.INVALID_REQUEST
+
+    with_node(config(tmp_path / "data", telemetry_max_bytes="4"), work)
 
 
 def set_limits(cluster, entity, limits):

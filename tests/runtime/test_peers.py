@@ -7,6 +7,7 @@ from functools import partial
 from typing import Self
 
 import pytest
+import uvloop
 
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
@@ -243,6 +244,19 @@ def test_the_pause_counts_from_the_last_failure(monkeypatch: pytest.MonkeyPatch)
         peers.close()
 
     asyncio.run(run())
+
+
+def test_a_host_that_is_none() -> None:
+    """Whoever announces itself as the leader says where it is."""
+    async def run() -> None:
+        told = Told()
+        peers = Peers("test", told)
+        for correlation in range(2):
+            peers.ask(vote(correlation, Endpoint("CONTROLLER", "a..b", 9093)))
+            assert await told.next() == (2, correlation, Lost(Loss.DISCONNECTED))
+        peers.close()
+
+    uvloop.run(run())
 
 
 def test_peer_that_does_not_know_the_request() -> None:

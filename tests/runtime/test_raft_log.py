@@ -15,7 +15,7 @@ from kraft.raft.voters import VoterSet
 from kraft.runtime.metadata_directory import MetadataLogSettings
 from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
-from kraft.runtime.snapshot_files import SnapshotId
+from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft.testing.memory_log import MemoryLog
 from kraft_native.errors import CorruptRecordError
 from kraft_native.log import Log
@@ -146,6 +146,25 @@ def test_snapshot_replaces_the_log(tmp_path: Path) -> None:
         assert log.end_of_epoch(3) == wanted
 
 
+def test_a_snapshot_from_the_leader_takes_the_place_of_older_ones(tmp_path: Path) -> None:
+    """Also of one that is being written: the log cannot be continued behind its end any more."""
+    with opened(tmp_path) as log:
+        directory = Path(log.log.directory)
+        snapshots = RaftSnapshots(directory, log)
+        append(log, 2, 5)
+        data = snapshot_bytes(VoterSet.of(voter(1)))
+        for end_offset in (2, 3):
+            write_snapshot(directory, SnapshotId(end_offset, 2), [data])
+            assert snapshots.add(SnapshotId(end_offset, 2))
+        snapshots.begin(OffsetAndEpoch(10, 3))
+        snapshots.append(data)
+        write_snapshot(directory, SnapshotId(4, 2), [data])
+        snapshots.install()
+        assert snapshots.ids == (SnapshotId(10, 3),)
+        assert not snapshots.add(SnapshotId(4, 2))
+        assert list_snapshots(directory) == [SnapshotId(10, 3)]
+
+
 def test_what_is_no_snapshot_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         snapshots = RaftSnapshots(Path(log.log.directory), log)
@@ -171,10 +190,12 @@ def test_what_is_not_whole_does_not_stay(tmp_path: Path) -> None:
 def test_trimmed(tmp_path: Path) -> None:
     with opened(tmp_path) as log:
         snapshots = RaftSnapshots(Path(log.log.directory), log)
+        data = snapshot_bytes(VoterSet.of(voter(1)))
         for epoch in (1, 2, 3):
             append(log, epoch, 2)
         for end_offset, epoch in ((2, 1), (4, 2)):
-            snapshots.write(SnapshotId(end_offset, epoch), snapshot_bytes(VoterSet.of(voter(1))))
+            write_snapshot(Path(log.log.directory), SnapshotId(end_offset, epoch), [data])
+            assert snapshots.add(SnapshotId(end_offset, epoch))
         snapshots.trim_log(OffsetAndEpoch(4, 2))
         assert (log.start, log.end) == (OffsetAndEpoch(4, 2), OffsetAndEpoch(6, 3))
         assert snapshots.ids == (SnapshotId(4, 2),)

@@ -263,6 +263,27 @@ async def test_connections_over_the_limits_are_turned_away_and_come_back() -> No
         assert it.server.closed() == {"connections": 5, "peer": 4}
 
 
+@on_uvloop
+async def test_connections_over_the_limit_of_a_listener_are_turned_away_from_that_one() -> None:
+    async with node(connections_by_listener={"broker": 2}) as it:
+        other = it.server.channel("other", echo)
+        other.serve_api_versions(BODIES, INVALID, UNSUPPORTED)
+        port = (await it.server.listen("other", "127.0.0.1", 0, other)).port
+        kept = [await it.connect() for _ in range(2)]
+        kept += [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for reader, writer in kept:
+            writer.write(request(API_VERSIONS, 0, 1))
+            assert await reply_of(reader) == (1, BODIES[0])
+        reader, refused = await it.connect()
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        for _, writer in [*kept, (reader, refused)]:
+            writer.close()
+        await it.until(lambda: it.server.connections == 0)
+        assert it.channel.closed == {"connections": 1, "peer": 2}
+        assert other.closed == {"peer": 3}
+
+
 @pytest.mark.parametrize(("limits", "served"), [
     ({"connections_per_ip_max": 1}, 1),
     ({"connections_per_ip_max": 0, "connections_per_ip_overrides": {"127.0.0.1": 2}}, 2),
@@ -366,6 +387,8 @@ def test_limits_are_checked() -> None:
     for name in ("connections_max", "connections_per_ip_max", "backlog"):
         with pytest.raises(InvalidArgumentError, match=f"{name} must be at least"):
             Server(ServerLimits(**{name: -1}), print)
+    with pytest.raises(InvalidArgumentError, match="listener INSIDE must be at least 1, not 0"):
+        Server(ServerLimits(connections_by_listener={"OUTSIDE": 1, "INSIDE": 0}), print)
     with pytest.raises(InvalidArgumentError, match="limit_bytes"):
         Server(ServerLimits(memory_bytes_max=0), print)
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -433,7 +456,7 @@ async def test_too_many_who_connect_are_heard_later() -> None:
         assert asyncio.get_running_loop().time() - begun > 0.15, "five of them at twenty in a second"
         it.server.spared = it.channel
         reader, writer = await it.connect()
-        assert rates.delay_ms(lambda: int(it.server._clock() * 1000)) > 0
+        assert rates.delay_ms("broker", lambda: int(it.server._clock() * 1000)) > 0
         writer.write(request(API_VERSIONS, 0, 1))
         assert await asyncio.wait_for(reader.readexactly(8 + len(BODIES[0])), 0.04)
         for _, each in [*clients, (reader, writer)]:

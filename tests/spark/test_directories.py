@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +16,8 @@ from kraft.spark import directories
 from kraft.spark.errors import DataLossError
 from kraft.spark.segments import log_files
 from kraft_native import checkpoints
-from kraft_native.errors import InvalidArgumentError, InvalidRecordError, OffsetOutOfRangeError
+from kraft_native.errors import InvalidArgumentError, InvalidRecordError
+from tests.golden import golden, needs_golden
 from tests.spark.reading import offsets, reader, rows, table
 
 if TYPE_CHECKING:
@@ -128,9 +132,9 @@ def test_planning_looks_once_at_each_log(isolation: str, tmp_path: Path, monkeyp
     """A look at a log without an owner reads what its owner may have left unchecked: a whole segment of it."""
     looked = []
 
-    def look(directory: Path) -> LogReader:
+    def look(directory: Path, **options: str) -> LogReader:
         looked.append(directory.name)
-        return LogReader(directory)
+        return LogReader(directory, **options)
 
     with LogDir(tmp_path / "data", config=CONFIG) as directory:
         for partition in (0, 1):
@@ -138,6 +142,59 @@ def test_planning_looks_once_at_each_log(isolation: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(directories, "LogReader", look)
     assert len(offsets({"path": str(tmp_path / "data"), "kafka.isolation.level": isolation})) == 120
     assert looked == ["orders-0", "orders-1"]
+
+
+@pytest.fixture
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many bytes of which segment files tasks have read."""
+    found: dict[str, int] = {}
+    preadv = os.preadv
+
+    def counting(descriptor: int, buffers: list[memoryview], position: int) -> int:
+        size = preadv(descriptor, buffers, position)
+        name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+        found[name] = found.get(name, 0) + size
+        return size
+
+    monkeypatch.setattr(os, "preadv", counting)
+    return found
+
+
+@pytest.mark.parametrize(("bounds", "first", "after"), [
+    ({"startingOffsets": '{"orders":{"0":450}}', "endingOffsets": '{"orders":{"0":460}}'}, 450, 460),
+    ({"startingTimestamp": str(START_MS + 450_000), "endingTimestamp": str(START_MS + 460_000)}, 450, 460),
+    ({"startingTimestamp": str(START_MS + 595_000)}, 595, 600),
+])
+def test_only_segments_with_what_is_wanted_are_read(bounds: dict[str, str], first: int, after: int, log_dir: LogDir,
+                                                    bytes_read: dict[str, int]) -> None:
+    fill(log_dir.log("orders", 0), 600)
+    files = log_files(log_dir.path / "orders-0")
+    assert len(files) > 30
+    assert offsets({"path": str(log_dir.path), **bounds}) == list(range(first, after))
+    bases = [each.base_offset for each in files]
+    wanted = files[bisect_right(bases, first) - 1:bisect_right(bases, after - 1)]
+    assert sorted(bytes_read) == [each.path.name for each in wanted]
+    assert len(wanted) <= 2
+
+
+def test_within_a_segment_the_index_says_where_to_begin(tmp_path: Path, bytes_read: dict[str, int]) -> None:
+    with Log(tmp_path / "orders-0") as log:
+        fill(log, 200, size=100_000)
+    path = {"path": str(tmp_path / "orders-0")}
+    assert offsets(path | {"startingOffsets": '{"orders":{"0":190}}'}) == list(range(190, 200))
+    assert sum(bytes_read.values()) < 15 * 100_000
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_rows_come_in_batches_of_about_4_mb(tmp_path: Path, codec: str) -> None:
+    """Also where little of a log becomes much: Java holds each batch as a whole."""
+    with Log(tmp_path / "orders-0") as log:
+        log.append_records(((b"v" * 10_000, None, None, ()) for _ in range(1_500)), codec=codec)
+    batches = reader({"path": str(tmp_path / "orders-0")})
+    [task] = batches.partitions()
+    *sizes, last = (batch.nbytes / 2**20 for batch in batches.read(task))
+    assert sum(sizes) + last > 14
+    assert all(2.5 < size < 5 for size in sizes) and last < 5
 
 
 def test_a_single_log_needs_no_name(tmp_path: Path) -> None:
@@ -176,8 +233,24 @@ def test_what_vanishes_between_planning_and_reading_is_told(log_dir: LogDir) -> 
     task = batches.partitions()[0]
     log.roll()
     log.delete_records(60)
-    with pytest.raises(OffsetOutOfRangeError):
+    start = log_files(log_dir.path / "orders-0")[0].base_offset
+    assert 0 < start <= 60 == log.log_start_offset
+    with pytest.raises(DataLossError, match=r"orders-0 \[0, 60\): .*failOnDataLoss"):
         list(batches.read(task))
+    lenient = reader({"path": str(log_dir.path), "failOnDataLoss": "false"}, "offset")
+    assert [offset for batch in lenient.read(task) for offset in batch["offset"].to_pylist()] == list(range(60, 100))
+
+
+def test_what_is_cut_off_between_planning_and_reading_is_told(log_dir: LogDir) -> None:
+    log = log_dir.log("orders", 0)
+    fill(log, 100)
+    strict, lenient = (reader({"path": str(log_dir.path), "failOnDataLoss": value}, "offset")
+                       for value in ("true", "false"))
+    [task] = strict.partitions()
+    log.truncate_to(70)
+    with pytest.raises(DataLossError, match=r"orders-0 \[70, 100\)"):
+        list(strict.read(task))
+    assert [offset for batch in lenient.read(task) for offset in batch["offset"].to_pylist()] == list(range(70))
 
 
 def test_damage_is_told_and_not_passed_over(tmp_path: Path) -> None:
@@ -211,6 +284,21 @@ def test_a_compacted_log_is_read_over_its_gaps(tmp_path: Path) -> None:
         log.roll()
         log.compact(force=True)
     assert offsets({"path": str(tmp_path / "rows-0")}) == [97, 98, 99]
+
+
+@needs_golden
+def test_a_compacted_log_of_kafkas_without_what_is_beside_it(tmp_path: Path) -> None:
+    """Nobody knows then that the gaps are no losses, unless it is said."""
+    shutil.copytree(golden("log", "data", "compacted-0"), tmp_path / "compacted-0")
+    whole = offsets({"path": str(golden("log", "data")), "subscribe": "compacted"})
+    alone = {"path": str(tmp_path / "compacted-0")}
+    with pytest.raises(CorruptLogError):
+        offsets(alone)
+    assert offsets(alone | {"cleanupPolicy": "compact"}) == whole
+    with pytest.raises(InvalidArgumentError, match="option cleanupPolicy: 'both' is not allowed"):
+        offsets(alone | {"cleanupPolicy": "both"})
+    with pytest.raises(InvalidArgumentError, match=r"option cleanupPolicy: .* in a path"):
+        offsets({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t", "cleanupPolicy": "compact"})
 
 
 def test_a_wrong_index_is_only_a_hint(tmp_path: Path) -> None:

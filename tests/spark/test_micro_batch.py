@@ -155,6 +155,17 @@ def test_composite_read_limit(stream: MakeStream, topics: Topics, topic: str) ->
     assert running.batch() is None
 
 
+def test_min_partitions(stream: MakeStream, topics: Topics, topic: str) -> None:
+    topics.create(topic, 2)
+    topics.send(topic, range(30), 0)
+    topics.send(topic, range(30, 40), 1)
+    for options, tasks in (({}, 1), ({"minPartitions": "6"}, 7)):
+        running = stream(query(topics, topic, startingOffsets="earliest", **options))
+        assert running.plan()
+        assert len(running.reader.partitions(*(json.loads(text) for text in running.offsets))) == tasks
+        assert sorted(int(row["value"]) for row in running.run()) == list(range(40))
+
+
 def test_rate_limit_long_max_overflow(stream: MakeStream, topics: Topics, topic: str) -> None:
     topics.create(topic, 2)
     topics.send(topic, range(10), 0)
@@ -218,6 +229,7 @@ def test_non_matching_timestamps(stream: MakeStream, topics: Topics, topic: str)
 @pytest.mark.parametrize(("option", "value"), [
     ("endingOffsets", "latest"), ("endingTimestamp", "1"), ("endingOffsetsByTimestamp", "{}"),
     ("startingOffsets", "newest"), ("maxOffsetsPerTrigger", "-1"), ("minOffsetsPerTrigger", "many"),
+    ("minPartitions", "a"), ("minPartitions", "1.0"), ("minPartitions", "0"), ("minPartitions", "-1"),
 ])
 def test_bad_source_options(option: str, value: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"option {option}"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,7 +20,7 @@ from kraft.spark.library_produce import library_send
 from kraft.spark.produce import BatchProducer
 from kraft.spark.sink import StreamWriter, Written
 from kraft.spark.source import KraftSource
-from kraft.spark.staging import Staging
+from kraft.spark.staging import Decision, Staging
 from kraft_native.errors import InvalidArgumentError
 from tests.spark.reading import rows
 from tests.spark.test_relation import query
@@ -48,6 +49,18 @@ def write(options: dict[str, str], *batches: pa.RecordBatch) -> None:
     source = KraftSource(CaseInsensitiveDict(options))
     writer = source.writer(from_arrow_schema(batches[0].schema), False)
     writer.commit([writer.write(iter(batches))])
+
+
+@pytest.fixture(params=["batch", "stream"])
+def written_by(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
+    """Writes as a batch query, or as the next batch of a stream, exactly once."""
+    numbers = itertools.count()
+
+    def write_stream(options: dict[str, str], *batches: pa.RecordBatch) -> None:
+        writer = stream_writer({**options, "checkpointLocation": str(tmp_path)}, batches[0].schema)
+        writer.commit([task_of(writer, batches)], next(numbers))
+
+    return write if request.param == "batch" else write_stream
 
 
 def found(topics: Topics, topic: str, *columns: str, **options: str) -> list[dict[str, Any]]:
@@ -85,13 +98,14 @@ def test_batch_write_with_headers(topics: Topics, topic: str) -> None:
     assert found(topics, topic, "headers", includeHeaders="true")[-1]["headers"] is None
 
 
-def test_topic_field_and_topic_option(topics: Topics, topic: str) -> None:
+def test_topic_field_and_topic_option(topics: Topics, topic: str, written_by: Callable[..., None]) -> None:
     for name in "ab":
         topics.create(f"{topic}-{name}")
     column = pa.array([f"{topic}-a", f"{topic}-b", f"{topic}-a"])
-    write({"kafka.bootstrap.servers": topics.address}, batch_of(range(3), topic=column))
+    written_by({"kafka.bootstrap.servers": topics.address}, batch_of(range(3), topic=column))
     assert (values(topics, f"{topic}-a"), values(topics, f"{topic}-b")) == ([0, 2], [1])
-    write({"kafka.bootstrap.servers": topics.address, "topic": f"{topic}-b"}, batch_of([3], topic=column.slice(0, 1)))
+    written_by({"kafka.bootstrap.servers": topics.address, "topic": f"{topic}-b"},
+               batch_of([3], topic=column.slice(0, 1)))
     assert values(topics, f"{topic}-b") == [1, 3]
 
 
@@ -115,9 +129,9 @@ def test_null_topic_and_no_option(topics: Topics) -> None:
         write({"kafka.bootstrap.servers": topics.address}, batch_of([1], topic=pa.array([None], pa.string())))
 
 
-def test_non_existing_topic(topics: Topics) -> None:
+def test_non_existing_topic(topics: Topics, written_by: Callable[..., None]) -> None:
     with pytest.raises(RefusedError, match=r"topic nowhere: .*UNKNOWN_TOPIC"):
-        write({"kafka.bootstrap.servers": topics.address, "topic": "nowhere"}, batch_of([1]))
+        written_by({"kafka.bootstrap.servers": topics.address, "topic": "nowhere"}, batch_of([1]))
 
 
 @pytest.mark.parametrize(("columns", "options", "what"), [
@@ -133,7 +147,8 @@ def test_non_existing_topic(topics: Topics) -> None:
     ({"value": pa.string()}, {"topic": "t", "checkpointLocation": "s3://a/b"}, "not a path of files that all execut"),
     ({"value": pa.string()}, {"topic": "t", "delivery": "twice"}, "option delivery: 'twice'"),
     ({"value": pa.string()}, {"topic": "t", "topics": "u"}, "option topics: there is no such option"),
-    ({"value": pa.string()}, {"topic": "t", "kafka.security.protocol": "SSL"}, "not possible with TLS"),
+    ({"value": pa.string()}, {"topic": "t", "kafka.security.protocol": "SSL", "transactions": "false"},
+     "option transactions: exactly-once is not possible without them where TLS"),
     ({"value": pa.string()}, {"topic": "t", "kafka.compression.type": "rar"}, "'rar' is not one of none, gzip"),
 ])
 def test_bad_schemas_and_options(columns: dict[str, pa.DataType], options: dict[str, str], what: str) -> None:
@@ -190,6 +205,21 @@ def test_streaming_write_exactly_once(spark: SparkSession, topics: Topics, topic
     assert values(topics, f"{topic}-out") == list(range(40))
 
 
+def test_a_driver_that_died_while_it_noted_its_first_batch(spark: SparkSession, topics: Topics, topic: str,
+                                                           tmp_path: Path) -> None:
+    """It left a draft of the batch's offsets: the query begins all the same."""
+    for name in ("in", "out"):
+        topics.create(f"{topic}-{name}")
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / ".0.3c3a2f0e-2a6e-4f54-9c0b-2f1f5d1ad8f5.tmp").write_text("v1\n{")
+    topics.send(f"{topic}-in", range(10), 0)
+    frame = spark.readStream.format("kraft").options(**query(topics, f"{topic}-in", startingOffsets="earliest")).load()
+    (frame.select("value").writeStream.format("kraft").outputMode("append")
+     .options(**{"kafka.bootstrap.servers": topics.address, "topic": f"{topic}-out"})
+     .option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start().awaitTermination())
+    assert values(topics, f"{topic}-out") == list(range(10))
+
+
 class StoppedError(Exception):
     """The driver dies here."""
 
@@ -215,9 +245,27 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         yield patched
 
 
-def written(writer: StreamWriter, *parts: range) -> list[Written]:
+QUERY = "5f0c9a52-0000-0000-0000-000000000001"
+
+
+def task_of(writer: StreamWriter, rows: Iterable[pa.RecordBatch], query: str = QUERY) -> Written:
+    """What a task of a streaming query writes."""
+    context = TaskContext()
+    context._localProperties = {"sql.streaming.queryId": query}
+    TaskContext._setTaskContext(context)
+    try:
+        return writer.write(iter(rows))
+    finally:
+        TaskContext._setTaskContext(None)  # type: ignore[arg-type]
+
+
+def written(writer: StreamWriter, *parts: range, query: str = QUERY) -> list[Written]:
     """A batch that two tasks have written, in rows of 100 bytes, so that there are several record batches."""
-    return [writer.write(iter([batch_of([f"{number:0100}" for number in part])])) for part in parts]
+    return [task_of(writer, [batch_of([f"{number:0100}" for number in part])], query) for part in parts]
+
+
+def staging(writer: StreamWriter) -> Staging:
+    return Staging(writer.options, QUERY)
 
 
 @pytest.mark.parametrize("sent", [False, True])
@@ -244,7 +292,7 @@ def test_a_driver_that_dies_while_it_publishes(topics: Topics, topic: str, tmp_p
     again.commit(written(again, range(100, 1_000)), 1)
     again.commit(written(again, range(1_000, 1_010)), 2)
     assert values(topics, topic) == list(range(1_010))
-    assert list(Staging(again.options).path.rglob("*.batches")) == []
+    assert list(staging(again).path.rglob("*.batches")) == []
 
 
 def test_a_task_that_fails_leaves_nothing(topics: Topics, topic: str, tmp_path: Path) -> None:
@@ -257,13 +305,59 @@ def test_a_task_that_fails_leaves_nothing(topics: Topics, topic: str, tmp_path: 
         raise StoppedError
 
     with pytest.raises(StoppedError):
-        writer.write(rows_then_failure())
+        task_of(writer, rows_then_failure())
     writer.commit(written(writer, range(5)), 0)
     writer.abort([*written(writer, range(7)), None], 1)
     writer.commit([], 1)
     writer.commit(written(writer, range(5, 8)), 2)
     assert values(topics, topic) == list(range(8))
-    assert json.loads((tmp_path / "kraft-sink" / "decision.json").read_text())["done"]
+    decision = staging(writer).decision()
+    assert decision is not None and decision.done and decision.batch_id == 2
+
+
+def test_only_tasks_of_a_stream_write_exactly_once(topics: Topics, topic: str, tmp_path: Path) -> None:
+    topics.create(topic)
+    writer = stream_writer({"kafka.bootstrap.servers": topics.address, "topic": topic,
+                            "checkpointLocation": str(tmp_path)})
+    with pytest.raises(InvalidArgumentError, match="exactly-once is for tasks of a streaming query"):
+        writer.write(iter([batch_of(range(3))]))
+
+
+def test_queries_that_stage_in_one_place(topics: Topics, topic: str, tmp_path: Path) -> None:
+    """Each has batches of its own, also one that began anew without its checkpoint."""
+    topics.create(topic)
+    options = {"kafka.bootstrap.servers": topics.address, "topic": topic, "stagingLocation": str(tmp_path)}
+    one, other = stream_writer(options), stream_writer(options)
+    for batch in range(2):
+        one.commit(written(one, range(batch * 10, batch * 10 + 10), query="one"), batch)
+    staged = written(one, range(20, 30), query="one")
+    other.commit(written(other, range(100, 110), query="other"), 0)
+    one.commit(staged, 2)
+    assert values(topics, topic) == [*range(30), *range(100, 110)]
+
+
+def test_a_driver_that_comes_back_late_changes_nothing(topics: Topics, topic: str, tmp_path: Path,
+                                                       stop: pytest.MonkeyPatch) -> None:
+    """It stood still before it noted that a batch is done; another did that, and published the next one."""
+    topics.create(topic)
+    options = {"kafka.bootstrap.servers": topics.address, "topic": topic, "checkpointLocation": str(tmp_path)}
+    late, other = stream_writer(options), stream_writer(options)
+    late.commit(written(late, range(10)), 0)
+    decide = Staging.decide
+
+    def overtaken(self: Staging, decision: Decision) -> None:
+        if decision.done:
+            with stop.context() as patched:
+                patched.setattr(Staging, "decide", decide)
+                for batch in (1, 2):
+                    other.commit(written(other, range(batch * 10, batch * 10 + 10)), batch)
+        decide(self, decision)
+
+    with stop.context() as patched:
+        patched.setattr(Staging, "decide", overtaken)
+        late.commit(written(late, range(10, 20)), 1)
+    other.commit(written(other, range(30, 40)), 3)
+    assert values(topics, topic) == list(range(40))
 
 
 def test_at_least_once(topics: Topics, topic: str) -> None:

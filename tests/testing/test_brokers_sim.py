@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.mutants.find import hunt
 from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import BROKER_MUTANTS
@@ -23,7 +24,8 @@ print(*(simulate(seed, broker_options_of(seed).where(fault_seconds=1)).digest fo
 # Bugs of each kind that many runs show.
 SHOWN = (
     "fenced-broker-joins-the-isr", "shutdown-offset-moves", "shrink-counts-at-once", "followers-do-not-know-producers",
-    "high-watermark-stays-after-isr-shrink", "reassignment-is-over-early",
+    "high-watermark-stays-after-isr-shrink", "reassignment-is-over-early", "sequences-survive-an-epoch-bump",
+    "fetch-of-an-earlier-epoch-counts", "silent-broker-is-fenced-by-a-new-controller",
 )
 
 
@@ -34,12 +36,29 @@ def test_brokers_without_faults_commit_everything() -> None:
     assert outcome.counts["batches produced"] == outcome.counts["batches acknowledged"] > 50
 
 
+def test_a_broker_that_is_taken_for_dead_harms_nobody() -> None:
+    """Its connection breaks, it cannot come back in time and does not answer, but it lives and is a leader."""
+    options = CALM.where(reset_every_ms=300, grace_ms=20, cut_ms=800, fault_seconds=4)
+    outcome = simulate(1, options)
+    assert outcome.violation is None
+    assert outcome.counts["broker probed: SILENT"] > 0
+    assert outcome.counts["live broker taken for dead"] > 0
+    unnoticed = simulate(1, options.where(grace_ms=0))
+    assert unnoticed.violation is None
+    assert unnoticed.counts["connection to the controller broken"] > 0
+    assert unnoticed.counts["live broker taken for dead"] == 0
+
+
 def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
     report = campaign(range(12), run=simulate_brokers)
     assert report.findings == []
     assert report.brokers["leader elections"] > 10
     assert report.brokers["changes of in-sync replicas"] > 40
     assert report.brokers["batches acknowledged"] > 500
+    assert report.brokers["polls with records"] > 500
+    assert report.brokers["producer epoch bumped"] > 10
+    assert report.brokers["live broker taken for dead"] > 0
+    assert report.brokers["broker probed: THERE"] > 3
     assert sum(report.faults.values()) > 500
 
 
@@ -59,6 +78,25 @@ def test_a_bug_is_found(name: str) -> None:
     found = hunt([BROKER_MUTANTS[name]], range(30), finds=1, draw=broker_options_of)[0]
     assert found.seed is not None
     assert found.violations
+
+
+@pytest.mark.parametrize(("name", "kind"), [
+    ("consumers-see-the-log-end", "offset-reset"),
+    ("last-committed-batch-is-held-back", "worst-realtime-lag"),
+    ("batch-that-holds-the-offset-is-left-out", "poll-skip"),
+    ("batch-that-does-not-fit-is-passed-over", "int-poll-skip"),
+    ("read-begins-at-the-index-entry", "nonmonotonic-poll"),
+])
+def test_a_wrong_answer_to_a_consumer_is_named(name: str, kind: str) -> None:
+    assert hunt([BROKER_MUTANTS[name]], range(30), finds=1, draw=broker_options_of)[0].violations == (kind,)
+
+
+def test_what_no_consumer_saw_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that begins where the log ends has not seen what was there."""
+    monkeypatch.setattr(Consumer, "_place", lambda self, bounds: self.reads.begin(bounds.end))
+    violation = simulate(1, CALM).violation
+    assert violation is not None
+    assert violation.name == "unseen"
 
 
 def test_a_mutant_leaves_nothing_behind() -> None:

@@ -6,12 +6,13 @@ from random import Random
 import pytest
 
 from kraft.raft.ready import HardState
+from kraft.raft.records import KRaftVersion
 from kraft.raft.types import OffsetAndEpoch
-from kraft.testing.sim.batches import Contents, Value
+from kraft.testing.sim.batches import Contents, Records, Value
 from kraft.testing.sim.disk import PIECE_BYTES, Disk, DiskError
 from kraft.testing.sim.log import CHECKPOINT_OFFSETS, DamagedLogError, SimLog
 from kraft.testing.sim.snapshots import SimSnapshots, SnapshotContents
-from kraft_native.errors import CorruptRecordError, UnsupportedVersionError
+from kraft_native.errors import CorruptFileError, CorruptRecordError, UnsupportedVersionError
 
 
 class Bench:
@@ -76,6 +77,39 @@ def test_what_was_cut_off_never_stands_beside_what_came_in_its_place() -> None:
         ends.append(log.end)
     assert OffsetAndEpoch(2, 1) in ends
     assert OffsetAndEpoch(4, 3) in ends
+
+
+def test_what_is_appended_ahead_is_appended_once() -> None:
+    source, bench = Bench(), Bench()
+    source.append(2, epoch=0)
+    bench.log.append_ahead(records := source.log.read(0, 1000))
+    assert bench.log.is_ahead
+    assert bench.log.append_fetched(records) == ()
+    assert not bench.log.is_ahead
+    assert bench.log.batches == source.log.batches
+
+
+def test_other_records_wait_for_the_core() -> None:
+    source, bench = Bench(), Bench()
+    source.append(1, epoch=0)
+    source.log.append_control([KRaftVersion(1)], 0, 0)
+    source.append(1, epoch=2)
+    for start, is_damaged in ((0, True), (1, False), (2, False)):
+        records = source.log.read(start, 1)
+        assert isinstance(records, Records)
+        bench.log.append_ahead(records._replace(is_damaged=is_damaged))
+        assert not bench.log.is_ahead
+        bench.log.append_fetched(records)
+    assert bench.log.batches == source.log.batches
+
+
+def test_a_quorum_state_that_cannot_be_read_is_refused() -> None:
+    disk = Disk()
+    disk.quorum_state.start(HardState(7))
+    disk.quorum_state.finish()
+    disk.quorum_state.is_damaged = True
+    with pytest.raises(CorruptFileError):
+        disk.quorum_state.read()
 
 
 def test_damage_below_the_checkpoint_is_no_torn_tail() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kraft.protocol.messages.fetch_request import FetchPartition, ReplicaState
 from kraft.testing.brokers.fetcher import Fetcher, Followed
 from kraft.testing.brokers.log import ReplicaLog
-from kraft.testing.brokers.messages import FetchPart, Produce
+from kraft.testing.brokers.messages import CONSUMER, FetchedPart, FetchPart, Produce
 from kraft.testing.brokers.partition import PAGE_CACHE, PENDING, Partition
 from kraft_native.batch import walk
 from kraft_native.errors import KraftError
@@ -42,6 +42,8 @@ STEPS = st.lists(st.one_of(
     st.tuples(st.just("replicate")),
     st.tuples(st.just("replicate")),
     st.tuples(st.just("fetch"), st.integers(-2, 12), st.integers(-1, 9), st.integers(-1, 1), st.integers(6, 8)),
+    st.tuples(st.just("consume"), st.booleans(), st.integers(-2, 12), st.sampled_from((0, 0, 0, -1, 1))),
+    st.tuples(st.just("consume"), st.booleans(), st.integers(1, 6), st.just(0)),
     st.tuples(st.just("set_isr"), isrs, isrs),
     st.tuples(st.just("lead"), st.sampled_from(IDS), st.integers(0, 2), isrs, isrs),
     st.tuples(st.just("delete"), st.integers(0, 12)),
@@ -197,6 +199,20 @@ class World:
             partition=0, current_leader_epoch=self.epoch + epoch_from, fetch_offset=offset,
             last_fetched_epoch=last_epoch, partition_max_bytes=1 << 20)), version=17,
             replica_state=ReplicaState(replica_id=OUTSIDER, replica_epoch=broker_epoch)))
+        self._compare_answers(answer, told)
+
+    def consume(self, at_leader: bool, from_end: int, epoch_from: int) -> None:
+        """A consumer fetches, from any replica."""
+        node_id = self.leader if at_leader else self.follower
+        twin = self.twins[node_id]
+        offset = max(0, twin.log.end_offset - from_end)
+        answer = twin.read(FetchPart(KEY, self.epoch + epoch_from, offset, -1), CONSUMER, -1)
+        [told] = fetched(self.nodes[node_id].fetch(("t", FetchPartition(
+            partition=0, current_leader_epoch=self.epoch + epoch_from, fetch_offset=offset,
+            partition_max_bytes=1 << 20)), version=17))
+        self._compare_answers(answer, told)
+
+    def _compare_answers(self, answer: FetchedPart, told: Any) -> None:
         assert told.error_code == answer.error
         if not answer.error:
             assert self._diverging(told) == answer.diverging

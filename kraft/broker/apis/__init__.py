@@ -11,6 +11,7 @@ from kraft.protocol.apis import API_BY_NAME
 FILES: Final[dict[str, tuple[str, ...]]] = {
     "alter_replica_log_dirs": ("AlterReplicaLogDirs",),
     "client_quotas": ("DescribeClientQuotas",),
+    "client_telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
     "controller_requests": (
         "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs",
         "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas",

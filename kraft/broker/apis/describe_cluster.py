@@ -10,10 +10,14 @@ from kraft.protocol.messages.describe_cluster_response import DescribeClusterBro
 
 @serves("DescribeCluster")
 def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: RequestContext, answer: Answer) -> None:
-    """The brokers."""
+    """The brokers; and how long ago this one's lease ended, if it has."""
     def nodes() -> list[DescribeClusterBroker]:
         return [DescribeClusterBroker(broker_id=each.broker_id, host=each.host, port=each.port, rack=each.rack,
                                       is_fenced=each.fenced)
                 for each in listed_brokers(broker, context.listener, fenced=request.include_fenced_brokers)]
 
-    answer(describe_nodes(request, context.version, BROKERS, broker.cluster_id, broker.node_id, nodes))
+    response = describe_nodes(request, context.version, BROKERS, broker.cluster_id, broker.node_id, nodes)
+    lease_left_ms = broker.controller.lease_left_ms
+    if lease_left_ms is not None and lease_left_ms < 0:
+        response.lease_ended_ms = -lease_left_ms
+    answer(response)

@@ -22,10 +22,8 @@ def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context:
     """All logs when no topics are given; a topic without partitions means all of its partitions here."""
     broker.table.settle()
     wanted = None if request.topics is None else {topic.topic: tuple(topic.partitions) for topic in request.topics}
-    cordoned = broker.setting("cordoned.log.dirs")
-    names = cordoned if isinstance(cordoned, list) else []
     answer(DescribeLogDirsResponse(results=[
-        _directory(each, wanted, cordoned="*" in names or each.path in names) for each in broker.log_dirs.usage()]))
+        _directory(each, wanted, cordoned=broker.is_cordoned(each.path)) for each in broker.log_dirs.usage()]))
 
 
 def _directory(usage: LogDirUsage, wanted: Mapping[str, Sequence[int]] | None, *,

@@ -3,8 +3,12 @@
 -1 latest, -2 earliest, -3 the record with the largest time (7), -4 earliest on local disk (8), -5 latest in tiered
 storage (9), -6 earliest not yet uploaded there (11). A special time that the version does not know is answered with
 UNSUPPORTED_VERSION; nothing found is offset -1 without an error.
+
+Records are looked at for a time of theirs and for the largest. What is not in memory of those is brought there by
+another thread before any partition is answered.
 """
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -16,6 +20,7 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraft_native.coldread import ColdReader
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
 
@@ -35,13 +40,37 @@ CONSUMER: Final = -1
 @serves("ListOffsets")
 def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
     """Each partition has its own error. A partition named twice in one request is refused with INVALID_REQUEST."""
+    waiting = 1
+
+    def go_on() -> None:
+        nonlocal waiting
+        waiting -= 1
+        if waiting == 0:
+            answer(_response(broker, request, context))
+
+    for topic in request.topics:
+        for asked in topic.partitions:
+            partition = broker.partition(topic.name, asked.partition_index)
+            if partition is not None and partition.is_leader:
+                waiting += _warm(broker.cold_reader, partition, asked.timestamp, go_on)
+    go_on()
+
+
+def _warm(cold_reader: ColdReader, partition: Partition, timestamp: int, done: Callable[[], None]) -> bool:
+    """Whether `done` will be called, when what tells the offset for a time is in memory."""
+    if timestamp == MAX_TIMESTAMP:
+        return cold_reader.warm_max_timestamp(partition.log, done)
+    return timestamp >= 0 and cold_reader.warm_time(partition.log, timestamp, done)
+
+
+def _response(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     topics = []
     for topic in request.topics:
         indexes = [each.partition_index for each in topic.partitions]
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=[
             _refused(each, ErrorCode.INVALID_REQUEST) if indexes.count(each.partition_index) > 1
             else _partition(broker, topic.name, each, request, context) for each in topic.partitions]))
-    answer(ListOffsetsResponse(topics=topics))
+    return ListOffsetsResponse(topics=topics)
 
 
 def _partition(broker: Broker, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest,

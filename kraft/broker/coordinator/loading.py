@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from kraft.broker.coordinator.shard import StoredRecord
@@ -14,13 +16,17 @@ from kraft_native.records import records
 ABORT_MARKER = 0
 COMMIT_MARKER = 1
 
+# What is replayed before others may have the loop.
+RECORDS_PER_STEP = 256
 
-def load_batches(shards: Shards[Any], partition: int, source: Slice | bytes) -> int | None:
-    """Replays the whole batches in `source`, which follow what was loaded before; gives the offset to go on from.
 
-    None when `source` has no whole batch. Raises a `KraftError` when a batch or a record is damaged: call `fail_load`.
+def load_batches(shards: Shards[Any], partition: int, source: Slice | bytes) -> Iterator[int]:
+    """Replays the whole batches in `source`, which follow what was loaded before, a few records at each step. A step
+    gives the end of the batches that are loaded; there is none when `source` has no whole batch.
+
+    Do not go on when the load ended between two steps. Raises a `KraftError` when a batch or a record is damaged: call
+    `fail_load`.
     """
-    next_offset = None
     for batch in walk(source):
         if batch.is_control:
             for marker in control_records(batch):
@@ -28,7 +34,10 @@ def load_batches(shards: Shards[Any], partition: int, source: Slice | bytes) -> 
                     shards.load_marker(partition, marker.producer_id, marker.type == COMMIT_MARKER)
         else:
             producer_id = batch.producer_id if batch.is_transactional else -1
-            shards.load(partition, (StoredRecord(record.offset, record.key, record.value, producer_id)
-                                    for record in records(batch) if record.key is not None))
-        next_offset = batch.next_offset
-    return next_offset
+            stored = (StoredRecord(record.offset, record.key, record.value, producer_id)
+                      for record in records(batch) if record.key is not None)
+            while some := list(islice(stored, RECORDS_PER_STEP)):
+                shards.load(partition, some)
+                if len(some) == RECORDS_PER_STEP:
+                    yield batch.base_offset
+        yield batch.next_offset

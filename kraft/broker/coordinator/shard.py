@@ -25,9 +25,6 @@ from kraft_native.errors import KraftError
 
 M = TypeVar("M")
 
-# Timers that may run in one `tick`: a turn of the loop stays short even when thousands of members expire together.
-ACTIONS_PER_TICK = 256
-
 
 class Record(NamedTuple):
     """A record to append. `value` None deletes what `key` had."""
@@ -90,6 +87,7 @@ class Shard:
         self.leader_epoch = leader_epoch
         self.now_ms = 0
         self.timers = Timers()
+        self.steps_left = 0         # of this `tick`; an action that takes more than one step subtracts the others
         self.end_offset = 0         # after the last record that was appended or loaded
         self.committed_offset = 0   # the high watermark: the end of what is committed
         self._port = port
@@ -151,16 +149,18 @@ class Shard:
             waiting = self._waiting.popleft()
             waiting.answer.give(waiting.response)
 
-    def tick(self) -> None:
-        """Refuses answers that waited too long and runs the timers that are due, at most `ACTIONS_PER_TICK`."""
+    def tick(self, steps_max: int) -> int:
+        """Refuses answers that waited too long and runs the timers that are due until `steps_max` steps are taken, and
+        none that is armed meanwhile. Gives the steps that are left."""
         while self._waiting and self._waiting[0].deadline_ms <= self.now_ms:
             answer = self._waiting.popleft().answer
             answer.give(answer.refusal(append_error(ErrorCode.REQUEST_TIMED_OUT), None))
-        for _ in range(ACTIONS_PER_TICK):
-            action = self.timers.take_due(self.now_ms)
-            if action is None:
-                return
+        self.steps_left = steps_max
+        armed = self.timers.armed
+        while self.steps_left > 0 and (action := self.timers.take_due(self.now_ms, armed)) is not None:
+            self.steps_left -= 1
             action()
+        return self.steps_left
 
     @property
     def deadline_ms(self) -> int | None:

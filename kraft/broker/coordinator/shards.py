@@ -13,6 +13,10 @@ from kraft.protocol.error_codes import ErrorCode
 
 S = TypeVar("S", bound=StateMachine)
 
+# What one `tick` does in all shards together, in timers, groups and offsets looked at: a turn of the loop stays short
+# even when thousands of members expire together, or a group has a hundred thousand offsets.
+STEPS_PER_TICK = 256
+
 
 class Phase(Enum):
     """Where a shard is in its life."""
@@ -133,9 +137,12 @@ class Shards(Generic[S]):
             entry.shard.committed(high_watermark)
 
     def tick(self, now_ms: int) -> None:
-        """Runs what is due."""
-        for shard, _ in self.active(now_ms):
-            shard.tick()
+        """Runs what is due, at most `STEPS_PER_TICK`; the shards that have waited longest come first."""
+        due = [(deadline_ms, shard.partition, shard) for shard, _ in self.active(now_ms)
+               if (deadline_ms := shard.deadline_ms) is not None and deadline_ms <= now_ms]
+        steps = STEPS_PER_TICK
+        for _, _, shard in sorted(due):
+            steps = shard.tick(steps)
 
     @property
     def deadline_ms(self) -> int | None:

@@ -52,6 +52,11 @@ class Timers:
         if len(self._heap) > 64 + 2 * len(self._timers):
             self._rebuild()
 
+    @property
+    def armed(self) -> int:
+        """How many timers were armed so far: `take_due` can leave those alone that come after."""
+        return self._sequence
+
     def cancel(self, key: Key) -> None:
         """Forgets the timer of `key`, if there is one."""
         self._timers.pop(key, None)
@@ -75,10 +80,10 @@ class Timers:
                 return entry_ms
         return None
 
-    def take_due(self, now_ms: int) -> Action | None:
-        """Removes the first timer that is due and gives its action."""
+    def take_due(self, now_ms: int, armed: int) -> Action | None:
+        """Removes the first timer that is due and gives its action; none when that was armed later than `armed`."""
         deadline_ms = self.deadline_ms
-        if deadline_ms is None or deadline_ms > now_ms:
+        if deadline_ms is None or deadline_ms > now_ms or self._heap[0][1] > armed:
             return None
         _, _, key = heapq.heappop(self._heap)
         return self._timers.pop(key).action

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.coordinator.answer import Answer
+from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.member import Member
 from kraft.broker.groups.shard import GroupShard
+from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
@@ -67,28 +69,51 @@ def _described(group: ClassicGroup, member: Member, stable: bool) -> DescribedGr
     )
 
 
-def delete_groups(state: GroupShard, group_ids: Sequence[str]) -> list[DeletableGroupResult]:
-    """Deletes groups without members, with all their offsets, in one batch.
+def delete_groups(state: GroupShard, group_ids: Sequence[str], answer: Answer[list[DeletableGroupResult]]) -> None:
+    """Deletes groups without members, with all their offsets, over as many ticks as that takes.
 
-    Raises RefusedError when it could not be written; then none is deleted.
+    Until then their requests are refused: nobody is told some of a group's offsets without the others. A group's own
+    record goes last. So when something could not be written, or the deletion broke off, the group is there with what
+    is left of its offsets, and can be deleted again.
     """
-    records = []
-    results = []
-    for group_id in group_ids:
-        try:
-            _check_delete(state, group_id)
-        except RefusedError as refused:
-            results.append(DeletableGroupResult(group_id=group_id, error_code=refused.error))
-            continue
-        records += [offset_record(group_id, topic, partition, None, state.now_ms)
-                    for topic, partition in state.offsets.keys_of_group(group_id)]
-        records += state.deletion_records(group_id)
-        results.append(DeletableGroupResult(group_id=group_id, error_code=0))
-    state.shard.write(records)
-    return results
+    results = {group_id: DeletableGroupResult(group_id=group_id, error_code=_why_not(state, group_id))
+               for group_id in group_ids}
+    due = [result.group_id for result in results.values() if not result.error_code]
+    if not due:
+        state.shard.reply(answer, list(results.values()))
+        return
+    left = dict.fromkeys(due)
+    state.deleting.update(dict.fromkeys(due, answer))
+
+    def delete(units: Sequence[Unit]) -> None:
+        records: list[Record] = []
+        for group_id, key in units:
+            if key is not None:
+                records.append(offset_record(group_id, *key, None, state.now_ms))
+            elif group_id in state.groups:      # it may have expired meanwhile
+                records += state.deletion_records(group_id)
+        state.shard.write(records)
+        for group_id, key in units:
+            if key is None:
+                del left[group_id]
+
+    def end(error: ErrorCode) -> None:
+        for group_id in left:
+            results[group_id].error_code = error
+        for group_id in due:
+            del state.deleting[group_id]
+        state.shard.reply(answer, list(results.values()))
+
+    key = new_key(state, "delete groups")
+    state.shard.after(key, 0, lambda: visit(state, key, units_of(state, due), delete, end))
 
 
-def _check_delete(state: GroupShard, group_id: str) -> None:
-    group = state.existing_group(group_id)
-    if not (group.is_empty if isinstance(group, ForeignGroup) else group.state is GroupState.EMPTY):
-        raise RefusedError(ErrorCode.NON_EMPTY_GROUP)
+def _why_not(state: GroupShard, group_id: str) -> ErrorCode:
+    """Why a group cannot be deleted; NONE when it can."""
+    group = state.groups.get(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group_id in state.deleting:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    is_empty = group.is_empty if isinstance(group, ForeignGroup) else group.state is GroupState.EMPTY
+    return ErrorCode.NONE if is_empty else ErrorCode.NON_EMPTY_GROUP

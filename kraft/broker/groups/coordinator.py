@@ -129,16 +129,13 @@ class GroupCoordinator:
         self.shards.committed(partition, high_watermark, now_ms)
 
     def partitions_deleted(self, partitions: Iterable[tuple[str, int]], now_ms: int) -> None:
-        """These (topic, partition) were deleted: so are the offsets that groups committed for them.
+        """These (topic, partition) were deleted: so are the offsets that groups committed for them, by the next ticks.
 
-        A shard that could not write it keeps them; they expire like others.
+        A shard that cannot write it keeps them; they expire like others.
         """
-        deleted = list(partitions)
+        deleted = dict.fromkeys(partitions)
         for _, state in self.shards.active(now_ms):
-            try:
-                expiry.delete_partitions(state, deleted)
-            except RefusedError:
-                continue
+            expiry.delete_partitions(state, deleted)
 
     # ---------------------------------------------------------------- requests about one group
 
@@ -150,6 +147,7 @@ class GroupCoordinator:
             answer.give(answer.refusal(refused.error))
             return
         try:
+            state.check_not_deleting(group_id)
             act(state)
         except RefusedError as refused:
             shard.refuse(answer, refused.error)

@@ -7,59 +7,49 @@ its own time. A group without members whose last offset is gone is deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group import ClassicGroup, GroupState
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.broker.groups.shard import GroupShard
+from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 
 _KEY = ("expiry",)
 
-# One turn looks at this many groups, and a batch has this many tombstones at most.
-GROUPS_PER_TURN = 256
-RECORDS_PER_BATCH = 1_000
-
 
 def schedule(state: GroupShard) -> None:
-    """The next look at everything is due after `offsets.retention.check.interval.ms`."""
-    state.shard.after(_KEY, state.config.offsets_retention_check_interval_ms, lambda: _run(state, list(state.groups)))
+    """The next look at everything is due after `offsets.retention.check.interval.ms`. What cannot be written now is
+    still due then."""
+    state.shard.after(_KEY, state.config.offsets_retention_check_interval_ms, lambda: visit(
+        state, _KEY, units_of(state, list(state.groups)), lambda units: expire(state, units),
+        lambda _: schedule(state)))
 
 
-def _run(state: GroupShard, group_ids: Sequence[str]) -> None:
-    """Expires what is due in some groups, and leaves the others to the next turn."""
-    for group_id in group_ids[:GROUPS_PER_TURN]:
-        try:
-            expire_group(state, group_id)
-        except RefusedError:
-            break       # what could not be written now is still due at the next look
-    else:
-        if rest := group_ids[GROUPS_PER_TURN:]:
-            state.shard.after(_KEY, 0, lambda: _run(state, rest))
-            return
-    schedule(state)
+def expire(state: GroupShard, units: Iterable[Unit]) -> None:
+    """Deletes the offsets that are expired, and a group without any. Raises RefusedError; what is before is written."""
+    records: list[Record] = []
+    for group_id, key in units:
+        group = state.groups.get(group_id)
+        if group is None:
+            continue
+        if key is None:
+            state.shard.write(records)
+            records = state.deletion_records(group_id) if _is_over(state, group) else []
+            continue
+        offset = state.offsets.get(group_id, *key)
+        if (offset is not None and _is_expired(state, group, key[0], offset)
+                and not state.offsets.is_pending(group_id, *key)):
+            records.append(offset_record(group_id, *key, None, state.now_ms))
+    state.shard.write(records)
 
 
-def expire_group(state: GroupShard, group_id: str) -> None:
-    """Deletes the expired offsets of one group, and the group with the last one. Raises RefusedError."""
-    group = state.groups.get(group_id)
-    if group is None:
-        return
-    records = []
-    all_gone = not state.offsets.has_open_transactions(group_id)
-    for topic, partitions in state.offsets.of_group(group_id).items():
-        for partition, offset in partitions.items():
-            if (_is_expired(state, group, topic, offset)
-                    and not state.offsets.is_pending(group_id, topic, partition)):
-                records.append(offset_record(group_id, topic, partition, None, state.now_ms))
-            else:
-                all_gone = False
-    if all_gone and (group.is_empty if isinstance(group, ForeignGroup) else group.state is GroupState.EMPTY):
-        records += state.deletion_records(group_id)
-    write_in_batches(state, records)
+def _is_over(state: GroupShard, group: ClassicGroup | ForeignGroup) -> bool:
+    if state.offsets.of_group(group.group_id) or state.offsets.has_open_transactions(group.group_id):
+        return False
+    return group.is_empty if isinstance(group, ForeignGroup) else group.state is GroupState.EMPTY
 
 
 def _is_expired(state: GroupShard, group: ClassicGroup | ForeignGroup, topic: str, offset: CommittedOffset) -> bool:
@@ -82,18 +72,17 @@ def _is_expired(state: GroupShard, group: ClassicGroup | ForeignGroup, topic: st
     return state.now_ms - base_ms >= state.config.offsets_retention_ms
 
 
-def delete_partitions(state: GroupShard, partitions: Iterable[tuple[str, int]]) -> None:
-    """Deletes the offsets of partitions that were deleted, in every group. Raises RefusedError."""
-    deleted = list(dict.fromkeys(partitions))
-    records = []
-    for group_id in state.offsets.groups():
-        records += [offset_record(group_id, topic, partition, None, state.now_ms) for topic, partition in deleted
-                    if state.offsets.get(group_id, topic, partition) is not None
-                    or state.offsets.is_pending(group_id, topic, partition)]
-    write_in_batches(state, records)
+def delete_partitions(state: GroupShard, deleted: Collection[tuple[str, int]]) -> None:
+    """Deletes the offsets of partitions that were deleted, in every group, over as many ticks as that takes. What is
+    committed from now on stays: it is for a topic of the same name that was made since."""
+    end_offset = state.shard.end_offset
 
+    def delete(units: Sequence[Unit]) -> None:
+        state.shard.write([
+            offset_record(group_id, *key, None, state.now_ms) for group_id, key in units
+            if key is not None and key in deleted
+            and ((offset := state.offsets.get(group_id, *key)) is None or offset.record_offset < end_offset)])
 
-def write_in_batches(state: GroupShard, records: Sequence[Record]) -> None:
-    """Writes tombstones, each of which stands for itself. Raises RefusedError; batches before it are written."""
-    for start in range(0, len(records), RECORDS_PER_BATCH):
-        state.shard.write(records[start:start + RECORDS_PER_BATCH])
+    key = new_key(state, "deleted partitions")
+    state.shard.after(key, 0, lambda: visit(
+        state, key, units_of(state, state.offsets.groups()), delete, lambda _: None))

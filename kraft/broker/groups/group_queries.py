@@ -7,6 +7,7 @@ response leaves when the last part of it may.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
@@ -66,8 +67,8 @@ class _Gather(Generic[P]):
         return take
 
 
-def _ask(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], P]) -> None:
-    """Answers with what `act` says in the shard of `partition`, or with the refusal; None: there is no topic."""
+def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], None]) -> None:
+    """Acts in the shard of `partition`, or answers with the refusal; None: there is no topic."""
     if partition is None:
         answer.give(answer.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return
@@ -77,9 +78,14 @@ def _ask(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: in
         answer.give(answer.refusal(refused.error))
         return
     try:
-        shard.reply(answer, act(state))
+        act(state)
     except RefusedError as refused:
         shard.refuse(answer, refused.error)
+
+
+def _ask(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], P]) -> None:
+    """Answers with what `act` says there."""
+    _serve(shards, partition, answer, now_ms, lambda state: state.shard.reply(answer, act(state)))
 
 
 def _partition(shards: Shards[S], group_id: str) -> int | None:
@@ -209,7 +215,5 @@ def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: Requ
         def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DeletableGroupResult]:
             return [DeletableGroupResult(group_id=group_id, error_code=error) for group_id in group_ids]
 
-        def act(state: S, group_ids: list[str] = group_ids) -> list[DeletableGroupResult]:
-            return admin.delete_groups(state, group_ids)
-
-        _ask(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
+        answer = Answer(context, gather.part(index), refusal)
+        _serve(shards, partition, answer, now_ms, partial(admin.delete_groups, group_ids=group_ids, answer=answer))

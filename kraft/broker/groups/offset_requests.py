@@ -100,6 +100,7 @@ def fetch(state: GroupShard, request: OffsetFetchRequestGroup, require_stable: b
     A group that does not exist has no offsets, which is no error. With `require_stable`, an offset that an open
     transaction is about to move is told as UNSTABLE_OFFSET_COMMIT. Raises RefusedError.
     """
+    state.check_not_deleting(request.group_id)
     offsets = state.offsets.of_group(request.group_id)
     if not _has_offsets(state, request):
         offsets = {}

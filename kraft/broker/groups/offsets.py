@@ -95,14 +95,15 @@ class OffsetTable:
         return group_id in self._open_transactions
 
     def keys_of_group(self, group_id: str) -> Iterator[tuple[str, int]]:
-        """Every (topic, partition) of a group that is committed or pending, once."""
-        for topic, partitions in self.of_group(group_id).items():
-            for partition in partitions:
+        """Every (topic, partition) of a group that is committed or pending, once. Offsets may come and go meanwhile."""
+        for topic, partitions in list(self.of_group(group_id).items()):
+            for partition in list(partitions):
                 yield topic, partition
         yielded: dict[tuple[str, int], None] = {}
-        for producer_id in self._open_transactions.get(group_id, ()):
-            for topic, partitions in self._pending[producer_id].groups.get(group_id, {}).items():
-                for partition in partitions:
+        for producer_id in list(self._open_transactions.get(group_id, ())):
+            pending = self._pending[producer_id].groups.get(group_id, {}) if producer_id in self._pending else {}
+            for topic, partitions in list(pending.items()):
+                for partition in list(partitions):
                     key = (topic, partition)
                     if key not in yielded and self.get(group_id, topic, partition) is None:
                         yielded[key] = None

@@ -7,9 +7,10 @@ functions over a `GroupShard`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
+from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
 from kraft.broker.groups.config import GroupCoordinatorConfig
@@ -53,6 +54,8 @@ class GroupShard:
         self.environment = environment
         self.groups: dict[str, ClassicGroup | ForeignGroup] = {}
         self.offsets = OffsetTable()
+        self.deleting: dict[str, Answer[Any]] = {}
+        """The groups that are being deleted, and who asked for it."""
 
     @property
     def config(self) -> GroupCoordinatorConfig:
@@ -119,6 +122,9 @@ class GroupShard:
                 for member in group.members.values():
                     self.refuse_parked(group, member, ErrorCode.NOT_COORDINATOR)
         self.groups.clear()
+        for answer in dict.fromkeys(self.deleting.values()):
+            self.shard.refuse(answer, ErrorCode.NOT_COORDINATOR)
+        self.deleting.clear()
 
     # ---------------------------------------------------------------- what the decisions share
 
@@ -126,6 +132,12 @@ class GroupShard:
         """The classic group of that name, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
+
+    def check_not_deleting(self, group_id: str) -> None:
+        """Refuses with COORDINATOR_LOAD_IN_PROGRESS, upon which clients ask again, while the group is being deleted:
+        some of its offsets may be gone."""
+        if group_id in self.deleting:
+            raise RefusedError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def refuse_parked(self, group: ClassicGroup, member: Member, error: ErrorCode,
                       member_id: str | None = None) -> None:

@@ -55,7 +55,7 @@ class DescribeClusterBroker(Struct):
 class DescribeClusterResponse(Message):
     __slots__ = (
         "throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id", "brokers",
-        "cluster_authorized_operations", "unknown_tags",
+        "cluster_authorized_operations", "lease_ended_ms", "unknown_tags",
     )
     API_KEY = 60
     VERSIONS = range(3)
@@ -71,6 +71,7 @@ class DescribeClusterResponse(Message):
         controller_id: int = -1,
         brokers: Iterable[DescribeClusterBroker] = (),
         cluster_authorized_operations: int = -2147483648,
+        lease_ended_ms: int = -1,
         unknown_tags: Tags = (),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
@@ -81,11 +82,12 @@ class DescribeClusterResponse(Message):
         self.controller_id = controller_id
         self.brokers = list(brokers)
         self.cluster_authorized_operations = cluster_authorized_operations
+        self.lease_ended_ms = lease_ended_ms
         self.unknown_tags = unknown_tags
 
     @classmethod
     def read(cls, r: WireReader, version: int) -> Self:
-        return cls(
+        struct = cls(
             throttle_time_ms=r.int32(),
             error_code=r.int16(),
             error_message=r.nullable_string(),
@@ -94,8 +96,16 @@ class DescribeClusterResponse(Message):
             controller_id=r.int32(),
             brokers=r.structs(DescribeClusterBroker.read, version),
             cluster_authorized_operations=r.int32(),
-            unknown_tags=r.unknown_tags(),
         )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 100:
+                struct.lease_ended_ms = value.int64()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
 
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.throttle_time_ms)
@@ -109,4 +119,9 @@ class DescribeClusterResponse(Message):
         w.int32(self.controller_id)
         w.structs(self.brokers, version)
         w.int32(self.cluster_authorized_operations)
-        w.tags(self.unknown_tags)
+        tags = list(self.unknown_tags)
+        if self.lease_ended_ms != -1:
+            value = WireWriter(True)
+            value.int64(self.lease_ended_ms)
+            tags.append((100, value.finish()))
+        w.tags(tags)

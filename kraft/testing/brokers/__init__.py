@@ -10,7 +10,9 @@ them. Each is a node of the simulated quorum (`kraft.testing.sim`), whose voters
     broker      one broker process around these
     machine     the real metadata machine on the simulated log
     node        a process of the quorum that may be a broker, too
-    producers   idempotent clients; what they saw, and whether it may be
+    clients     what producers and consumers have in common
+    producers   idempotent clients
+    consumers   clients that read on through all of it
     admin       who makes topics, moves replicas, asks for elections
     guard       which death no cluster could survive
     faults      who breaks brokers

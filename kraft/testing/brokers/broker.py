@@ -71,7 +71,7 @@ class Broker:
         self._by_key: dict[Key, Partition] = {}
         self.keeper = IsrKeeper(node.id, self._ask, self._epoch_of)
         self.roles: ReplicaRoles[Partition] = ReplicaRoles(node.id, self.keeper, self)
-        self.own = Channel(node, options.session_ms)
+        self.own = Channel(node, options.session_ms, self._hurry)
         self.local = LocalBroker(self, BrokerRegistrationRequest(
             broker_id=node.id, cluster_id=CLUSTER_ID, incarnation_id=incarnation_id,
             listeners=[Listener(name="PLAINTEXT", host=f"10.1.0.{node.id}", port=node.id, security_protocol=0)],
@@ -104,9 +104,9 @@ class Broker:
 
     @property
     def epoch(self) -> int:
-        """Of the registration that the metadata tells."""
+        """Of this process's registration that the metadata tells."""
         registration = self.image.brokers.get(self.id)
-        return -1 if registration is None else registration.epoch
+        return -1 if registration is None or not self.local.is_own(registration) else registration.epoch
 
     @property
     def durability(self) -> int:
@@ -134,6 +134,14 @@ class Broker:
         self.node.count(name)
 
     # --- life ---------------------------------------------------------------------------------------------------------
+
+    def controller_changed(self) -> None:
+        """Another node may lead now: it should hear from this broker."""
+        self.own.changed()
+        self._hurry()
+
+    def _hurry(self) -> None:
+        self.local.hurry(self.now_ms)
 
     def submit(self, request: Message, version: int, now_ms: int,  # noqa: ARG002 - the channel has a clock
                answer: Callable[[Message], None]) -> None:
@@ -232,10 +240,10 @@ class Broker:
         return self.keeper.caught_up(partition.key, node_id)
 
     def _epoch_of(self, broker_id: int) -> int | None:
+        if broker_id == self.id:
+            return self.epoch
         registration = self.image.brokers.get(broker_id)
-        if registration is None or not (registration.active or broker_id == self.id):
-            return None
-        return registration.epoch
+        return registration.epoch if registration is not None and registration.active else None
 
     def _ask(self, request: AlterPartitionRequest) -> None:
         self.count("in-sync replicas proposed")
@@ -380,8 +388,8 @@ class Broker:
         if partition is None or not partition.is_leader:
             return True
         part = next(each for each in parked.fetch.parts if each.key == key)
-        log = partition.log
-        return (part.leader_epoch != partition.leader_epoch or part.fetch_offset != log.end_offset
+        log, limit = partition.log, partition.visible_limit(parked.fetch.broker_id)
+        return (part.leader_epoch != partition.leader_epoch or part.fetch_offset != limit
                 or self._told.get((parked.source_id, key)) != (log.high_watermark, log.start_offset))
 
     def _acknowledge(self, dirty: dict[Key, None]) -> None:

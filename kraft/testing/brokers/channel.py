@@ -41,9 +41,12 @@ class _Waiting(NamedTuple):
 
 
 class Channel:
-    def __init__(self, node: Asker, timeout_ms: int) -> None:
+    """`on_lost` is called when the controller's end of an open connection breaks."""
+
+    def __init__(self, node: Asker, timeout_ms: int, on_lost: Callable[[], None]) -> None:
         self._node = node
         self._timeout_ms = timeout_ms
+        self._on_lost = on_lost
         self._queue: deque[_Waiting] = deque()
         self._try = 0
         self._is_busy = False
@@ -60,14 +63,15 @@ class Channel:
 
     def changed(self) -> None:
         """Another node may lead now: who waits for the old one waits no longer."""
-        if self._is_busy and self._connection is not None and self._asked_id != self._node.controller_id:
+        if self._connection is not None and self._asked_id != self._node.controller_id:
             self._break_off()
-        elif not self._is_busy:
+        if not self._is_busy:
             self._go()
 
     def _break_off(self) -> None:
         if self._connection is not None:
             self._connection.close()
+            self._connection = None
         self._answered(self._try, None)
 
     def _go(self) -> None:
@@ -89,6 +93,8 @@ class Channel:
             self._connection = self._node.connect(
                 self._asked_id, "controller", ToController(waiting.request, waiting.version),
                 partial(self._answered, number))
+            if self._connection is not None:
+                self._connection.on_lost = self._on_lost
             self._node.later(max(PAUSE_MS, waiting.expires_ms - self._node.now_ms), self._timed_out, number)
 
     def _timed_out(self, number: int) -> None:
@@ -99,7 +105,6 @@ class Channel:
         if not self._is_busy or number != self._try or not self._queue:
             return
         waiting = self._queue[0]
-        self._connection = None
         if isinstance(response, Message) and getattr(response, "error_code", 0) != ErrorCode.NOT_CONTROLLER:
             answer: Message | None = response
         else:

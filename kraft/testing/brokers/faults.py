@@ -4,15 +4,17 @@ Some faults have several steps: each makes an order of events likely that single
 happen, when, and how long they last is drawn all the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
 from kraft.metadata.image import NO_LEADER, PartitionRegistration, TopicImage
 from kraft.testing.brokers.admin import Admin
+from kraft.testing.brokers.clients import TIMEOUT_MS
 from kraft.testing.brokers.guard import Guard
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
+from kraft.testing.brokers.producers import Producer
 from kraft.testing.brokers.wire import Hold, Wire
 from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.faults import Faults
@@ -30,12 +32,13 @@ class BrokerFaults(Faults):
     """Deaths that no cluster could survive are left out (`guard`)."""
 
     def __init__(self, cluster: Cluster, operator: Operator, random: Random, admin: Admin, guard: Guard,
-                 metadata: MetadataTruth, wire: Wire) -> None:
+                 metadata: MetadataTruth, wire: Wire, producers: Callable[[], Sequence[Producer]]) -> None:
         super().__init__(cluster, operator, random)
         self._admin = admin
         self._guard = guard
         self._metadata = metadata
         self._wire = wire
+        self._producers = producers
 
     def kinds(self) -> tuple[tuple[int, Callable[[], None]], ...]:
         options = self._cluster.options
@@ -43,7 +46,8 @@ class BrokerFaults(Faults):
                 (options.topic_every_ms, self._admin.change_topic), (options.move_every_ms, self._admin.move),
                 (options.elect_every_ms, self._admin.elect), (options.delete_every_ms, self._admin.delete_records),
                 (options.shuffle_every_ms, self._shuffle), (options.reboot_every_ms, self._reboot),
-                (options.zombie_every_ms, self._overtake))
+                (options.zombie_every_ms, self._overtake), (options.stall_every_ms, self._stall),
+                (options.reset_every_ms, self._reset))
 
     def _stop(self, node: Node, *, power: bool, down_ms: int | None = None) -> None:
         assert isinstance(node, BrokerNode)
@@ -78,16 +82,40 @@ class BrokerFaults(Faults):
     def _hold(self, for_us: int, *, requests: bool = False) -> Hold:
         return Hold(self._cluster.loop.now_us + for_us, requests)
 
+    def _stall(self) -> None:
+        """What a producer sent arrives when it has sent that again, or what comes after it, over another connection."""
+        producers = self._producers()
+        if producers:
+            self._count("requests of a producer held back")
+            hold = self._hold(self._within_us(2 * TIMEOUT_MS), requests=True)
+            self._random.choice(producers).stall(hold)
+
+    def _reset(self) -> None:
+        """A broker's connection to the controller breaks while both live. With the link cut at once it cannot come
+        back, is taken for dead, and goes on as the leader that it was."""
+        controller = self._cluster.leader()
+        nodes = [each for each in self._cluster.up()
+                 if isinstance(each, BrokerNode) and each.has_broker and each is not controller]
+        if controller is not None and nodes:
+            self._count("connection to the controller broken")
+            node = self._random.choice(nodes)
+            self._wire.reset(node.id, controller.id, "controller")
+            if self._random.random() < 0.5:
+                self._cut_links([(node.id, controller.id), (controller.id, node.id)])
+
     def _shuffle(self) -> None:
         """The leadership of a partition goes round, while answers of leaders and to leaders come late: those of one
         leadership in another."""
         chosen = self._admin.any_partition()
         if chosen is not None:
             self._count("leadership goes round")
-            if self._random.random() < 0.5:
+            kind = self._random.randrange(3)
+            if kind == 0:
                 self._pass_on(*chosen, 2 + self._random.randrange(4))
-            else:
+            elif kind == 1:
                 self._there_and_back(*chosen)
+            else:
+                self._outdate(*chosen)
 
     def _there_and_back(self, topic: TopicImage, index: int) -> None:
         """A leader proposes to go on without a follower, and hears of the outcome when somebody else has led meanwhile
@@ -104,6 +132,28 @@ class BrokerFaults(Faults):
                         self._hold(back_us + self._random.randrange(options.swap_ms) * MILLISECOND))
         self._then(away_us, lambda: self._admin.lead(topic, index, successor))
         self._then(back_us, lambda: self._admin.lead(topic, index, partition.leader))
+
+    def _outdate(self, topic: TopicImage, index: int) -> None:
+        """A follower's Fetch arrives when its leader leads again. In between the follower has cut its log, because it
+        followed one that had less; the leader has not (KIP-320)."""
+        options, partition = self._cluster.options, topic.partitions[index]
+        leader_id = partition.leader
+        followers = [each for each in partition.isr if each != leader_id]
+        if leader_id == NO_LEADER or len(followers) < 2:
+            return
+        follower, successor = self._random.sample(followers, 2)
+        ahead_us = self._within_us(options.produce_every_ms)
+        away_us = ahead_us + self._within_us(options.produce_every_ms)
+        step_ms = 6 * options.delay_ms + 40
+        back_us = away_us + (step_ms + self._random.randrange(options.swap_ms)) * MILLISECOND
+        late_us = back_us + (step_ms + self._random.randrange(options.swap_ms)) * MILLISECOND
+        late = self._hold(late_us, requests=True)
+        self._count("requests held back")
+        self._wire.hold(successor, leader_id, "fetch", self._hold(back_us))
+        self._wire.hold(leader_id, successor, "fetch", self._hold(late_us))
+        self._then(ahead_us, lambda: self._wire.hold(follower, leader_id, "fetch", late))
+        self._then(away_us, lambda: self._admin.lead(topic, index, successor))
+        self._then(back_us, lambda: self._admin.lead(topic, index, leader_id))
 
     def _lags(self, follower_id: int, leader_id: int) -> int:
         """The follower hears nothing for about as long as the leader waits for it, which it gives in microseconds."""

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 from kraft.broker.isr import NEVER_MS, Key
 from kraft.metadata.image import NO_LEADER, RECOVERED, PartitionRegistration
+from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.brokers.producers import Producer
 from kraft.testing.sim.violation import ViolationError
 
 
-def unmet(nodes: Sequence[BrokerNode], metadata: MetadataTruth, producers: Sequence[Producer]) -> ViolationError | None:
+def unmet(nodes: Sequence[BrokerNode], metadata: MetadataTruth, producers: Sequence[Producer],
+          consumers: Sequence[Consumer]) -> ViolationError | None:
     """What has not come true yet; None when all has."""
     image = metadata.image
     brokers = [node for node in nodes if node.has_broker]
@@ -23,7 +25,7 @@ def unmet(nodes: Sequence[BrokerNode], metadata: MetadataTruth, producers: Seque
             return ViolationError("MetadataConverges", f"{node} has other metadata at {node.machine.image.offset} than "
                                                        f"what is committed at {image.offset}")
     for topic, index, partition in image.partitions():
-        missing = _partition(brokers, (topic.topic_id, index), topic.name, partition)
+        missing = _partition(brokers, (topic.topic_id, index), topic.name, partition, consumers)
         if missing is not None:
             return missing
     for producer in producers:
@@ -36,8 +38,8 @@ def unmet(nodes: Sequence[BrokerNode], metadata: MetadataTruth, producers: Seque
     return None
 
 
-def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str,
-               registration: PartitionRegistration) -> ViolationError | None:
+def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str, registration: PartitionRegistration,
+               consumers: Sequence[Consumer]) -> ViolationError | None:
     name = f"{topic}-{key[1]}"
     if registration.reassigning:
         return ViolationError("ReassignmentCompletes", f"{name}: {registration}")
@@ -67,6 +69,10 @@ def _partition(brokers: Sequence[BrokerNode], key: Key, topic: str,
         if replica.high_watermark != log.end_offset:
             return ViolationError("HighWatermarkIsTold", f"{replica} shows {replica.high_watermark} of "
                                                          f"{log.end_offset}")
+    for consumer in consumers:
+        if consumer.key == key and consumer.reads.position != log.end_offset:
+            return ViolationError("unseen" if consumer.is_last else "worst-realtime-lag",
+                                  f"{name}: consumer {consumer.id} is at {consumer.reads.position} of {log.end_offset}")
     return None
 
 

@@ -18,8 +18,8 @@ BATCHES_KEPT: Final = 5
 
 
 class Batch(NamedTuple):
-    """`value` is unique among those of its producer. `chain` is a checksum over this batch and all before it, `before`
-    that of the batch before: logs that agree in it agree in all."""
+    """`value` is the number of its first record, as its producer counts them. `chain` is a checksum over this batch and
+    all before it, `before` that of the batch before: logs that agree in it agree in all."""
 
     base_offset: int
     end_offset: int
@@ -174,9 +174,10 @@ class ReplicaLog:
         index = bisect_left(self._ends, offset)
         return offset == self.start_offset or (index < len(self._ends) and self._ends[index] == offset)
 
-    def read(self, offset: int, batches_max: int) -> tuple[Batch, ...]:
+    def read(self, offset: int, limit: int, batches_max: int) -> tuple[Batch, ...]:
+        """From the batch that holds `offset` on, none that ends behind `limit`."""
         first = bisect_right(self._ends, offset)
-        return tuple(self.batches[first:first + batches_max])
+        return tuple(self.batches[first:min(first + batches_max, bisect_right(self._ends, limit))])
 
     def between(self, start_offset: int, end_offset: int) -> list[Batch]:
         """The batches that end behind `start_offset` and not behind `end_offset`."""

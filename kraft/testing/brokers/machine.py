@@ -58,11 +58,6 @@ class SimMachine(MetadataMachine):
         self._node = node
         super().__init__(node.settings, node.rules, node.new_id, lambda: node.now_ms, image)
 
-    @property
-    def leads(self) -> bool:
-        """Whether it was told so."""
-        return self._leading is not None
-
     def told(self, leadership: Leadership) -> None:
         self.led(leadership.epoch, leadership.epoch_start, leads=leadership.role is Role.LEADER)
 

@@ -1,11 +1,14 @@
 """What goes over connections of brokers, clients and controllers. Controllers' requests and answers are Kafka's own
 messages; of Fetch and Produce only what replication looks at is carried."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kraft.broker.isr import Key
 from kraft.protocol.message import Message
 from kraft.testing.brokers.log import Batch
+
+CONSUMER: Final = -1
+"""The replica id of a Fetch that is no replica's."""
 
 
 class ToController(NamedTuple):
@@ -20,7 +23,7 @@ class NotController(NamedTuple):
 
 
 class FetchPart(NamedTuple):
-    """One partition of a follower's Fetch."""
+    """One partition of a Fetch. `last_epoch`: -1 when who asks does not tell it."""
 
     key: Key
     leader_epoch: int
@@ -29,7 +32,8 @@ class FetchPart(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """Answered with `Fetched`. `only_new`: the request before is held back still, and this one has other partitions."""
+    """Answered with `Fetched`. `broker_id` may be `CONSUMER`. `only_new`: the request before is held back still, and
+    this one has other partitions."""
 
     broker_id: int
     broker_epoch: int
@@ -53,7 +57,7 @@ class Fetched(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """ListOffsets of a follower: answered with `BoundsAre`."""
+    """ListOffsets: answered with `BoundsAre`."""
 
     key: Key
     leader_epoch: int

@@ -2,22 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Final
 from uuid import UUID
 
 from kraft.controller.config_rules import TableRules
-from kraft.controller.decision import ControllerSettings
-from kraft.controller.sessions import NEVER_MS
-from kraft.metadata.image import MetadataImage
+from kraft.controller.decision import ControllerSettings, Fencing
+from kraft.controller.sessions import NEVER_MS, Doubt, Found
+from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.metadata.snapshot import Record
 from kraft.metadata.versions import ELR_VERSION, LATEST, SUPPORTED, default_features
 from kraft.protocol.message import Message
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
 from kraft.raft.config import RaftConfig
+from kraft.raft.errors import NotLeaderError
 from kraft.raft.ready import Leadership
-from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, OffsetAndEpoch
+from kraft.runtime.broker_connections import PROBE_SECONDS, BrokerConnections
 from kraft.testing.brokers.broker import Broker
 from kraft.testing.brokers.log import BrokerDisk
 from kraft.testing.brokers.machine import SimMachine, image_of_snapshot
@@ -29,7 +32,8 @@ from kraft.testing.sim.clock import Clock
 from kraft.testing.sim.cluster import CLUSTER_ID
 from kraft.testing.sim.disk import DiskError
 from kraft.testing.sim.node import Node, Surroundings
-from kraft.testing.sim.options import MILLISECOND, Options
+from kraft.testing.sim.options import MILLISECOND, SECOND, Options
+from kraft.testing.sim.violation import ViolationError
 
 LEAVE_MS: Final = 5000
 
@@ -68,7 +72,8 @@ class BrokerNode(Node):
             node_id=config.node_id, cluster_id=CLUSTER_ID,
             bootstrap=tuple(Record(FeatureLevelRecord(name=name, feature_level=level))
                             for name, level in features.items()),
-            broker_session_timeout_ms=options.session_ms, idle_interval_ms=options.idle_ms,
+            broker_session_timeout_ms=options.session_ms, disconnect_grace_ms=options.grace_ms,
+            idle_interval_ms=options.idle_ms,
             min_insync_replicas=str(options.min_insync), features=SUPPORTED)
         super().__init__(config, surroundings, random, clock)
 
@@ -76,8 +81,8 @@ class BrokerNode(Node):
         super()._clear()
         self._machine: SimMachine | None = None
         self._loaded: MetadataImage | None = None
+        self._connections: BrokerConnections[Connection] | None = None
         self.broker: Broker | None = None
-        self._has_appended = False
         self._act_token = 0
         self._act_at_us = -1
 
@@ -100,16 +105,14 @@ class BrokerNode(Node):
         if self._machine is None:
             self._machine = SimMachine(self, self._loaded)
             self._machine.on_change = self._leader_changed
+            self._machine.on_fencing = self._fences
+            if self.options.grace_ms:
+                self._machine.on_probe = self._probe
+                self._connections = BrokerConnections(self._machine, self._around.wire)
         return self._machine
 
     def new_id(self) -> UUID:
         return UUID(int=self._random.getrandbits(127) | 1 << 127)
-
-    def count(self, name: str) -> None:
-        self._around.counts[name] += 1
-
-    def flush_us(self) -> int:
-        return self._flush_us()
 
     # --- life and death -----------------------------------------------------------------------------------------------
 
@@ -133,13 +136,9 @@ class BrokerNode(Node):
 
     def resume(self) -> None:
         """The timers that are due are noticed before what came meanwhile."""
-        self._backlog.insert(0, (self._catch_up, (self.life,)))
+        assert self._process is not None
+        self._backlog.insert(0, (self.enter, (self.life, self._process.loop.fire)))
         super().resume()
-
-    def _catch_up(self, life: int) -> None:
-        if life == self.life and self.is_up:
-            self.raft.tick(self.now_ms)
-            self._pump()
 
     def stop(self) -> None:
         """A clean stop: the broker asks to be let go, then the node leaves the quorum."""
@@ -180,7 +179,7 @@ class BrokerNode(Node):
         """Every event that is none of the core's comes through here."""
         if life != self.life or not self.is_up:
             return
-        if self.is_paused:
+        if self.is_halted:
             self._backlog.append((self._happen, (life, function, arguments)))
             return
         try:
@@ -191,20 +190,16 @@ class BrokerNode(Node):
         if self.is_up:
             self._around.look(self)
 
-    def _pump(self) -> None:
-        super()._pump()
-        self._settle()
-
-    def _settle(self) -> None:
+    def _settle(self) -> bool:
         """Whatever follows, until nothing does."""
-        while self.is_up:
-            if self.broker is not None:
-                self.broker.after_event()
-            if not self._has_appended:
+        is_done = not super()._settle()
+        while self.is_up and self.broker is not None:
+            self.broker.after_event()
+            is_done = not super()._settle()
+            if is_done:
                 break
-            self._has_appended = False
-            super()._pump()
         self._arm_act()
+        return not is_done
 
     def _act(self, token: int) -> None:
         if token != self._act_token:
@@ -240,42 +235,24 @@ class BrokerNode(Node):
 
     @property
     def is_controller(self) -> bool:
-        """Whether its controller is active, and the core leads still in that epoch."""
-        self._sync()
+        """Whether its controller is active: the driver tells it at once when the core leads no more."""
         return self.is_up and self.machine.controller.active
-
-    def _sync(self) -> None:
-        """The core may have given up the leadership and be saving that: the machine must not decide meanwhile."""
-        machine = self.machine
-        if self.is_up and machine.leads:
-            leadership = self.raft.leadership
-            if leadership.role is not Role.LEADER or leadership.epoch != machine.leader_epoch:
-                machine.led(leadership.epoch, -1, leads=False)
 
     def append(self, payloads: Payloads, epoch: int) -> int:
         """Appends records as the leader of that epoch; gives the log end."""
-        end = self.raft.propose(payloads, self.clock.now_ms, epoch)
-        self._has_appended = True
-        return end.offset
+        try:
+            return self.driver.propose(payloads, epoch)
+        except NotLeaderError as error:
+            raise ViolationError("ProposesAsLeader", f"{self} proposes in epoch {epoch}: {error}") from error
 
-    def _advance(self, high_watermark: int | None, leadership: Leadership | None) -> None:
-        self._sync()
-        ends = self.machine.leads
-        if ends and leadership is not None:
-            self._tell_leadership(leadership)
-        super()._advance(high_watermark, leadership)
-        if not ends and leadership is not None:
-            self._tell_leadership(leadership)
-
-    def _tell_leadership(self, leadership: Leadership) -> None:
-        now = self.raft.leadership
-        if leadership.role is not Role.LEADER or (now.role is Role.LEADER and now.epoch == leadership.epoch):
-            self.machine.told(leadership)
+    def leadership(self, leadership: Leadership) -> None:
+        super().leadership(leadership)
+        self.machine.told(leadership)
         self._leader_changed()
 
     def _leader_changed(self) -> None:
         if self.broker is not None and self.is_up:
-            self.later_us(0, self.broker.own.changed)
+            self.later_us(0, self.broker.controller_changed)
 
     def _apply(self, high_watermark: int) -> None:
         super()._apply(high_watermark)
@@ -297,6 +274,35 @@ class BrokerNode(Node):
     def owes_snapshot(self) -> bool:
         return super().owes_snapshot and not self.machine.in_transaction
 
+    # --- brokers that may be gone -------------------------------------------------------------------------------------
+
+    def _broker_node(self, broker_id: int) -> "BrokerNode":
+        node = self._around.wire.processes[broker_id]
+        assert isinstance(node, BrokerNode)
+        return node
+
+    def _probe(self, broker: BrokerRegistration) -> None:
+        """Twin of `runtime.broker_connections.Probes`. A process that is paused accepts: its system does that."""
+        node = self._broker_node(broker.broker_id)
+        self._around.wire.probe(self, node.id, int(PROBE_SECONDS * SECOND), lambda: node.broker is not None,
+                                partial(self._probed, broker))
+
+    def _probed(self, broker: BrokerRegistration, found: Found) -> None:
+        self.count(f"broker probed: {found.name}")
+        self.machine.broker_probed(broker.broker_id, broker.epoch, found)
+
+    def _fences(self, fencing: Fencing, _now_ms: int) -> None:
+        """NoFencingWithoutProof: that it did not speak to a new controller yet, and does not answer, is no proof that a
+        broker is gone."""
+        broker = self._broker_node(fencing.broker_id).broker
+        if broker is None or not broker.local.is_own(self.machine.controller.decided.brokers[fencing.broker_id]):
+            return
+        if fencing.because.startswith(Doubt.CLOSED.value):
+            self.count("live broker taken for dead")
+        if fencing.because.startswith(Doubt.UNHEARD.value):
+            raise ViolationError("NoFencingWithoutProof", f"{self} fences broker {fencing.broker_id}, which runs: "
+                                                          f"{fencing.because}")
+
     # --- requests -----------------------------------------------------------------------------------------------------
 
     @property
@@ -317,6 +323,8 @@ class BrokerNode(Node):
 
     def serve(self, body: object, source_id: int, reply: Reply) -> None:
         if isinstance(body, ToController):
+            if self._connections is not None and isinstance(body.request, BrokerHeartbeatRequest):
+                self._connections.heard(reply.connection, body.request)
             if not self.decides(body.request, body.version, reply):
                 reply(NotController())
         elif self.broker is not None:

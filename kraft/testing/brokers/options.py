@@ -2,7 +2,7 @@
 
 from random import Random
 
-from kraft.testing.sim.options import Options, some
+from kraft.testing.sim.options import TURNS_US, Options, some
 
 
 def draw(random: Random) -> Options:
@@ -14,7 +14,8 @@ def draw(random: Random) -> Options:
         brokers=brokers, combined=combined, voters=voters,
         observers=max(0, brokers - voters) if combined else brokers,
         **_partitions(random, brokers), **_times(random), **_network(random), **_deaths(random), **_operators(random))
-    return options.where(**random.choice((_calm, _calm, _shuffles, _reboots, _overtakes))(random, options))
+    options = options.where(**random.choice((_calm, _calm, _shuffles, _reboots, _overtakes))(random, options))
+    return options.where(turn_us=random.choice(TURNS_US), **_producers(random), **_doubts(random))
 
 
 def _partitions(random: Random, brokers: int) -> dict[str, int | bool]:
@@ -90,6 +91,14 @@ def _operators(random: Random) -> dict[str, int | bool]:
         "elect_every_ms": some(random, 0.4, 300, 4000),
         "delete_every_ms": some(random, 0.25, 200, 3000),
     }
+
+
+def _producers(random: Random) -> dict[str, int | bool]:
+    return {"delivery_ms": random.choice((0, 1000, 3000)), "stall_every_ms": some(random, 0.3, 300, 5000)}
+
+
+def _doubts(random: Random) -> dict[str, int | bool]:
+    return {"grace_ms": random.choice((0, 20, 60, 200)), "reset_every_ms": some(random, 0.4, 300, 4000)}
 
 
 # Faults of several steps, and what they need to bite.

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from kraft.broker.isr import Key
 from kraft.protocol.error_codes import ErrorCode
 from kraft.testing.brokers.log import NO_STATE, Batch, ReplicaLog, made_batch
-from kraft.testing.brokers.messages import FetchedPart, FetchPart, Produce
+from kraft.testing.brokers.messages import CONSUMER, FetchedPart, FetchPart, Produce
 
 PENDING: Final = -2
 PAGE_CACHE: Final = 0
@@ -156,11 +156,11 @@ class Partition:
         """Those that the high watermark waits for."""
         return [self.home.id, *(each.node_id for each in self.progress.values() if each.in_sync)]
 
-    def fence(self, current_leader_epoch: int) -> ErrorCode:
+    def fence(self, current_leader_epoch: int, *, need_leader: bool = True) -> ErrorCode:
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             is_old = current_leader_epoch < self.leader_epoch
             return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if need_leader and not self.is_leader else ErrorCode.NONE
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
@@ -228,18 +228,22 @@ class Partition:
     # --- being fetched ------------------------------------------------------------------------------------------------
 
     def read(self, part: FetchPart, replica_id: int, broker_epoch: int) -> FetchedPart:
-        error = self.fence(part.leader_epoch)
-        if error == ErrorCode.NONE and replica_id not in self.progress:
+        is_consumer = replica_id == CONSUMER
+        error = self.fence(part.leader_epoch, need_leader=not is_consumer)
+        if error == ErrorCode.NONE and not is_consumer and replica_id not in self.progress:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error != ErrorCode.NONE:
             return FetchedPart(part.key, error)
-        answer = self.read_records(part)
-        if answer.error == ErrorCode.NONE and answer.diverging is None:
+        answer = self.read_records(part, self.visible_limit(replica_id))
+        if answer.error == ErrorCode.NONE and answer.diverging is None and not is_consumer:
             self.note_replica(replica_id, part.fetch_offset, broker_epoch)
             answer = answer._replace(high_watermark=self.log.high_watermark)      # it may just have moved by that
         return answer
 
-    def read_records(self, part: FetchPart) -> FetchedPart:
+    def visible_limit(self, replica_id: int) -> int:
+        return self.log.high_watermark if replica_id == CONSUMER else self.log.end_offset
+
+    def read_records(self, part: FetchPart, limit: int) -> FetchedPart:
         log, offset = self.log, part.fetch_offset
         diverging = self.disagreement(part) if part.last_epoch >= 0 else None
         if diverging is not None:
@@ -247,7 +251,7 @@ class Partition:
         if not log.start_offset <= offset <= log.end_offset:
             return FetchedPart(part.key, ErrorCode.OFFSET_OUT_OF_RANGE)
         return FetchedPart(part.key, ErrorCode.NONE, log.high_watermark, log.start_offset,
-                           log.read(offset, self.home.fetch_batches_max))
+                           log.read(offset, limit, self.home.fetch_batches_max))
 
     def disagreement(self, part: FetchPart) -> FetchedPart | None:
         """What is answered to a follower whose log leaves this one."""

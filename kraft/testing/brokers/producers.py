@@ -1,51 +1,41 @@
-"""Idempotent clients with acks=all, each on one partition; what they saw, and whether that may be. The classes are
-those of Jepsen's checker for Kafka."""
+"""Idempotent clients with acks=all, each on one partition."""
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 
 from kraft.broker.isr import Key
+from kraft.metadata.image import NO_LEADER
 from kraft.protocol.error_codes import ErrorCode
+from kraft.testing.brokers.clients import BACKOFF_MS, TIMEOUT_MS, Around, Client
 from kraft.testing.brokers.messages import Produce, Produced
-from kraft.testing.brokers.truth import PartitionTruth
-from kraft.testing.brokers.wire import Connection, Reply, Wire
-from kraft.testing.sim.loop import Loop
-from kraft.testing.sim.options import MILLISECOND, Options
-from kraft.testing.sim.violation import ViolationError
-
-TIMEOUT_MS = 1200
-BACKOFF_MS = 30
+from kraft.testing.brokers.wire import Connection, Hold
+from kraft.testing.history import Sends
+from kraft.testing.sim.options import MILLISECOND
 
 NOT_IN_LOSSY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 @dataclass(slots=True)
 class Operation:
-    """One batch. `end_offset` -1 until somebody said that it is committed."""
+    """One batch, of the records from `value` on. `end_offset` -1 until somebody said that it is committed."""
 
     value: int
     count: int
     sequence: int
+    made_us: int
     end_offset: int = -1
 
 
-class Producer:
-    """A process that only asks. `is_over`: its topic is gone."""
+class Producer(Client):
+    """`sends`: what it sent, for the judge."""
 
-    life = 0
-    is_up = True
-
-    def __init__(self, number: int, key: Key, around: "Around", random: Random) -> None:
-        self.id = number
-        self.key = key
+    def __init__(self, number: int, key: Key, around: Around, random: Random) -> None:
+        super().__init__(number, key, around, random)
         self.operations: list[Operation] = []
+        self.sends = Sends(number)
         self.is_on = True
-        self.is_over = False
-        self._around = around
-        self._random = random
         self._unacknowledged: deque[Operation] = deque()
         self._sent: dict[int, None] = {}
         self._producer_epoch = 0
@@ -58,12 +48,6 @@ class Producer:
     @property
     def has_everything_acknowledged(self) -> bool:
         return not self._unacknowledged
-
-    def hear(self, function: Callable[..., None], *arguments: object) -> None:
-        function(*arguments)
-
-    def serve(self, body: object, source_id: int, reply: Reply) -> None:
-        raise AssertionError(f"{source_id} asks a client {body}, and {reply} waits")
 
     def start(self) -> None:
         self._schedule()
@@ -83,7 +67,11 @@ class Producer:
 
     def add(self) -> Operation:
         """One batch more."""
-        operation = Operation(self._around.next_value(), 1 + self._random.randrange(3), self._sequence)
+        count = 1 + self._random.randrange(3)
+        floor = self._around.acknowledged.get(self.key, -1)
+        operation = Operation(len(self.sends.offsets), count, self._sequence, self._around.loop.now_us)
+        for _ in range(count):
+            self.sends.send(floor)
         self._sequence += 1
         self.operations.append(operation)
         self._unacknowledged.append(operation)
@@ -95,8 +83,8 @@ class Producer:
         """Sends what was not sent since the last failure, in order."""
         if self._is_backing_off or self.is_over:
             return
-        leader_id = self._around.leader_of(self.key, self._random)
-        if leader_id < 0:
+        known = self._around.partition_of(self.key, self._random)
+        if known is None or known.leader == NO_LEADER:
             self._fail(self._generation)
             return
         generation = self._generation
@@ -104,7 +92,7 @@ class Producer:
             if operation.value not in self._sent:
                 self._sent[operation.value] = None
                 self._connection = self._around.wire.ask(
-                    self, leader_id, f"produce {self.id}",
+                    self, known.leader, f"produce {self.id}",
                     Produce(self.key, self.id, self._producer_epoch, operation.sequence, operation.value,
                             operation.count),
                     partial(self._answered, generation, operation))
@@ -119,10 +107,7 @@ class Producer:
     def _answered(self, generation: int, operation: Operation, answer: object) -> None:
         if isinstance(answer, Produced) and answer.error == ErrorCode.NONE:
             if operation.end_offset < 0:
-                operation.end_offset = answer.end_offset
-                self._is_known = True
-                self._unacknowledged.remove(operation)
-                self._around.counts["batches acknowledged"] += 1
+                self._acknowledged(operation, answer.end_offset)
             return
         if isinstance(answer, Produced):
             self._around.counts[f"produce answered: {ErrorCode(answer.error).name}"] += 1  # type: ignore[call-arg]
@@ -130,8 +115,19 @@ class Producer:
                 self._begin_epoch()
         self._fail(generation)
 
+    def _acknowledged(self, operation: Operation, end_offset: int) -> None:
+        operation.end_offset = end_offset
+        for number in range(operation.count):
+            self.sends.offsets[operation.value + number] = end_offset - operation.count + number
+        self._around.acknowledged[self.key] = max(end_offset - 1, self._around.acknowledged.get(self.key, -1))
+        self._is_known = True
+        if operation in self._unacknowledged:       # else it was given up
+            self._unacknowledged.remove(operation)
+        self._around.counts["batches acknowledged"] += 1
+
     def _begin_epoch(self) -> None:
-        """Records were lost, as an operator wished: what is not acknowledged begins a new epoch."""
+        """What is not acknowledged begins a new epoch."""
+        self._around.counts["producer epoch bumped"] += 1
         self._producer_epoch += 1
         for sequence, operation in enumerate(self._unacknowledged):
             operation.sequence = sequence
@@ -151,54 +147,21 @@ class Producer:
 
     def _again(self) -> None:
         self._is_backing_off = False
+        if self._is_late():
+            # Nobody knows whether these are in the log. What is still under way of them must not come behind what is
+            # sent from now on, so that begins a new epoch (KIP-360).
+            self._unacknowledged.clear()
+            self._begin_epoch()
         self._pump()
 
+    def _is_late(self) -> bool:
+        """Whether its application has heard by now that the oldest batch failed. Once everything is healed all must
+        arrive."""
+        delivery_us = self._around.options.delivery_ms * MILLISECOND
+        return (self.is_on and delivery_us > 0 and bool(self._unacknowledged)
+                and self._around.loop.now_us - self._unacknowledged[0].made_us > delivery_us)
 
-class Around:
-    """What producers need. `leader_of(key, random)` asks some broker; `is_lossy` and `is_gone` are the truth."""
-
-    def __init__(self, loop: Loop, wire: Wire, options: Callable[[], Options], counts: dict[str, int],
-                 leader_of: Callable[[Key, Random], int], is_lossy: Callable[[Key], bool],
-                 is_gone: Callable[[Key], bool]) -> None:
-        self.loop = loop
-        self.wire = wire
-        self._options = options
-        self.counts = counts
-        self.leader_of = leader_of
-        self.is_lossy = is_lossy
-        self.is_gone = is_gone
-        self._values = 0
-
-    @property
-    def options(self) -> Options:
-        return self._options()
-
-    def next_value(self) -> int:
-        self._values += 1
-        return self._values
-
-
-def check(producers: list[Producer], truth: PartitionTruth) -> None:
-    """What was acknowledged is there, at the place that was told, once, and in the order in which it was sent."""
-    places: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for batch in truth.committed:
-        if batch.value in places:
-            raise ViolationError("duplicate", f"{truth.topic}: {batch.value} is at {places[batch.value]} and "
-                                              f"{batch.end_offset}")
-        places[batch.value] = batch.end_offset
-        if last.get(batch.producer, 0) > batch.value:
-            raise ViolationError("nonmonotonic-send", f"{truth.topic}: {batch.value} of producer {batch.producer} is "
-                                                      f"behind {last[batch.producer]}")
-        last[batch.producer] = batch.value
-    for producer in producers:
-        for operation in producer.operations:
-            place = places.get(operation.value)
-            if operation.end_offset < 0:
-                continue
-            if place is None:
-                raise ViolationError("lost-write", f"{truth.topic}: {operation.value} was acknowledged at "
-                                                   f"{operation.end_offset}, and is not there")
-            if place != operation.end_offset:
-                raise ViolationError("inconsistent-offsets", f"{truth.topic}: {operation.value} was acknowledged at "
-                                                             f"{operation.end_offset} and is at {place}")
+    def stall(self, hold: Hold) -> None:
+        """What it sends over the connection that it has now is held back."""
+        if self._connection is not None:
+            self._connection.holds.append(hold)

@@ -10,6 +10,7 @@ from kraft.metadata.image import PartitionRegistration
 from kraft.testing.brokers.log import Batch, BrokerDisk, ReplicaLog
 from kraft.testing.brokers.node import BrokerJudge
 from kraft.testing.brokers.partition import Partition
+from kraft.testing.history import code_of
 from kraft.testing.sim.violation import ViolationError
 
 
@@ -53,6 +54,11 @@ class PartitionTruth:
         if self.end_offset == 0:
             return True
         return log is not None and log.end_offset >= self.end_offset and self.agrees(log, self.end_offset)
+
+    def codes(self) -> list[int]:
+        """What is committed at each offset, as histories write it."""
+        return [code_of(batch.producer, batch.value + number) for batch in self.committed
+                for number in range(batch.end_offset - batch.base_offset)]
 
     def extend(self, batch: Batch) -> None:
         self.committed.append(batch)

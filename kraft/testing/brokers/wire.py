@@ -8,10 +8,10 @@ may still arrive. Whoever asks over a connection that breaks is told so, at once
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import Final, Protocol
 
+from kraft.controller.sessions import Found
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.network import CLIENT_ID, Network
 from kraft.testing.sim.options import MILLISECOND, SECOND
@@ -19,8 +19,10 @@ from kraft.testing.sim.options import MILLISECOND, SECOND
 RETRANSMIT_US: Final = 40 * MILLISECOND
 NOTICED_LATE_US: Final = 2 * SECOND
 
+END: Final = object()
+"""What the other end reads last when a connection was closed."""
+
 Answered = Callable[[object], None]
-Reply = Callable[[object], None]
 
 
 class Process(Protocol):
@@ -36,7 +38,7 @@ class Process(Protocol):
     def hear(self, function: Callable[..., None], *arguments: object) -> None:
         """Something happens to the process."""
 
-    def serve(self, body: object, source_id: int, reply: Reply) -> None:
+    def serve(self, body: object, source_id: int, reply: "Reply") -> None:
         """Somebody asks; `reply` is called now, later or never."""
 
 
@@ -49,7 +51,8 @@ class Hold:
 
 
 class Connection:
-    """From the process that opened it to the one that was there then."""
+    """From the process that opened it to the one that was there then. `on_lost`: the one that opened it is to hear when
+    the other end breaks it; `on_left`: the other end is to hear when it is gone."""
 
     def __init__(self, wire: "Wire", source: Process, target: Process) -> None:
         self._wire = wire
@@ -59,6 +62,8 @@ class Connection:
         self.target_life = target.life
         self.is_open = True
         self.holds: list[Hold] = []
+        self.on_lost: Callable[[], None] | None = None
+        self.on_left: Callable[[], None] | None = None
         self._out: deque[tuple[int, object]] = deque()
         self._back: deque[tuple[int, object]] = deque()
         self._pending: dict[int, Answered] = {}
@@ -74,16 +79,27 @@ class Connection:
         if self._is_held(requests=True) or self._wire.is_cut(self.source.id, self.target.id):
             self._wire.again(self._deliver)
             return
+        if not self._out:
+            return                     # it was reset
         number, body = self._out.popleft()
-        if self.target.is_up and self.target.life == self.target_life:
-            self.target.hear(self.target.serve, body, self.source.id, partial(self._reply, number))
-        else:
+        if not self._is_target_there():
             self.lost()
+        elif body is END:
+            self._tell_left()
+        else:
+            self.target.hear(self.target.serve, body, self.source.id, Reply(self, number))
+
+    def _is_target_there(self) -> bool:
+        return self.target.is_up and self.target.life == self.target_life
+
+    def _tell_left(self) -> None:
+        if self.on_left is not None:
+            self.target.hear(self.on_left)
 
     def _is_held(self, *, requests: bool) -> bool:
         return any(hold.requests is requests and self._wire.now_us < hold.until_us for hold in self.holds)
 
-    def _reply(self, number: int, body: object) -> None:
+    def reply(self, number: int, body: object) -> None:
         self._back.append((number, body))
         self._wire.later(self._deliver_back)
 
@@ -98,9 +114,19 @@ class Connection:
                 self.source.hear(answered, body)
 
     def close(self) -> None:
-        """Nobody is told anything any more; what was sent may still arrive."""
-        self.is_open = False
-        self._pending.clear()
+        """Nobody is told anything any more; what was sent may still arrive, and behind it the end."""
+        if self.is_open:
+            self.is_open = False
+            self._pending.clear()
+            self._out.append((0, END))
+            self._wire.later(self._deliver)
+
+    def reset(self) -> None:
+        """Broken between two that live: both hear of it at once, and what was under way does not arrive."""
+        self._out.clear()
+        self.lost()
+        if self._is_target_there():
+            self._tell_left()
 
     def lost(self) -> None:
         """Broken: whoever waits for an answer hears None."""
@@ -111,6 +137,19 @@ class Connection:
         if self.source.is_up and self.source.life == self.source_life:
             for answered in pending:
                 self.source.hear(answered, None)
+            if self.on_lost is not None:
+                self.source.hear(self.on_lost)
+
+
+@dataclass(slots=True, eq=False)
+class Reply:
+    """Answers what was asked over that connection."""
+
+    connection: Connection
+    number: int
+
+    def __call__(self, body: object) -> None:
+        self.connection.reply(self.number, body)
 
 
 class Wire:
@@ -138,6 +177,17 @@ class Wire:
         known.ask(body, answered)
         return known
 
+    @staticmethod
+    def watch(connection: Connection, on_left: Callable[[], None]) -> None:
+        """Calls back in the process that was connected to when that open connection is gone."""
+        connection.on_left = on_left
+
+    def reset(self, source_id: int, target_id: int, lane: str) -> None:
+        """Breaks the connection of that lane, if there is one."""
+        known = self._connections.get((source_id, target_id, lane))
+        if known is not None and known.is_open:
+            known.reset()
+
     def hold(self, source_id: int, target_id: int, lane: str, hold: Hold) -> None:
         """Holds back what goes over the connection of that lane; over the next one when there is none."""
         known = self._connections.get((source_id, target_id, lane))
@@ -163,11 +213,44 @@ class Wire:
     def died(self, process: Process, *, power: bool) -> None:
         """A process is gone: its system says so to the others, unless that is gone, too."""
         for connection in self._connections.values():
-            if connection.target is process and connection.is_open and connection.target_life != process.life:
+            if not connection.is_open:
+                continue
+            if connection.source is process and connection.source_life != process.life and not power:
+                connection.close()
+            elif connection.target is process and connection.target_life != process.life:
                 delay_us = self._delay_us()
                 if power or not self._chance(self._network.options.refuse_per_mille):
                     delay_us += self._random.randrange(NOTICED_LATE_US)
                 self._loop.after(delay_us, connection.lost)
+
+    # --- probes -------------------------------------------------------------------------------------------------------
+
+    def probe(self, source: Process, target_id: int, timeout_us: int, accepts: Callable[[], bool],
+              told: Callable[[Found], None]) -> None:
+        """Connects, and closes again. `accepts`: whether somebody listens there when that arrives; where nobody does
+        the system refuses, or does not answer either."""
+        life, end_us = source.life, self.now_us + timeout_us
+
+        def tell(found: Found) -> None:
+            if source.is_up and source.life == life:
+                source.hear(told, found)
+
+        def arrive() -> None:
+            found = Found.THERE if accepts() else Found.GONE
+            is_told = found is Found.THERE or self._chance(self._network.options.refuse_per_mille)
+            back_us = self.now_us + self._delay_us()
+            if is_told and back_us < end_us and not self.is_cut(source.id, target_id):
+                self._loop.at(back_us, come_back, found)
+            else:
+                self._loop.at(end_us, tell, Found.SILENT)
+
+        def come_back(found: Found) -> None:
+            if self.is_cut(target_id, source.id):
+                self._loop.at(end_us, tell, Found.SILENT)
+            else:
+                tell(found)
+
+        self._loop.after(self._delay_us(), arrive)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -6,20 +6,23 @@ from typing import Final, TextIO
 
 from kraft.broker.isr import Key
 from kraft.metadata.delta import PartitionChange
-from kraft.metadata.image import NO_LEADER, MetadataImage
+from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.raft.config import RaftConfig
 from kraft.raft.ports import Event
-from kraft.testing.brokers import liveness, producers
+from kraft.testing.brokers import liveness
 from kraft.testing.brokers.admin import Admin
+from kraft.testing.brokers.clients import Around
+from kraft.testing.brokers.consumers import Consumer
 from kraft.testing.brokers.faults import BrokerFaults
 from kraft.testing.brokers.guard import Guard
 from kraft.testing.brokers.log import BrokerDisk
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode, BrokerSurroundings
 from kraft.testing.brokers.partition import Partition
-from kraft.testing.brokers.producers import Around, Producer
-from kraft.testing.brokers.truth import Truth
+from kraft.testing.brokers.producers import Producer
+from kraft.testing.brokers.truth import PartitionTruth, Truth
 from kraft.testing.brokers.wire import Wire
+from kraft.testing.history import judge_log, judge_reads
 from kraft.testing.sim.clock import Clock
 from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.faults import Faults
@@ -85,10 +88,9 @@ class BrokerWorld(World):
         self._seen = 0
         super().__init__(seed, options, trace, listen)
         self.producers: list[Producer] = []
-        random = self.cluster.random("producers")
-        self._producer_random = random
-        self._around = Around(self.loop, self.cluster.wire, lambda: self.cluster.options, self.counts, self._leader_of,
-                              self._is_lossy, lambda key: key[0] not in self.metadata.image.topics)
+        self.consumers: list[Consumer] = []
+        self._around = Around(self.loop, self.cluster.wire, lambda: self.cluster.options, self.counts,
+                              self._partition_of, self._is_lossy, lambda key: key[0] not in self.metadata.image.topics)
 
     def new_cluster(self, seed: int, options: Options) -> BrokerCluster:
         cluster = BrokerCluster(self, seed, options)
@@ -100,7 +102,7 @@ class BrokerWorld(World):
 
     def new_faults(self) -> Faults:
         return BrokerFaults(self.cluster, self.operator, self.cluster.random("faults"), self.admin, self.guard,
-                            self.metadata, self.cluster.wire)
+                            self.metadata, self.cluster.wire, lambda: self.producers)
 
     def run(self) -> None:
         self.admin.start()
@@ -108,7 +110,7 @@ class BrokerWorld(World):
         image = self.metadata.image
         for key, truth in self.truth.partitions.items():
             if key[0] in image.topics and not truth.is_lossy:
-                producers.check([each for each in self.producers if each.key == key], truth)
+                self._judge_clients(key, truth)
         self.counts.update({
             "leader elections": self.metadata.elections, "unclean elections": self.metadata.unclean_elections,
             "changes of in-sync replicas": self.metadata.isr_changes,
@@ -173,6 +175,7 @@ class BrokerWorld(World):
         self._tell(f"{change.topic.name}-{change.index}: {change.after}")
         if change.before is None and change.after is not None:
             self._begin_producers(key)
+            self._begin_consumer(key)
         truth = self.truth.of(key, change.topic.name)
         if is_unclean:
             truth.is_lossy = True
@@ -183,22 +186,44 @@ class BrokerWorld(World):
 
     def _begin_producers(self, key: Key) -> None:
         for _ in range(PRODUCERS_PER_PARTITION):
-            number = CLIENT_ID + 1 + len(self.producers)
+            number = self._next_client()
             producer = Producer(number, key, self._around, self.cluster.random(f"producer {number}"))
             producer.is_on = self.clients.is_on
             self.producers.append(producer)
             producer.start()
 
-    def _leader_of(self, key: Key, random: Random) -> int:
-        """As some broker that runs tells; -1: it does not know one."""
+    def _begin_consumer(self, key: Key) -> None:
+        number = self._next_client()
+        consumer = Consumer(number, key, self._around, self.cluster.random(f"consumer {number}"),
+                            is_last=not self.clients.is_on)
+        self.consumers.append(consumer)
+        consumer.start()
+
+    def _next_client(self) -> int:
+        return CLIENT_ID + 1 + len(self.producers) + len(self.consumers)
+
+    def _judge_clients(self, key: Key, truth: PartitionTruth) -> None:
+        """What producers were told and consumers saw. Each consumer was there from the log start on, so it saw all that
+        nobody has deleted."""
+        name, log = f"{truth.topic}-{key[1]}", truth.codes()
+        problems = judge_log(name, {each.id: each.sends for each in self.producers if each.key == key}, log)
+        logs = [disk.logs.get((truth.topic, key[1])) for disk in self.disks.values()]
+        start = max((each.start_offset for each in logs if each is not None), default=0)
+        for consumer in self.consumers:
+            if consumer.key == key:
+                problems += judge_reads(name, [consumer.reads], log, start)
+        if problems:
+            raise ViolationError(problems[0].kind, problems[0].text)
+
+    def _partition_of(self, key: Key, random: Random) -> PartitionRegistration | None:
+        """As some broker that runs tells; None: it does not know it."""
         open_nodes = [node for node in self.cluster.broker_nodes()
                       if node.broker is not None and node.broker.is_open and not node.is_paused]
         if not open_nodes:
-            return NO_LEADER
+            return None
         image: MetadataImage = open_nodes[random.randrange(len(open_nodes))].machine.image
         topic = image.topics.get(key[0])
-        partition = None if topic is None else topic.partitions.get(key[1])
-        return NO_LEADER if partition is None else partition.leader
+        return None if topic is None else topic.partitions.get(key[1])
 
     def _is_lossy(self, key: Key) -> bool:
         truth = self.truth.partitions.get(key)
@@ -208,11 +233,13 @@ class BrokerWorld(World):
         """Below the first batch that somebody may send again: what is deleted is not known again as sent before."""
         mine = [each for each in self.producers if each.key == key]
         ends = [operation.end_offset for each in mine for operation in each.operations if operation.end_offset >= 0]
-        open_values = [operation.value for each in mine for operation in each.operations if operation.end_offset < 0]
+        open_values = [(each.id, operation.value) for each in mine for operation in each.operations
+                       if operation.end_offset < 0]
         truth = self.truth.partitions.get(key)
         if truth is None or not ends:
             return 0
-        first_open = next((batch.base_offset for batch in truth.committed if batch.value in open_values), max(ends))
+        first_open = next((batch.base_offset for batch in truth.committed
+                           if (batch.producer, batch.value) in open_values), max(ends))
         return min(first_open, max(ends))
 
     # --- healed -------------------------------------------------------------------------------------------------------
@@ -220,15 +247,19 @@ class BrokerWorld(World):
     def _heal(self) -> None:
         for producer in self.producers:
             producer.is_on = False
+        for consumer in self.consumers:
+            consumer.is_steady = True
         super()._heal()
         self.admin.start()
+        for topic, index, _ in self.metadata.image.partitions():
+            self._begin_consumer((topic.topic_id, index))
 
     def also_missing(self) -> ViolationError | None:
-        return liveness.unmet(self.cluster.broker_nodes(), self.metadata, self.producers)
+        return liveness.unmet(self.cluster.broker_nodes(), self.metadata, self.producers, self.consumers)
 
     def calm(self) -> None:
-        """One batch more in each partition is acknowledged by all; nobody asks again and again for what is gone
-        (NoUselessFetches, KAFKA-17190); a clean stop ends soon (ControlledShutdownEnds, KAFKA-14292)."""
+        """One batch more in each partition is acknowledged, and seen, by all; nobody asks again and again for what is
+        gone (NoUselessFetches, KAFKA-17190); a clean stop ends soon (ControlledShutdownEnds, KAFKA-14292)."""
         for producer in self.producers:
             if not producer.is_over:
                 producer.add()

@@ -8,9 +8,11 @@ from kraft.broker.replica_plan import Action
 from kraft.controller import alter_partition, brokers, leaderships
 from kraft.controller.controller import HANDLERS, Handler
 from kraft.controller.partition_change import Assignment, Change
+from kraft.controller.sessions import BrokerSessions, Doubt, Found
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import BrokerState
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.runtime.raft_driver import RaftDriver
 from kraft.testing.brokers.channel import Channel
 from kraft.testing.brokers.partition import Partition
 from kraft.testing.mutants.patches import Collection, Patches
@@ -137,6 +139,24 @@ def reassignment_is_over_early(patches: Patches) -> None:
                 tuple(replica for replica in wanted.replicas if replica not in wanted.removing))
 
     patches.put(Change, "complete_reassignment", complete)
+
+
+# It takes a leadership that ends and a request that comes, in one turn of the loop.
+@CONTROLLERS.add(0, "the end of a leadership is told at once", turn_us=20_000, resign_every_ms=400,
+                 isolate_every_ms=400, fault_seconds=10)
+def leadership_ends_with_the_turn(patches: Patches) -> None:
+    """The controller is told with everything else, at the end of the turn, that the core leads no more."""
+    patches.put(RaftDriver, "_stepped", lambda driver: driver._schedule())
+
+
+@CONTROLLERS.add(0, "fast fencing: no answer is no proof")
+def silent_broker_is_fenced_by_a_new_controller(patches: Patches) -> None:
+    """A broker that has not spoken to a new controller yet is fenced also when its address does not answer."""
+    def gone(sessions: BrokerSessions, broker_id: int, found: Found) -> Doubt | None:
+        session = sessions.by_id.get(broker_id)
+        return None if session is None or found is Found.THERE else session.doubt
+
+    patches.put(BrokerSessions, "gone", gone)
 
 
 @CONTROLLERS.add(42, "KAFKA-13972")

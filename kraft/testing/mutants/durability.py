@@ -1,14 +1,17 @@
 """Bugs in the order of writes, flushes and messages, and in the files that outlive a process."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
+from kraft.raft.messages import FetchResponse
 from kraft.raft.raft import Raft
 from kraft.raft.ready import HardState, Ready
 from kraft.raft.replica import Replica
+from kraft.runtime.raft_driver import RaftDriver
 from kraft.testing.mutants.patches import Collection, Patches
 from kraft.testing.sim.disk import Disk, QuorumStateFile
-from kraft.testing.sim.node import Node
+from kraft.testing.sim.flusher import Flusher
 
 DURABILITY = Collection()
 
@@ -17,6 +20,7 @@ DURABILITY = Collection()
 def nothing_is_flushed(patches: Patches) -> None:
     """What was appended counts as durable, and is never flushed."""
     patches.put(Replica, "flushed", property(lambda replica: replica.log.end.offset, lambda _replica, _offset: None))
+    patches.put(Flusher, "flush_soon", lambda _flusher: None)
 
 
 @DURABILITY.add(0, "raft-and-fsync: follower, before it answers")
@@ -51,15 +55,40 @@ def leader_counts_unflushed(patches: Patches) -> None:
 @DURABILITY.add(0, "hard state, before messages")
 def vote_leaves_before_it_is_durable(patches: Patches) -> None:
     """Messages do not wait for the quorum-state that they tell of."""
-    def carry_out(node: Any, process: Any, ready: Ready) -> None:
-        if ready.hard_state is not None:
-            node.disk.quorum_state.start(ready.hard_state)
-            node._around.loop.after(node._flush_us(), node._enter, node._saved, node.life, ready.hard_state)
-            ready = Ready(None, ready.messages, ready.flush, ready.installed, ready.high_watermark, ready.leadership)
-        original(node, process, ready)
+    def carry_out(driver: RaftDriver, ready: Ready) -> None:
+        original(driver, replace(ready, hard_state=None))
+        original(driver, Ready(hard_state=ready.hard_state))
 
-    original: Any = vars(Node)["_carry_out"]
-    patches.put(Node, "_carry_out", carry_out)
+    original: Any = vars(RaftDriver)["_carry_out"]
+    patches.put(RaftDriver, "_carry_out", carry_out)
+
+
+@DURABILITY.add(0, "a flush is told by its end")
+def flushes_are_told_early(patches: Patches) -> None:
+    """When any flush has ended, the driver tells the core of the one that it waits for."""
+    def tell_flushes(driver: Any) -> None:
+        end_offset, driver._flushing = driver._flushing, None
+        if end_offset is not None:
+            driver.raft.log_flushed(end_offset, driver._clock())
+
+    patches.put(RaftDriver, "_tell_flushes", tell_flushes)
+
+
+@DURABILITY.add(0, "what is sent ahead acknowledges")
+def fetch_ahead_leaves_early(patches: Patches) -> None:
+    """The Fetch that the flusher's thread is to send does not wait for the end of the flush."""
+    def send_when_durable(flusher: Any, _end_offset: int, _fd: int, _message: bytes) -> bool:
+        flusher._host.send(flusher._send)
+        return True
+
+    patches.put(Flusher, "send_when_durable", send_when_durable)
+
+
+@DURABILITY.add(0, "records are appended ahead only for a core that takes them")
+def any_records_are_appended_ahead(patches: Patches) -> None:
+    """Whatever a leader sends is appended before the core has looked at it."""
+    patches.put(Raft, "takes_records", lambda _raft, _node_id, _correlation, answer: (
+        isinstance(answer, FetchResponse) and answer.records is not None))
 
 
 @DURABILITY.add(20, "KAFKA-15412")
@@ -67,6 +96,15 @@ def unknown_quorum_state_is_ignored(patches: Patches) -> None:
     """A quorum-state of a later release is taken for none."""
     def around(original: Any) -> Any:
         return lambda file: HardState() if file.is_newer else original(file)
+
+    patches.wrap(QuorumStateFile, "read", around)
+
+
+@DURABILITY.add(0, "quorum-state, of which bits have flipped")
+def damaged_quorum_state_is_ignored(patches: Patches) -> None:
+    """A quorum-state that cannot be read is taken for none."""
+    def around(original: Any) -> Any:
+        return lambda file: HardState() if file.is_damaged else original(file)
 
     patches.wrap(QuorumStateFile, "read", around)
 

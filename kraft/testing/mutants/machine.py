@@ -20,15 +20,15 @@ SKIPPED_EVERY = 8
 def what_was_proposed_is_not_taken_back(patches: Patches) -> None:
     """A leader that loses the leadership keeps in its state what it proposed and what was never committed."""
     def around(original: Any) -> Any:
-        def advance(node: Any, high_watermark: int | None, leadership: Any) -> None:
+        def leadership(node: Any, told: Any) -> None:
             led = node.leads_epoch != NOBODY
-            original(node, high_watermark, leadership)
+            original(node, told)
             if led and node.leads_epoch == NOBODY and node.log.end.offset > node.applied:
                 node.state = next_chain(node.state, node.log.batches[-1].data)
 
-        return advance
+        return leadership
 
-    patches.wrap(Node, "_advance", around)
+    patches.wrap(Node, "leadership", around)
 
 
 @MACHINE.add(9, "KAFKA-17333")
@@ -85,7 +85,7 @@ def leader_is_told_to_load_a_snapshot(patches: Patches) -> None:
         def take_ready(raft: Any) -> Ready:
             ready: Ready = original(raft)
             latest = raft.replica.snapshots.latest()
-            if ready.high_watermark is not None and latest is not None and raft._told[1].role is Role.LEADER:
+            if ready.leadership is None and latest is not None and raft._told[1].role is Role.LEADER:
                 return replace(ready, installed=latest)
             return ready
 

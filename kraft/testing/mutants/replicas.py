@@ -6,12 +6,15 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.testing.brokers import fetcher
 from kraft.testing.brokers.broker import Broker
 from kraft.testing.brokers.fetcher import Fetcher
-from kraft.testing.brokers.log import BrokerDisk, ProducerState, ReplicaLog
-from kraft.testing.brokers.messages import FetchedPart, FetchPart
+from kraft.testing.brokers.log import NO_STATE, BrokerDisk, ProducerState, ReplicaLog
+from kraft.testing.brokers.messages import CONSUMER, FetchedPart, FetchPart, Produce
 from kraft.testing.brokers.partition import Partition
 from kraft.testing.mutants.patches import Collection, Patches
 
 REPLICAS = Collection()
+
+INDEX_EVERY = 4
+RECORDS_THAT_DO_NOT_FIT = 3
 
 
 @REPLICAS.add(28, "KAFKA-14704")
@@ -165,6 +168,23 @@ def truncates_to_the_high_watermark(patches: Patches) -> None:
     patches.put(Partition, "last_epoch", property(lambda _partition: -1))
 
 
+# A leadership goes and comes back within the time in which nobody is taken out of the in-sync replicas.
+@REPLICAS.add(40, "KIP-320", brokers=3, voters=3, observers=0, combined=True, replication=3, min_insync=2, window=5,
+              shuffle_every_ms=300, produce_every_ms=40, lag_ms=1000, swap_ms=40, fault_seconds=10, isolate_every_ms=0,
+              part_every_ms=0, cut_every_ms=0, kill_every_ms=0, power_every_ms=0, blackout_every_ms=0, pause_every_ms=0,
+              shutdown_every_ms=0, topic_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0)
+def fetch_of_an_earlier_epoch_counts(patches: Patches) -> None:
+    """A leader answers a Fetch of an earlier leader epoch, and believes its offset."""
+    def around(original: Any) -> Any:
+        def fence(partition: Partition, current_leader_epoch: int, **wanted: bool) -> ErrorCode:
+            code: ErrorCode = original(partition, max(current_leader_epoch, partition.leader_epoch), **wanted)
+            return code
+
+        return fence
+
+    patches.wrap(Partition, "fence", around)
+
+
 @REPLICAS.add(42, "KAFKA-14616")
 def stray_data_of_a_topic_of_before(patches: Patches) -> None:
     """A log is found by the topic's name, whatever its id."""
@@ -234,6 +254,62 @@ def deleted_topic_is_asked_for_again_and_again(patches: Patches) -> None:
     patches.wrap(Fetcher, "unfollow", take)
 
 
+@REPLICAS.add(0, "Fetch: the high watermark")
+def consumers_see_the_log_end(patches: Patches) -> None:
+    """A consumer is given what is not committed, too."""
+    patches.put(Partition, "visible_limit", lambda partition, _replica_id: partition.log.end_offset)
+
+
+@REPLICAS.add(0, "Fetch: the high watermark is exclusive")
+def last_committed_batch_is_held_back(patches: Patches) -> None:
+    """A consumer is given a batch when something behind it is committed."""
+    def around(original: Any) -> Any:
+        return lambda partition, replica_id: original(partition, replica_id) - (replica_id == CONSUMER)
+
+    patches.wrap(Partition, "visible_limit", around)
+
+
+@REPLICAS.add(0, "Fetch: an offset inside a batch")
+def batch_that_holds_the_offset_is_left_out(patches: Patches) -> None:
+    """A Fetch of an offset inside a batch begins with the next one."""
+    def around(original: Any) -> Any:
+        def read(log: ReplicaLog, offset: int, limit: int, batches_max: int) -> Any:
+            ends = (batch.end_offset for batch in log.batches if batch.base_offset < offset < batch.end_offset)
+            return original(log, next(ends, offset), limit, batches_max)
+
+        return read
+
+    patches.wrap(ReplicaLog, "read", around)
+
+
+@REPLICAS.add(0, "Fetch: a sparse index")
+def read_begins_at_the_index_entry(patches: Patches) -> None:
+    """A Fetch begins where the index points, which is some batches before the offset, and not at the offset."""
+    def around(original: Any) -> Any:
+        def read(log: ReplicaLog, offset: int, limit: int, batches_max: int) -> Any:
+            found = log.batches.index(batches[0]) if (batches := original(log, offset, limit, batches_max)) else 0
+            return (*log.batches[found - found % INDEX_EVERY:found], *batches)
+
+        return read
+
+    patches.wrap(ReplicaLog, "read", around)
+
+
+@REPLICAS.add(0, "Fetch: the byte limit of an answer", fetch_batches=20)
+def batch_that_does_not_fit_is_passed_over(patches: Patches) -> None:
+    """A consumer's answer goes on with a smaller batch when one does not fit into what is left."""
+    def around(original: Any) -> Any:
+        def read(partition: Partition, part: FetchPart, replica_id: int, broker_epoch: int) -> FetchedPart:
+            answer: FetchedPart = original(partition, part, replica_id, broker_epoch)
+            fit = [batch for number, batch in enumerate(answer.batches)
+                   if number == 0 or batch.end_offset - batch.base_offset < RECORDS_THAT_DO_NOT_FIT]
+            return answer._replace(batches=tuple(fit)) if replica_id == CONSUMER else answer
+
+        return read
+
+    patches.wrap(Partition, "read", around)
+
+
 @REPLICAS.add(54, "idempotence: retry after a leader change")
 def followers_do_not_know_producers(patches: Patches) -> None:
     """A follower keeps no state of producers, so that a leader takes what is sent again for new."""
@@ -266,6 +342,37 @@ def gaps_are_accepted(patches: Patches) -> None:
             producers = partition.log.producers
             state = producers[request.producer]
             producers[request.producer] = ProducerState(state.epoch, ((request.sequence - 1, -1),))
+            return original(partition, request)
+
+        return produce
+
+    patches.wrap(Partition, "produce", around)
+
+
+@REPLICAS.add(54, "idempotence: epoch bump")
+def sequences_survive_an_epoch_bump(patches: Patches) -> None:
+    """A batch of a new producer epoch is compared with the sequences of the epoch before."""
+    def around(original: Any) -> Any:
+        def produce(partition: Partition, request: Produce) -> Any:
+            producers = partition.log.producers
+            state = producers.get(request.producer, NO_STATE)
+            if request.producer_epoch > state.epoch >= 0:
+                producers[request.producer] = state._replace(epoch=request.producer_epoch)
+            return original(partition, request)
+
+        return produce
+
+    patches.wrap(Partition, "produce", around)
+
+
+@REPLICAS.add(54, "idempotence: fenced epoch")
+def fenced_producer_epoch_is_accepted(patches: Patches) -> None:
+    """A batch of a producer epoch that is over is stored when it comes late."""
+    def around(original: Any) -> Any:
+        def produce(partition: Partition, request: Produce) -> Any:
+            producers = partition.log.producers
+            if request.producer_epoch < producers.get(request.producer, NO_STATE).epoch:
+                del producers[request.producer]
             return original(partition, request)
 
         return produce

@@ -11,6 +11,8 @@ every message order follow from it, and the digest of the run's events is the sa
     log        the core's log port, on that disk
     snapshots  the core's snapshot port, on that disk
     network    links, and what happens to messages on them
+    event_loop the loop of a process, on which the real driver runs; `flusher` its thread beside that
+    courier    who brings a node's requests to others
     node       one process: a core, the driver around it, a state machine
     clients    who proposes; `history` what they saw, and whether it may be
     operator   who changes voters, restarts, replaces disks

@@ -17,18 +17,21 @@ FAULTS = (
     "network parted", "node isolated", "successor killed", "link flapping", "process killed", "power lost",
     "power lost everywhere", "pieces lost", "process paused", "rolling restart", "graceful stop", "node moved",
     "clock jumped", "flush slow", "flush fails", "write fails", "quorum-state write fails",
-    "quorum-state of a later release", "bit flipped", "disk wiped", "voter to add", "voter to remove",
-    "reassignment", "reassignment stopped", "leader resigns", "pre-vote unsupported",
+    "quorum-state of a later release", "quorum-state damaged", "bit flipped", "disk wiped", "voter to add",
+    "voter to remove", "reassignment", "reassignment stopped", "leader resigns", "pre-vote unsupported",
     "controlled shutdown", "batches lost", "topic deleted", "reassignment cancelled", "preferred election asked",
     "unclean election asked", "records deleted", "leadership goes round", "answers held back", "follower rebooted",
-    "quorum connections hang", "controller overtaken",
+    "quorum connections hang", "controller overtaken", "requests of a producer held back",
+    "connection to the controller broken",
+    "requests held back",
 )
 """The names under which runs count what was done to them."""
 
 BROKERS = (
     "leader elections", "unclean elections", "changes of in-sync replicas", "in-sync replicas proposed",
-    "reassignments ended", "replica truncated", "batches produced", "batches acknowledged", "high watermarks checked",
-    "requests decided", "death put off",
+    "reassignments ended", "replica truncated", "batches produced", "batches acknowledged", "polls with records",
+    "high watermarks checked", "requests decided", "death put off", "producer epoch bumped", "broker probed: GONE",
+    "broker probed: SILENT", "broker probed: THERE", "live broker taken for dead",
 )
 """The names under which runs with brokers count what those did."""
 
@@ -102,6 +105,9 @@ class Report:
             "snapshots_made": self.counts["snapshot made"], "snapshots_installed": self.counts["snapshot installed"],
             "voter_changes": self.counts["core voters"], "values_proposed": self.counts["proposals"],
             "values_acknowledged": self.counts["values acknowledged"],
+            "fetches_left_ahead": self.counts["fetch left ahead"],
+            "fetches_taken_back": self.counts["fetch taken back"],
+            "fetches_answered_first": self.counts["answer to what left ahead came first"],
             "brokers": self.brokers,
             "transitions": {" | ".join(each): self.transitions[each] for each in table()},
             "transitions_missing": [" | ".join(each) for each in self.missing_transitions],

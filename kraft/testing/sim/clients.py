@@ -38,7 +38,7 @@ class Clients:
     def propose(self, client: int) -> None:
         """One value. Two nodes may hold themselves for the leader: a client asks any of them."""
         cluster = self._cluster
-        leaders = [node for node in cluster.up() if node.leads_epoch != NOBODY and not node.is_paused]
+        leaders = [node for node in cluster.up() if node.leads_epoch != NOBODY and not node.is_halted]
         if not leaders:
             return
         node = leaders[self._random.randrange(len(leaders))]

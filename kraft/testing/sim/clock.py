@@ -17,11 +17,7 @@ class Clock:
 
     @property
     def now_ms(self) -> int:
-        return self._now_us // 1000
-
-    @property
-    def _now_us(self) -> int:
-        return self._start_us + (self._loop.now_us - self._since_us) * self._rate_ppm // PPM
+        return (self._start_us + (self._loop.now_us - self._since_us) * self._rate_ppm // PPM) // 1000
 
     def jump(self, milliseconds: int) -> None:
         """So much time has passed without being noticed."""

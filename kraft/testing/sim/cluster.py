@@ -109,6 +109,7 @@ class Cluster:
             request_timeout_ms=options.fetch_timeout_ms,
             fetch_max_wait_ms=min(500, options.fetch_timeout_ms // 2),
             fetch_max_bytes=options.fetch_max_bytes,
+            fetch_snapshot_max_bytes=options.fetch_max_bytes,
             start_grace_ms=min(100, options.election_timeout_ms))
 
     # --- who is there ------------------------------------------------------------------------------------------------

@@ -41,13 +41,13 @@ class QuorumStateFile:
     """Written to a temporary file, flushed, renamed, and the directory flushed: a reader finds the old or the new
     state.
 
-    `durable` survives everything. `pending`: the rename was made and its directory not yet flushed. `torn`: what is
-    found is neither, which happens only to those who leave one of the steps out. `is_newer`: a later release wrote it.
+    `durable` survives everything. `pending`: the rename was made and its directory not yet flushed. `is_damaged`: bits
+    of what was durable have flipped, and it cannot be read. `is_newer`: a later release wrote it.
     """
 
     durable: HardState | None = None
     pending: HardState | None = None
-    torn: bool = False
+    is_damaged: bool = False
     is_newer: bool = False
 
     def start(self, state: HardState) -> None:
@@ -65,8 +65,8 @@ class QuorumStateFile:
         """What a process that starts finds; the state of a new disk when there is none."""
         if self.is_newer:
             raise UnsupportedVersionError("quorum-state has version 2, known are 0 and 1")
-        if self.torn:
-            raise CorruptFileError("quorum-state is torn")
+        if self.is_damaged:
+            raise CorruptFileError("quorum-state cannot be read")
         state = self.pending or self.durable
         return HardState() if state is None else state
 

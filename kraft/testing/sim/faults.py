@@ -37,6 +37,7 @@ class Faults:
             (options.fail_flush_every_ms, self._fail_flush), (options.fail_write_every_ms, self._fail_write),
             (options.fail_state_every_ms, self._fail_state), (options.rot_every_ms, self._rot),
             (options.wipe_every_ms, self._wipe), (options.newer_every_ms, self._newer),
+            (options.garble_every_ms, self._garble),
             (options.change_every_ms, self._change),
             (options.reassign_every_ms, self._reassign), (options.resign_every_ms, self._operator.resign),
         )
@@ -231,6 +232,16 @@ class Faults:
             node.kill(power=True)
             self._cluster.replace_disk(node)
             self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), self._operator.start, node)
+
+    def _garble(self) -> None:
+        """Bits of quorum-state flip: whoever cannot read whom it voted for must not start, and gets another disk."""
+        node = self._anyone_up()
+        if node is None or node.disk.quorum_state.durable is None or not self._operator.may_lose(node):
+            return
+        self._count("quorum-state damaged")
+        self._cluster.dead.append(node.key)
+        node.disk.quorum_state.is_damaged = True
+        self._stop(node, power=False)
 
     def _newer(self) -> None:
         """After a downgrade the file cannot be understood, and the node must not start; then comes the right

@@ -311,11 +311,17 @@ def led(node: NodeView, ledger: LedgerView) -> None:
 # --- when a message leaves or comes -----------------------------------------------------------------------------------
 
 
+def _is_durable(saved: HardState, epoch: int, voted: ReplicaKey) -> bool:
+    """Whether a vote can be given to nobody else after any death: it is on disk, or a later epoch is. Both happen in
+    one turn of the loop."""
+    return saved.epoch > epoch or (saved.epoch, saved.voted) == (epoch, voted)
+
+
 def answered(node: NodeView, question: Message, response: Message, saved: HardState, ledger: LedgerView) -> None:
     """OneVotePerEpoch, and the vote is durable before the answer leaves."""
     if (isinstance(question, VoteRequest) and isinstance(response, VoteResponse) and response.granted
             and not question.pre_vote):
-        if (saved.epoch, saved.voted) != (question.epoch, question.candidate):
+        if not _is_durable(saved, question.epoch, question.candidate):
             raise broken("VoteDurableBeforeAnswer",
                          f"{node} grants {question.candidate} epoch {question.epoch}, on its disk is {saved}")
         ledger.voted(node.key, question.epoch, question.candidate)
@@ -326,14 +332,17 @@ def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -
     consent of a majority, where everybody can be asked for it (KIP-996)."""
     saved, replica = node.saved, node.raft.replica
     if isinstance(request, VoteRequest) and not request.pre_vote:
-        if (saved.epoch, saved.voted) != (request.epoch, node.key):
+        if not _is_durable(saved, request.epoch, node.key):
             raise broken("VoteDurableBeforeAnswer", f"{node} stands in {request.epoch}, on its disk is {saved}")
         ledger.voted(node.key, request.epoch, node.key)
         consents = memory.consents.get(request.epoch - 1, {})
         count = 1 + sum(consents.values())
         if count < replica.voters.majority and PRE_VOTE_UNKNOWN not in consents:
             raise broken("NoEpochWithoutConsent", f"{node} raised its epoch to {request.epoch} with {count} pre-votes")
-    elif isinstance(request, FetchRequest) and request.fetch_offset > node.log.durable_offset:
+    # What was cut off in the turn of the loop in which the Fetch was asked for is nothing that a leader takes for an
+    # acknowledgement: the one of that epoch has something else there.
+    elif (isinstance(request, FetchRequest)
+            and node.log.durable_offset < request.fetch_offset <= node.log.end.offset):
         raise broken("FetchIsDurable",
                      f"{node} acknowledges {request.fetch_offset}, durable is {node.log.durable_offset}")
 

@@ -14,7 +14,7 @@ from kraft.raft.ports import AppendedControl
 from kraft.raft.records import ControlRecord
 from kraft.raft.types import OffsetAndEpoch
 from kraft.testing.sim.batches import Batch, Content, Contents, Payloads, Records, Value, control_contents, next_chain
-from kraft.testing.sim.disk import Disk, StoredSnapshot
+from kraft.testing.sim.disk import Disk, DiskError, StoredSnapshot
 from kraft_native.errors import CorruptRecordError, OperationError
 
 Watcher = Callable[[Batch], None]
@@ -29,6 +29,8 @@ class DamagedLogError(OperationError):
 
 class SimLog:
     """`durable_offset`: everything below survives any death. `watch` is told every batch that comes into the log.
+    `appended` is called after each append: somebody waits for its flush. `failure`: of a flush; nothing is written any
+    more then.
 
     Invariant: `ends` are the end offsets of `batches`; `epochs` has (epoch, first offset) of each epoch in the log.
     """
@@ -37,6 +39,9 @@ class SimLog:
         self._disk = disk
         self._contents = contents
         self._watch = watch
+        self.appended: Callable[[], None] = lambda: None
+        self.failure: DiskError | None = None
+        self._ahead: Records | None = None
         self.batches: list[Batch] = []
         self._ends: list[int] = []
         self._positions: list[int] = []
@@ -129,20 +134,47 @@ class SimLog:
     def _append_new(self, content: Content, epoch: int) -> int:
         batch = self._contents.encode(self.end.offset, epoch, content, self.chain)
         self._write(batch)
+        self.appended()
         return batch.end_offset
 
     def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
         assert isinstance(records, Records), f"not records: {records!r}"
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            assert ahead is records, "other records were appended ahead"
+            return ()
         if records.is_damaged:
             raise CorruptRecordError("a fetched batch has a wrong checksum")
         first = records.batches[0]
         if first.base_offset != self.end.offset:
             raise CorruptRecordError(f"a fetched batch begins at {first.base_offset}, the log ends at {self.end}")
-        for batch in records.batches:
-            self._write(batch._replace(chain=next_chain(self.chain, batch.data)))
+        self._write_fetched(records)
         return control_contents(records.batches)
 
+    def append_ahead(self, records: object) -> None:
+        """As `RaftLog.append_ahead`: appends what is of the usual kind before the core looks at it."""
+        assert isinstance(records, Records), f"not records: {records!r}"
+        end_offset, epoch = self.end
+        for batch in records.batches:
+            if (batch.base_offset, batch.epoch) != (end_offset, epoch) or batch.controls or records.is_damaged:
+                return
+            end_offset = batch.end_offset
+        self._write_fetched(records)
+        self._ahead = records
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether records were appended that the core has not looked at."""
+        return self._ahead is not None
+
+    def _write_fetched(self, records: Records) -> None:
+        for batch in records.batches:
+            self._write(batch._replace(chain=next_chain(self.chain, batch.data)))
+        self.appended()
+
     def _write(self, batch: Batch) -> None:
+        if self.failure is not None:
+            raise self.failure
         self._disk.write(self._end_position, batch.data)
         self._add(batch, self._end_position)
         self._end_position += len(batch.data)

@@ -1,13 +1,13 @@
-"""One node: a process with a real core, the driver around it, a small state machine, and the machine it runs on.
+"""One node: a process with a real core, the real driver around it, a small state machine, and the machine it runs on.
 
-The driver is production's: everything that came in is told to the core, then what is ready is carried out in order,
-hard state before messages, one flush under way at a time. The state machine is a list of what was applied; it leads
-when the core leads and it has applied the first record of its epoch.
+The driver runs on the process's event loop, and its log is flushed by a thread beside that. While it writes
+quorum-state the loop stands still: what comes waits, and what it sends leaves when that is durable. The state machine
+is a list of what was applied; it leads when the core leads and it has applied the first record of its epoch.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from errno import EIO
 from random import Random
@@ -17,26 +17,39 @@ from kraft.raft.config import RaftConfig
 from kraft.raft.messages import Message, Request, Response
 from kraft.raft.ports import Event
 from kraft.raft.raft import Raft
-from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
+from kraft.raft.ready import Answer, Ask, HardState, Leadership
 from kraft.raft.records import ControlRecord, KRaftVersion, Voters
 from kraft.raft.replica import Ports
 from kraft.raft.roles import Leader
 from kraft.raft.transitions import Role
-from kraft.raft.types import NEVER_MS, NOBODY, OffsetAndEpoch, ReplicaKey
+from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment
+from kraft.runtime.raft_driver import RaftDriver
 from kraft.testing.sim.batches import Batch, Contents, Value, next_chain
 from kraft.testing.sim.clock import Clock
+from kraft.testing.sim.courier import Courier
 from kraft.testing.sim.disk import Disk, DiskError
+from kraft.testing.sim.event_loop import EventLoop
+from kraft.testing.sim.flusher import Flusher
 from kraft.testing.sim.log import DamagedLogError, SimLog
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.network import Envelope, Network
 from kraft.testing.sim.options import MILLISECOND, Options
 from kraft.testing.sim.snapshots import SimSnapshots, SnapshotContents, drawn_size
 from kraft.testing.sim.violation import ViolationError
-from kraft_native.errors import UnsupportedVersionError
+from kraft_native.errors import CorruptFileError, UnsupportedVersionError
 
 TICKS_MAX: Final = 50
-"""So often may a core ask to be woken within one millisecond of its clock; more is a loop that burns a processor."""
+"""So often in a row may a core be woken and have something due still; more is a loop that burns a processor."""
+
+LEAVE_SECONDS: Final = 2.0
+"""So long a node that stops waits for the others to know."""
+
+HEARS_LATE_ODDS: Final = 4
+"""One flush of so many is heard of late."""
+
+TURN_STAYS_ODDS: Final = 4
+"""Where turns take time, one of so many does not end at once."""
 
 
 class Moment(StrEnum):
@@ -77,19 +90,16 @@ class Surroundings:
 
 @dataclass(slots=True)
 class _Process:
-    """What dies with a process. `core` is None while it is made."""
+    """What dies with a process. Core and driver are made last."""
 
-    core: Raft | None
     log: SimLog
     snapshots: SimSnapshots
-    queue: deque[Ready]
-    asked: dict[int, Envelope]
+    loop: EventLoop
+    courier: Courier
+    flusher: Flusher
     questions: dict[int, Envelope]
-
-    @property
-    def raft(self) -> Raft:
-        assert self.core is not None, "a core that is being made acts"
-        return self.core
+    raft: Raft = field(init=False)
+    driver: RaftDriver = field(init=False)
 
 
 class Node:
@@ -111,6 +121,7 @@ class Node:
         self._process: _Process | None = None
         self.at_next: dict[Moment, Callable[[], None]] = {}
         self._backlog: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._outbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._last_sets: tuple[Assignment, ...] = ()
         self._clear()
 
@@ -121,12 +132,10 @@ class Node:
         self.saved: HardState = HardState()
         self.told: Leadership | None = None
         self.leads_epoch = NOBODY
-        self._saving = False
+        self._saving: HardState | None = None
+        self._saves = 0
         self._next_question = 0
-        self._tick_token = 0
-        self._tick_at_us = -1
         self._ticks = 0
-        self._ticked_ms = -1
         self._snapshotting = False
 
     def __str__(self) -> str:
@@ -138,9 +147,19 @@ class Node:
         return self._process.raft
 
     @property
+    def driver(self) -> RaftDriver:
+        assert self._process is not None, f"node {self.id} does not run"
+        return self._process.driver
+
+    @property
     def log(self) -> SimLog:
         assert self._process is not None, f"node {self.id} does not run"
         return self._process.log
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether its loop stands still."""
+        return self.is_paused or self._saving is not None
 
     @property
     def voter_sets(self) -> tuple[Assignment, ...]:
@@ -167,6 +186,10 @@ class Node:
             around.counts["damage found"] += 1
             self.is_broken = True
             return
+        except CorruptFileError:
+            around.counts["damaged quorum-state refused"] += 1
+            self.is_broken = True
+            return
         except UnsupportedVersionError:
             around.counts["unknown quorum-state refused"] += 1
             return
@@ -176,24 +199,38 @@ class Node:
         if latest is not None:
             self._load(latest)
         self.is_up = True
-        ports = Ports(log, snapshots, self._random, lambda event: around.watcher.traced(self, event))
-        process = self._process = _Process(None, log, snapshots, deque(), {}, {})
-        process.core = Raft(self.config, hard_state, ports, self.clock.now_ms)
-        around.watcher.started(self)
-        self._pump()
+        self._run(log, snapshots)
+
+    def _run(self, log: SimLog, snapshots: SimSnapshots) -> None:
+        life, watcher, clock = self.life, self._around.watcher, self.clock
+        loop = EventLoop(self._around.loop, clock, lambda callback: self.enter(life, self._on_time, callback))
+        courier = Courier(self._envelope, lambda envelope: self.send(self._ask, envelope), self.count)
+        flusher = Flusher(log, self, lambda: self._ask(courier.leave()))
+        process = self._process = _Process(log, snapshots, loop, courier, flusher, {})
+        ports = Ports(log, snapshots, self._random, lambda event: watcher.traced(self, event))
+        process.raft = Raft(self.config, self.saved, ports, clock.now_ms)
+        process.driver = RaftDriver(
+            process.raft, flusher, self, write_hard_state=self._save, courier=courier, answer=self._answer,
+            clock=lambda: clock.now_ms, on_failure=self._failed, loop=loop, read_event=flusher.read_event)
+        watcher.started(self)
+        self.enter(life, process.driver.start)
 
     def kill(self, *, power: bool, why: str = "killed") -> None:
-        """The process dies; with `power` the machine, too."""
+        """The process dies; with `power` the machine, too. A failed flush says nothing about what the disk has: only a
+        start from there is honest."""
         if not self.is_up:
             return
         process = self._process
         assert process is not None
+        power = power or process.flusher.failure is not None
         self.is_up = self.is_paused = self.is_leaving = False
         self.life += 1
         self._process = None
+        process.loop.close()
         self._around.watcher.stopped(self, f"{why}, power lost" if power else why)
         self._backlog.clear()
-        self._last_sets = () if process.core is None else process.core.replica.history.entries
+        self._outbox.clear()
+        self._last_sets = process.raft.replica.history.entries
         if power:
             self._around.counts["pieces lost"] += self.disk.lose_power(self._random)
         else:
@@ -221,7 +258,7 @@ class Node:
     def asked(self) -> list[Envelope]:
         """Requests of this node that are not answered."""
         assert self._process is not None
-        return list(self._process.asked.values())
+        return list(self._process.courier.asked.values())
 
     def pause(self) -> None:
         self.is_paused = True
@@ -229,183 +266,210 @@ class Node:
     def resume(self) -> None:
         """What came meanwhile is told now, in order."""
         self.is_paused = False
+        self._work_off()
+
+    def _work_off(self) -> None:
         backlog, self._backlog = self._backlog, []
         for function, arguments in backlog:
-            self._enter(function, *arguments)
+            function(*arguments)
 
     def leave(self) -> None:
-        """A graceful stop: gives up the leadership, and ends when everybody knows."""
-        if self.is_up and not self.is_paused:
+        """A graceful stop: gives up the leadership, and ends when everybody knows, or after a while."""
+        if self.is_up and not self.is_paused and not self.is_leaving:
             self.is_leaving = True
-            self.resign()
+            self.enter(self.life, self._give_up, self._begin_leaving)
+
+    def _begin_leaving(self) -> None:
+        assert self._process is not None
+        self._process.loop.run(self._leave())
+
+    async def _leave(self) -> None:
+        await self.driver.resign(LEAVE_SECONDS)
+        self.send(self._left)
+
+    def _left(self) -> None:
+        self.driver.close()
+        self.kill(power=False, why="left")
 
     def resign(self) -> None:
-        self._enter(self._resign, self.life)
+        self.enter(self.life, self._give_up, self.driver.hand_over)
 
-    def _resign(self, life: int) -> None:
-        if life == self.life:
-            epoch = self.raft.replica.epoch
-            self.raft.resign(epoch, self.clock.now_ms)
-            if isinstance(self.raft.replica.role, Leader) and self.raft.replica.epoch == epoch:
-                raise ViolationError("ResignsWhenAsked", f"{self} leads epoch {epoch} still")
-            self._pump()
+    def _give_up(self, how: Callable[[], None]) -> None:
+        replica = self.raft.replica
+        epoch = replica.epoch
+        how()
+        if self.is_up and isinstance(replica.role, Leader) and replica.epoch == epoch:
+            raise ViolationError("ResignsWhenAsked", f"{self} leads epoch {epoch} still")
 
-    def _enter(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Every event of the process comes through here."""
-        if self.is_paused:
-            self._backlog.append((function, arguments))
+    def _failed(self, error: BaseException) -> None:
+        """The driver has stopped."""
+        if not isinstance(error, DiskError):
+            raise error
+        self._die(error)
+
+    def _die(self, error: DiskError) -> None:
+        self.count(f"died of: {error}")
+        self.kill(power=self.disk.fail_flush or self._random.random() < 0.5, why=str(error))
+
+    def count(self, name: str) -> None:
+        self._around.counts[name] += 1
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def enter(self, life: int, function: Callable[..., None], *arguments: Any) -> None:
+        """Every event of the process's loop comes through here."""
+        if life != self.life:
+            return
+        if self.is_paused or self._saving is not None:
+            self._backlog.append((self.enter, (life, function, *arguments)))
             return
         try:
             function(*arguments)
+            self._settle()
         except DiskError as error:
             self._die(error)
         if self.is_up:
             self._around.watcher.touched(self)
 
-    def _die(self, error: DiskError) -> None:
-        """A failed flush says nothing about what the disk has: only a start from there is honest."""
-        self._around.counts[f"died of: {error}"] += 1
-        self.kill(power=self.disk.fail_flush or self._random.random() < 0.5, why=str(error))
+    def enter_thread(self, life: int, function: Callable[..., None], *arguments: Any) -> None:
+        """Every event of a process beside its loop: only a pause holds it up."""
+        if life != self.life:
+            return
+        if self.is_paused:
+            self._backlog.append((self.enter_thread, (life, function, *arguments)))
+        else:
+            function(*arguments)
 
-    # --- events ------------------------------------------------------------------------------------------------------
+    def _settle(self) -> bool:
+        """The turn of the loop ends, or goes on for a while: then more happens in it. Whether there was anything to
+        do."""
+        process = self._process
+        if process is None or process.loop.is_idle:
+            return False
+        turn_us = self._around.options.turn_us
+        if turn_us and not self._random.randrange(TURN_STAYS_ODDS):
+            self._around.loop.after(self._random.randrange(turn_us), self.enter, self.life, process.loop.turn)
+            return False
+        process.loop.turn()
+        return True
 
     def receive(self, envelope: Envelope) -> None:
-        self._enter(self._receive, self.life, envelope)
+        self.enter(self.life, self._receive, envelope)
 
-    def _receive(self, life: int, envelope: Envelope) -> None:
+    def _receive(self, envelope: Envelope) -> None:
         process = self._process
-        if process is None or life != self.life:
-            return
+        assert process is not None
         if envelope.is_answer:
-            question = process.asked.pop(envelope.correlation, None)
+            question = process.courier.asked.pop(envelope.correlation, None)
             self._around.watcher.receives(self, None if question is None else question.message, envelope)
-            process.raft.step(envelope.called, envelope.correlation, envelope.message, self.clock.now_ms)
+            process.courier.deliver(envelope, process.driver)
         else:
             self._around.watcher.receives(self, None, envelope)
             self._next_question += 1
             process.questions[self._next_question] = envelope
-            process.raft.step(envelope.asker, self._next_question, envelope.message, self.clock.now_ms)
-        self._pump()
+            process.driver.step(envelope.asker, self._next_question, envelope.message)
 
     def propose(self, value: Value) -> OffsetAndEpoch:
         """Raises `NotLeaderError`; a `DiskError` has ended the process."""
+        epoch = self.leads_epoch
         try:
-            end = self.raft.propose(value, self.clock.now_ms, self.leads_epoch)
+            end_offset = self.driver.propose(value, epoch)
         except DiskError as error:
             self._die(error)
             raise
-        self._enter(self._pump)
-        return end
+        self.enter(self.life, self.driver.wake)
+        return OffsetAndEpoch(end_offset, epoch)
 
-    def _tick(self, life: int, token: int) -> None:
-        if life != self.life or token != self._tick_token:
-            return
-        self._tick_at_us = -1
-        now_ms = self.clock.now_ms
-        if now_ms >= self.raft.deadline_ms:
-            self._ticks = self._ticks + 1 if now_ms == self._ticked_ms else 1
-            self._ticked_ms = now_ms
-            if self._ticks > TICKS_MAX:
-                raise ViolationError("NoBusyLoop", f"node {self} is woken {self._ticks} times in a millisecond as "
-                                                   f"{self.raft.replica.role.role}")
-            self.raft.tick(now_ms)
-            self._pump()
-        else:
-            self._arm()
+    def _on_time(self, callback: Callable[[], object]) -> None:
+        """A timer of the driver."""
+        raft = self.raft
+        callback()
+        self._ticks = self._ticks + 1 if raft.deadline_ms <= self.clock.now_ms else 0
+        if self._ticks > TICKS_MAX:
+            raise ViolationError("NoBusyLoop", f"node {self} is woken {self._ticks} times and has something to do "
+                                               f"still as {raft.replica.role.role}")
 
     def wake(self) -> None:
         """The clock has jumped: timers that are due now are noticed."""
-        self._tick_at_us = -1
-        if self.is_up:
-            self._arm()
+        if self._process is not None:
+            self._process.loop.clock_jumped()
 
-    def _arm(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        deadline_ms = process.raft.deadline_ms
-        if deadline_ms >= NEVER_MS:
-            return
-        loop = self._around.loop
-        at_us = max(self.clock.at_us(deadline_ms), loop.now_us)
-        if self._tick_at_us < 0 or at_us < self._tick_at_us:
-            self._tick_token += 1
-            self._tick_at_us = at_us
-            loop.at(at_us, self._enter, self._tick, self.life, self._tick_token)
+    # --- what the driver has done ------------------------------------------------------------------------------------
 
-    # --- what is ready -----------------------------------------------------------------------------------------------
-
-    def _pump(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        ready = process.raft.take_ready()
-        process.queue.append(ready)
-        while process.queue and not self._saving and self._process is process:
-            self._carry_out(process, process.queue.popleft())
-        if self._process is process:
-            self._arm()
-            if self.is_leaving and process.raft.has_left:
-                self.kill(power=False, why="left")
-
-    def _carry_out(self, process: _Process, ready: Ready) -> None:
-        if ready.hard_state is not None:
-            self._save(process, ready)
-            return
-        for message in ready.messages:
-            self._send(process, message)
-        if ready.flush is not None:
-            self._start_flush(process, ready.flush)
-        if ready.installed is not None:
-            self._load_snapshot(ready.installed)
-        if ready.leadership is not None or ready.high_watermark is not None:
-            self._advance(ready.high_watermark, ready.leadership)
-
-    def _save(self, process: _Process, ready: Ready) -> None:
-        state = ready.hard_state
-        assert state is not None
+    def _save(self, state: HardState) -> None:
+        """The loop stands still until it is durable. Nothing happens in that time but death; so what the driver does
+        next is done now, and what it sends leaves then."""
+        if self._saving is not None:
+            self._finish_saving()
         self.disk.quorum_state.start(state)
         if self.disk.fail_quorum_state:
             raise DiskError("quorum-state", EIO, "write")
-        self._saving = True
+        self._saving = state
+        self._saves += 1
         self._meet(Moment.SAVES)
-        rest = Ready(None, ready.messages, ready.flush, ready.installed, ready.high_watermark, ready.leadership)
-        process.queue.appendleft(rest)
-        self._around.loop.after(self._flush_us(), self._enter, self._saved, self.life, state)
+        self._around.loop.after(self.flush_us(), self.enter_thread, self.life, self._saved, self._saves)
 
-    def _saved(self, life: int, state: HardState) -> None:
-        if life == self.life:
-            self.disk.quorum_state.finish()
-            self.saved = state
-            self._saving = False
-            self._pump()
+    def _saved(self, number: int) -> None:
+        if number == self._saves:
+            self._finish_saving()
+            self._work_off()
 
-    def _send(self, process: _Process, message: Ask | Answer) -> None:
-        if isinstance(message, Answer):
-            question = process.questions.pop(message.correlation, None)
-            if question is not None:
-                self._around.watcher.answers(self, question.message, message.response)
-                self._around.network.answer(question, message.response)
-            return
-        self._around.watcher.asks(self, message.request)
-        target = message.node_id if message.address is None else message.address.port
-        envelope = Envelope(self.id, self.life, target, message.node_id, message.correlation, message.request,
-                            is_answer=False)
-        process.asked[message.correlation] = envelope
-        self._around.network.ask(envelope, message.request)
+    def _finish_saving(self) -> None:
+        assert self._saving is not None
+        self.disk.quorum_state.finish()
+        self.saved, self._saving = self._saving, None
+        outbox, self._outbox = self._outbox, []
+        for function, arguments in outbox:
+            function(*arguments)
 
-    def _start_flush(self, process: _Process, end_offset: int) -> None:
-        mark = process.log.flush_begins()
+    def send(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls what sends a message, when quorum-state has what it tells of."""
+        if self._saving is None:
+            function(*arguments)
+        else:
+            self._outbox.append((function, arguments))
+
+    def _answer(self, answer: Answer) -> None:
+        assert self._process is not None
+        question = self._process.questions.pop(answer.correlation, None)
+        if question is not None:
+            self.send(self._reply, question, answer.response)
+
+    def _reply(self, question: Envelope, response: Response) -> None:
+        self._around.watcher.answers(self, question.message, response)
+        self._around.network.answer(question, response)
+
+    def _envelope(self, ask: Ask, number: int) -> Envelope:
+        target = ask.node_id if ask.address is None else ask.address.port
+        return Envelope(self.id, self.life, target, ask.node_id, number, ask.request, is_answer=False)
+
+    def _ask(self, envelope: Envelope) -> None:
+        assert self._process is not None
+        request = envelope.message
+        assert isinstance(request, Request)
+        self._around.watcher.asks(self, request)
+        self._process.courier.asked[envelope.correlation] = envelope
+        self._around.network.ask(envelope, request)
+
+    def begin_flush(self, ended: Callable[[], None]) -> None:
+        """See `Host`."""
         self._meet(Moment.FLUSHES)
-        self._around.loop.after(self._flush_us(), self._enter, self._flushed, self.life, mark, end_offset)
+        self._around.loop.after(self.flush_us(), self.enter_thread, self.life, ended)
 
-    def _flushed(self, life: int, mark: int, end_offset: int) -> None:
+    def tell_loop(self) -> None:
+        """See `Host`. When it hears late, the answer to what has left may be there before."""
+        options = self._around.options
+        if self._random.randrange(HEARS_LATE_ODDS):
+            self.enter(self.life, self._hear_of_flushes)
+        else:
+            late_us = 1 + 2 * (options.delay_ms + options.jitter_ms) * MILLISECOND
+            self._around.loop.after(self._random.randrange(late_us), self.enter, self.life, self._hear_of_flushes)
+
+    def _hear_of_flushes(self) -> None:
         process = self._process
-        if process is None or life != self.life:
-            return
-        process.log.flush_ends(mark)
-        process.raft.log_flushed(end_offset, self.clock.now_ms)
-        self._pump()
+        assert process is not None
+        if process.flusher.is_readable and process.loop.reader is not None:
+            process.loop.reader()
 
     def _meet(self, moment: Moment) -> None:
         """If somebody waits for this moment, it begins; that it is reached does not mean that it is over."""
@@ -413,26 +477,30 @@ class Node:
         if strike is not None:
             self._around.loop.after(1 + self._random.randrange(self._around.options.flush_us), strike)
 
-    def _flush_us(self) -> int:
+    def flush_us(self) -> int:
         options = self._around.options
         spread = options.flush_us // 2 + self._random.randrange(options.flush_us + 1)
         if options.slow_flush_per_mille and self._random.randrange(1000) < options.slow_flush_per_mille:
-            self._around.counts["flush slow"] += 1
+            self.count("flush slow")
             spread += self._random.randrange(options.slow_flush_ms * MILLISECOND)
         return spread
 
     # --- the state machine -------------------------------------------------------------------------------------------
 
-    def _advance(self, high_watermark: int | None, leadership: Leadership | None) -> None:
-        """What is committed is applied, what was proposed here is acknowledged, then a new role is taken."""
-        if high_watermark is not None:
-            self._around.watcher.applied(self, high_watermark)
-            self._apply(high_watermark)
-            self._maybe_snapshot()
-        if leadership is not None:
-            self.told = leadership
-            if leadership.role is Role.LEADER:
-                self._meet(Moment.LEADS)
+    def committed(self, end_offset: int) -> None:
+        """What is committed is applied, and what was proposed here is acknowledged."""
+        self._around.watcher.applied(self, end_offset)
+        self._apply(end_offset)
+        self._maybe_snapshot()
+        self._take_role()
+
+    def leadership(self, leadership: Leadership) -> None:
+        self.told = leadership
+        if leadership.role is Role.LEADER:
+            self._meet(Moment.LEADS)
+        self._take_role()
+
+    def _take_role(self) -> None:
         told = self.told
         if told is None or told.role is not Role.LEADER:
             self.leads_epoch = NOBODY
@@ -448,10 +516,10 @@ class Node:
     def _load(self, snapshot: OffsetAndEpoch) -> None:
         self.applied, self.state = snapshot.offset, self.disk.snapshots[snapshot].chain
 
-    def _load_snapshot(self, snapshot: OffsetAndEpoch) -> None:
+    def installed(self, snapshot: OffsetAndEpoch) -> None:
         if self.told is not None and self.told.role is Role.LEADER:
             raise ViolationError("LeaderNeverLoadSnapshot", f"leader {self} is told to load {snapshot}")
-        self._around.counts["snapshot installed"] += 1
+        self.count("snapshot installed")
         self._load(snapshot)
 
     @property
@@ -476,16 +544,14 @@ class Node:
             process.raft.snapshot_id(self.applied), found[1], controls if assignment.kraft_version > 0 else (),
             drawn_size(self._random, self._around.options.snapshot_bytes))
 
-        def written(life: int) -> None:
-            if life != self.life or self._process is None:
-                return
+        def written() -> None:
             self._snapshotting = False
-            latest = self._process.snapshots.latest()
+            latest = process.snapshots.latest()
             if latest is None or latest < snapshot.id:
-                self._process.snapshots.store(snapshot)
-                self._around.counts["snapshot made"] += 1
-                self._process.raft.trim_log(snapshot.id)
-                self._pump()
+                process.snapshots.store(snapshot)
+                self.count("snapshot made")
+                process.raft.trim_log(snapshot.id)
+                process.driver.wake()
             self._maybe_snapshot()  # as much again may have been applied while this one was written
 
-        self._around.loop.after(self._flush_us() * 3, self._enter, written, self.life)
+        self._around.loop.after(self.flush_us() * 3, self.enter, self.life, written)

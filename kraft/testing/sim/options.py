@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 MILLISECOND: Final = 1000
 SECOND: Final = 1_000_000
+TURNS_US: Final = (0, 0, 500, 20_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,7 @@ class Options:
     pause_every_ms: int = 0
     pause_ms: int = 2000
     roll_every_ms: int = 0              # all nodes, one after the other, are stopped gracefully and started
+    turn_us: int = 0                    # so long a turn of the event loop may go on: more happens in one
     skew_ppm: int = 0
     jump_every_ms: int = 0
     jump_ms: int = 500
@@ -69,6 +71,7 @@ class Options:
     rot_every_ms: int = 0               # a flipped bit, found at the next start
     wipe_every_ms: int = 0              # a new disk, with a new directory id
 
+    garble_every_ms: int = 0            # quorum-state cannot be read at the next start
     newer_every_ms: int = 0             # the node is started by a release that does not know its quorum-state
 
     propose_every_ms: int = 100
@@ -91,7 +94,9 @@ class Options:
     durability: int = 0                 # 0 page-cache, 1 group-commit, 2 per-append
     window: int = 3                     # batches of a producer under way
     produce_every_ms: int = 60
+    delivery_ms: int = 0                # after which a producer gives up and bumps its epoch; 0: it never does
     session_ms: int = 1500
+    grace_ms: int = 200                 # of a broker whose connection was closed; 0: nobody notices, and none is probed
     lag_ms: int = 1000
     idle_ms: int = 0
     fetch_wait_ms: int = 200
@@ -104,6 +109,8 @@ class Options:
     shuffle_every_ms: int = 0           # a partition's leadership goes round while answers are held back
     reboot_every_ms: int = 0            # a follower loses power and is back before its last Fetch arrives
     zombie_every_ms: int = 0            # the quorum's connections of the active controller hang, others do not
+    reset_every_ms: int = 0             # a broker's connection to the controller breaks; the link may be cut with it
+    stall_every_ms: int = 0             # a producer's requests are held back, until it sends over another connection
     swap_ms: int = 200                  # between two leaders of a leadership that goes round, about
     hold_ms: int = 600                  # how long what is held back is, about
 
@@ -147,7 +154,7 @@ def draw(random: Random) -> Options:
         # A peer without pre-votes and with a log that cannot win raises the epoch after each back-off. One that is
         # shorter than an election keeps everybody else from one for ever: that is why KIP-996 was written.
         options = options.where(election_backoff_max_ms=max(300, options.election_backoff_max_ms))
-    return options
+    return options.where(turn_us=random.choice(TURNS_US), garble_every_ms=some(random, 0.15, 3000, 30_000))
 
 
 def some(random: Random, odds: float, low: int, high: int) -> int:

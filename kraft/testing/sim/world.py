@@ -32,9 +32,15 @@ CHUNK_US: Final = 3 * MILLISECOND // 2
 """So long a chunk of a snapshot takes at most when everything is healed."""
 HEALED: Final = (
     "delay_ms", "jitter_ms", "drop_per_mille", "duplicate_per_mille", "late_per_mille", "damage_per_mille",
-    "refuse_per_mille", "flush_us", "slow_flush_per_mille", "snapshot_bytes",
+    "refuse_per_mille", "flush_us", "slow_flush_per_mille", "snapshot_bytes", "turn_us",
 )
 """Options that go back to what they are by default when everything is healed."""
+
+
+def late_us(options: Options) -> int:
+    """How long after the healing messages of before may come, twice too: they may ask for another leader."""
+    late_ms = options.late_ms if options.late_per_mille else 0
+    return (3 * (late_ms + options.delay_ms + options.jitter_ms) + 100) * MILLISECOND
 
 
 class World:
@@ -81,6 +87,7 @@ class World:
         options = self.cluster.options
         fetching_us = 2 * CHUNK_US * options.snapshot_bytes // options.fetch_max_bytes
         self._heal()
+        self._run_until(self.loop.now_us + late_us(options))
         self._converge(self.loop.now_us + self.cluster.options.heal_seconds * SECOND + fetching_us)
         check(self.history, self.ledger)
 
@@ -150,9 +157,6 @@ class World:
     def _move_unnoticed(self) -> None:
         """NobodyStandsNeedlessly: in a quorum without faults a follower is restarted at another address. It tells the
         leader, and nobody stands for election meanwhile (KAFKA-19400)."""
-        # What was late when all was healed may ask for another leader.
-        options = self.cluster.options
-        self._run_until(max(self.loop.now_us, options.fault_seconds * SECOND + options.late_ms * MILLISECOND))
         leader = self.cluster.leader()
         assert leader is not None
         followers = [node for node in self.cluster.nodes if node is not leader and node.raft.replica.is_voter]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.crash_cluster.history import (
+from kraft.testing.history import (
     NOT_ACKNOWLEDGED,
     SOMEWHERE,
     Commit,
@@ -65,6 +65,15 @@ def seen(*polls: Sequence[tuple[int, int]], position: int = 0) -> Reads:
     return reads
 
 
+def sought(position: int, *poll: tuple[int, int]) -> Reads:
+    """A poll after a seek."""
+    reads = seen([(0, 0), (1, 1), (2, 2)])
+    reads.begin(position)
+    for offset, sequence in poll:
+        reads.see(offset, code_of(7, sequence), 9)
+    return reads
+
+
 def test_good_reads_pass() -> None:
     assert judge_reads("t", [seen([(0, 0), (1, 1)], [(2, 2)])], log(0, 1, 2)) == []
     one, other = seen([(0, 0), (1, 1)]), seen([(1, 1), (2, 2)], position=-1)
@@ -72,6 +81,8 @@ def test_good_reads_pass() -> None:
     one.begin()
     one.see(2, code_of(7, 2), 5)
     assert judge_reads("t", [one], log(0, 1, 2)) == []
+    assert judge_reads("t", [sought(1, (1, 1), (2, 2))], log(0, 1, 2)) == []
+    assert judge_reads("t", [seen([(1, 1)], [(2, 2)], position=1)], log(0, 1, 2), start=1) == []
 
 
 @pytest.mark.parametrize(("reads", "kind"), [
@@ -83,6 +94,8 @@ def test_good_reads_pass() -> None:
     (seen([(0, 0), (1, 1), (2, 2)], [(1, 1)]), "nonmonotonic-poll"),
     (seen([(0, 0), (1, 1)]), "unseen"),
     (seen([(1, 1), (2, 2)], position=-1), "unseen"),
+    (sought(2, (1, 1)), "nonmonotonic-poll"),
+    (sought(1, (2, 2)), "poll-skip"),
 ])
 def test_bad_reads_are_named(reads: Reads, kind: str) -> None:
     assert kind in kinds(judge_reads("t", [reads], log(0, 1, 2)))

@@ -1,4 +1,5 @@
-"""What clients of a cluster did and saw, and whether that may be. Pure.
+"""What clients of a cluster did and saw, and whether that may be: of real ones (`tests.crash_cluster`) and of the
+simulator's (`testing.brokers`). Pure.
 
 The classes have the names of Jepsen's checker for Kafka, where it has the same:
 
@@ -89,9 +90,9 @@ class Reads:
         self.position = position
         self._poll = -1
 
-    def begin(self) -> None:
-        """Where it reads next was decided anew: by a group's offset."""
-        self.position = -1
+    def begin(self, position: int = -1) -> None:
+        """Where it reads next was decided anew: by a group's offset, or by a seek."""
+        self.position = position
 
     def see(self, offset: int, code: int, poll: int) -> None:
         """`poll`: which of the reader's polls had it."""
@@ -99,7 +100,7 @@ class Reads:
             kind = "poll-skip" if offset > self.position else "nonmonotonic-poll"
             kind = f"int-{kind}" if poll == self._poll else kind
             self.problems.append(Problem(kind, f"{self.reader}: {offset} where {self.position} comes next"))
-        if not self.runs or offset != self.position:
+        if not self.runs or offset != self.runs[-1].end:
             self.runs.append(Run(offset, array("q")))
         self.runs[-1].codes.append(code)
         self.position = offset + 1
@@ -149,8 +150,8 @@ def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int]) -> list
     return problems
 
 
-def judge_reads(name: str, readers: Iterable[Reads], log: Sequence[int]) -> list[Problem]:
-    """What readers saw beside what the log has in the end. Together they should have seen all of it."""
+def judge_reads(name: str, readers: Iterable[Reads], log: Sequence[int], start: int = 0) -> list[Problem]:
+    """What readers saw beside what the log has in the end. Together they should have seen all of it from `start` on."""
     problems = []
     spans = []
     for reader in readers:
@@ -164,9 +165,9 @@ def judge_reads(name: str, readers: Iterable[Reads], log: Sequence[int]) -> list
                 elif log[offset] != code:
                     problems.append(Problem("inconsistent-offsets", f"{name}: {reader.reader} read {told(code)} at "
                                                                     f"{offset}, the log has {told(log[offset])}"))
-    seen = 0
-    for start, end in sorted(spans):
-        if start > seen:
+    seen = start
+    for first, end in sorted(spans):
+        if first > seen:
             break
         seen = max(seen, end)
     if seen < len(log):

@@ -1,0 +1,93 @@
+"""Clients that would tell metrics of themselves (KIP-714), on a broker that has nobody to give them to.
+
+Kafka announces these requests only with a receiver of metrics. Who sends them all the same is subscribed to no metrics,
+may push at the pace of the push interval, and what is pushed goes nowhere.
+"""
+
+import struct
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft_native.crc import checksum
+
+if TYPE_CHECKING:
+    from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
+
+PUSH_INTERVAL_MS: Final = 300_000
+COMPRESSION_TYPES: Final = (4, 3, 1, 2)
+"""zstd, lz4, gzip, snappy, in Kafka's order of preference. None at all (0) is accepted, too."""
+CLIENTS_MAX: Final = 16_384
+_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+_RESERVED_IDS: Final = (UUID(int=0), UUID(int=1))
+_SUBSCRIPTION_CRC: Final = checksum(b"[]%d" % PUSH_INTERVAL_MS)
+
+
+class _Client:
+    """When a client instance asked and pushed last, what it was answered, and whether it said that it ends."""
+
+    __slots__ = ("asked_ms", "code", "pushed_ms", "terminating")
+
+    def __init__(self) -> None:
+        self.asked_ms = self.pushed_ms = 0
+        self.code = ErrorCode.NONE
+        self.terminating = False
+
+
+class ClientTelemetry:
+    """The client instances that asked or pushed; the latest `CLIENTS_MAX` of them are remembered. `new_id` makes ids
+    for those that have none."""
+
+    def __init__(self, new_id: Callable[[], UUID]) -> None:
+        self.new_id = new_id
+        self._clients: OrderedDict[UUID, _Client] = OrderedDict()
+
+    def ask(self, client_id: UUID, now_ms: int) -> ErrorCode:
+        """Whether a client may be told its subscription now: once in an interval, or when it pushed by another one."""
+        client = self._client(client_id)
+        if now_ms - max(client.asked_ms, client.pushed_ms) >= PUSH_INTERVAL_MS:
+            client.asked_ms = now_ms
+        elif client.code not in _ASK_AGAIN:
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        client.code = ErrorCode.NONE
+        return ErrorCode.NONE
+
+    def push(self, request: "PushTelemetryRequest", bytes_max: int, now_ms: int) -> ErrorCode:
+        """Whether what a client pushes is taken."""
+        if request.client_instance_id in _RESERVED_IDS:
+            return ErrorCode.INVALID_REQUEST
+        client = self._client(request.client_instance_id)
+        client.code = self._check(client, request, bytes_max, now_ms)
+        return client.code
+
+    @staticmethod
+    def _check(client: _Client, request: "PushTelemetryRequest", bytes_max: int, now_ms: int) -> ErrorCode:
+        had_ended, client.terminating = client.terminating, request.terminating
+        if had_ended:
+            return ErrorCode.INVALID_REQUEST
+        if client.asked_ms > client.pushed_ms or now_ms - client.pushed_ms >= PUSH_INTERVAL_MS:
+            client.pushed_ms = now_ms
+        elif not request.terminating:
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        if request.subscription_id != subscription_id(request.client_instance_id):
+            return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        if request.compression_type not in (0, *COMPRESSION_TYPES):
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        return ErrorCode.TELEMETRY_TOO_LARGE if len(request.metrics) > bytes_max else ErrorCode.NONE
+
+    def _client(self, client_id: UUID) -> _Client:
+        client = self._clients.setdefault(client_id, _Client())
+        self._clients.move_to_end(client_id)
+        if len(self._clients) > CLIENTS_MAX:
+            self._clients.popitem(last=False)
+        return client
+
+
+def subscription_id(client_id: UUID) -> int:
+    """As Kafka has it: the checksum of what is subscribed to, which is nothing, and the hash of the client's id."""
+    mixed = _SUBSCRIPTION_CRC
+    for word in struct.unpack(">4I", client_id.bytes):
+        mixed ^= word
+    return mixed - (mixed >> 31 << 32)

@@ -1,0 +1,39 @@
+"""Kafka's settings that cannot have their effect here: they keep their default, or stay empty.
+
+Whoever relies on one of them must hear of it before the node serves: the file of a Kafka with an authorizer must not
+start a node that lets everybody do everything.
+"""
+
+from typing import Final
+
+from kraft.config.setting import Setting, Value
+
+# By how their names begin, why they cannot work.
+SECURITY: Final = "this version has neither TLS nor SASL"
+FAMILIES: Final = {"ssl.": SECURITY, "sasl.": SECURITY}
+_JAVA: Final = "Java classes cannot be loaded here"
+_REASONS: Final = {
+    **dict.fromkeys((
+        "authorizer.class.name", "config.providers", "group.share.persister.class.name", "kafka.metrics.reporters",
+        "metric.reporters", "remote.log.metadata.manager.class.name", "remote.log.storage.manager.class.name",
+        "security.providers"), _JAVA),
+    "connections.max.reauth.ms": SECURITY,
+    "security.inter.broker.protocol": SECURITY,
+    "delegation.token.secret.key": "this version has no delegation tokens",
+    "remote.log.storage.system.enable": "this version has no tiered storage",
+    "remote.storage.enable": "this version has no tiered storage",
+    "log.preallocate": "segments grow as they are written",
+    "preallocate": "segments grow as they are written",
+}
+# Kafka can change them at run time; here they are read at the start.
+READ_AT_START: Final = ("listeners", "listener.security.protocol.map")
+
+
+def check_supported(setting: Setting, value: Value) -> None:
+    """Raises `InvalidConfigError` for a value that could not have its effect."""
+    if value in (None, "", []) or value == setting.default:
+        return
+    why = _REASONS.get(setting.name) or (_JAVA if setting.type == "class" else None)
+    why = why or next((reason for prefix, reason in FAMILIES.items() if setting.name.startswith(prefix)), None)
+    if why is not None:
+        raise setting.refuse(setting.format(value), f"cannot be had: {why}")

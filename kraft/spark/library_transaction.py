@@ -1,0 +1,97 @@
+"""A transaction through the client library (librdkafka), where the cluster wants TLS or SASL: staged batches are taken
+apart again, an object per record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import confluent_kafka
+import pyarrow as pa
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from kraft.log_dir import TopicPartition
+from kraft.spark.client_options import library_settings
+from kraft.spark.cluster import told
+from kraft.spark.library_produce import send_record
+from kraft.spark.write_options import WriteOptions
+from kraft_native.columns import ColumnReader
+
+COLUMNS: Final = ("timestamp", "key", "value", "headers")
+
+Answer = TypeVar("Answer")
+
+
+class LibraryTransaction:
+    """As `transactional.Transaction` has it. One thread."""
+
+    def __init__(self, options: WriteOptions, transactional_id: str) -> None:
+        self.options = options
+        self.group = transactional_id
+        self.timeout = options.timeout_ms / 1000
+        self._reader = ColumnReader(COLUMNS, check_crc=False)
+        self._producer = self._told(lambda: Producer(library_settings(options.client, **{
+            "transactional.id": transactional_id, "transaction.timeout.ms": options.transaction_timeout_ms,
+            "compression.type": options.codec})))
+
+    def begin(self) -> None:
+        self._told(lambda: self._producer.init_transactions(self.timeout))
+        self._told(self._producer.begin_transaction)
+
+    def committed(self) -> list[int]:
+        admin = AdminClient(library_settings(self.options.client))
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)], require_stable=True,
+                                                  request_timeout=self.timeout)
+        found = self._told(asked[self.group].result)
+        return [each.offset for each in found.topic_partitions if each.error is None and each.offset >= 0]
+
+    def send(self, place: TopicPartition, batch: bytes) -> None:
+        records = pa.record_batch(self._reader.read(batch))
+        times_ms = records["timestamp"].cast(pa.int64()).to_pylist()
+        for row, time_ms in zip(records.to_pylist(), times_ms, strict=True):
+            self._told(lambda row=row, time_ms=time_ms: send_record(  # type: ignore[misc]
+                self._producer, place.topic, row["value"], row["key"], partition=place.partition, timestamp=time_ms,
+                headers=[(each["key"], each["value"]) for each in row["headers"]]))
+
+    def commit_offset(self, place: TopicPartition, offset: int, metadata: str) -> None:
+        # The group has no members; a consumer that joins nothing says so.
+        consumer = Consumer(library_settings(self.options.client, **{"group.id": self.group}))
+        try:
+            self._told(lambda: self._producer.send_offsets_to_transaction(
+                [confluent_kafka.TopicPartition(place.topic, place.partition, offset, metadata)],
+                consumer.consumer_group_metadata(), self.timeout))
+        finally:
+            consumer.close()
+
+    def end(self, *, commit: bool) -> None:
+        self._told(lambda: self._producer.commit_transaction(self.timeout) if commit
+                   else self._producer.abort_transaction(self.timeout))
+
+    def close(self) -> None:
+        """Nothing: the library closes its connections when it is forgotten."""
+
+    def _told(self, question: Callable[[], Answer]) -> Answer:
+        try:
+            return question()
+        except KafkaException as error:
+            raise told(f"{self.options.bootstrap}: transaction {self.group}", error.args[0]) from error
+
+
+def partition_counts(options: WriteOptions) -> Callable[[str], int]:
+    """How many partitions a topic has, asked once for each topic."""
+    admin = AdminClient(library_settings(options.client))
+    known: dict[str, int] = {}
+
+    def count(topic: str) -> int:
+        if topic not in known:
+            try:
+                found: Any = admin.list_topics(topic, timeout=options.timeout_ms / 1000).topics[topic]
+            except KafkaException as error:
+                raise told(f"{options.bootstrap}: topic {topic}", error.args[0]) from error
+            if found.error is not None:
+                raise told(f"topic {topic}", found.error)
+            known[topic] = len(found.partitions)
+        return known[topic]
+
+    return count

@@ -1,0 +1,98 @@
+"""Publishing without transactions: one producer per query, whose sequence numbers tell what is there already.
+
+1. The decision is written: the batch's files, and for each partition the next sequence number of the query's producer
+   and the end of the log. From here on the batch is what these files say, however often Spark repeats it, and in
+   whichever order its rows come then.
+2. The files are sent, one batch at a time, with the producer's id and rising sequence numbers. Whoever has to repeat
+   that (the driver died, or Spark repeats the batch) looks which of them the log has, from its noted end on, and goes
+   on behind them. A request that is still on its way has the same bytes and the same sequence number as its repetition,
+   so the leader keeps one of the two.
+3. The decision is noted as done. A batch that is repeated after that is dropped.
+
+Readers see records as they are sent, not the batch at once.
+"""
+
+from __future__ import annotations
+
+from kraft.client.partitions import LATEST, list_offsets
+from kraft.client.producing import SEQUENCES
+from kraft.log_dir import TopicPartition
+from kraft.spark.errors import DataLossError
+from kraft.spark.fetch import Fetcher
+from kraft.spark.produce import BatchProducer, record_count
+from kraft.spark.staging import Decision, StagedFile, Staging
+from kraft.spark.write_options import WriteOptions
+from kraft_native.batch import walk
+
+
+class SequencedPublisher:
+    """Publishes batches of one query under its producer id. One thread."""
+
+    def __init__(self, options: WriteOptions, staging: Staging, producer_id: int, producer_epoch: int) -> None:
+        self.options = options
+        self.staging = staging
+        self.producer = BatchProducer(options, producer_id, producer_epoch)
+
+    def publish(self, batch_id: int, files: list[StagedFile]) -> None:
+        """Makes the batch part of its topics, and closes what was opened for that."""
+        before = self.staging.decision()
+        try:
+            if before is not None and not before.done:
+                self._roll_forward(before)
+            if before is None or before.batch_id < batch_id:
+                self._send(self._decide(batch_id, files, before))
+        finally:
+            self.producer.close()
+
+    def _decide(self, batch_id: int, files: list[StagedFile], before: Decision | None) -> Decision:
+        places = {TopicPartition(topic, partition) for topic, partition, _ in files}
+        cluster = self.producer.cluster
+        ends = list_offsets(cluster, [cluster.topic(topic) for topic in sorted({each.topic for each in places})],
+                            {(each.topic, each.partition): LATEST for each in places})
+        decision = Decision(batch_id, files, {} if before is None else before.sequences,
+                            {TopicPartition(*name).directory_name: end for name, end in ends.items()})
+        self.staging.decide(decision)
+        return decision
+
+    def _send(self, decision: Decision, skip: dict[str, int] | None = None) -> None:
+        """Sends the decision's files, but for the first `skip` records of each partition."""
+        left = dict(skip or {})
+        sequences = self.producer.sequences
+        for place, batch in self.staging.batches(decision.files):
+            name = place.directory_name
+            sequences.setdefault(place, decision.sequences.get(name, 0))
+            count = record_count(batch)
+            if left.get(name, 0) >= count:
+                left[name] -= count
+                sequences[place] = (sequences[place] + count) % SEQUENCES
+            else:
+                self.producer.send(place, batch)
+        decision.sequences |= {place.directory_name: number for place, number in sequences.items()}
+        decision.done = True
+        self.staging.decide(decision)
+
+    def _roll_forward(self, decision: Decision) -> None:
+        """Finishes what an earlier driver began."""
+        there = {}
+        for place in sorted({TopicPartition(topic, partition) for topic, partition, _ in decision.files}):
+            name = place.directory_name
+            there[name] = self._records_there(place, decision.ends.get(name, 0), decision.sequences.get(name, 0))
+        self._send(decision, there)
+
+    def _records_there(self, place: TopicPartition, start: int, sequence: int) -> int:
+        """How many records of this batch a partition's log has: those from `sequence` on, by this query's producer."""
+        last = sequence
+        ours = self.producer.producer_id, self.producer.producer_epoch
+        fetcher = Fetcher.of_cluster(self.options.client, self.options.timeout_ms)
+        try:
+            for records in fetcher.raw(place.topic, place.partition, start):
+                for batch in walk(records):
+                    if (batch.producer_id, batch.producer_epoch) == ours:
+                        if batch.base_sequence != last:
+                            raise DataLossError(f"{place.directory_name}: the log has records of this query from "
+                                                f"sequence {batch.base_sequence}, where {last} was to come: some of "
+                                                "what it wrote is gone")
+                        last = (batch.last_sequence + 1) % SEQUENCES
+        finally:
+            fetcher.close()
+        return (last - sequence) % SEQUENCES

@@ -1,0 +1,63 @@
+"""Which PySpark this part works with, and that the driver and the tasks of a query are of one kraft."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kraft._version import __version__
+from kraft.spark.errors import SparkUnavailableError, VersionMismatchError
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+SPARK_MIN: Final = (4, 3)
+SPARK_END: Final = (4, 4)
+
+
+def check_pyspark() -> None:
+    """`SparkUnavailableError` for a PySpark that is too old or newer than what kraft knows."""
+    import pyspark
+
+    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    if not SPARK_MIN <= version < SPARK_END:
+        raise SparkUnavailableError(f"PySpark {pyspark.__version__} is too {'old' if version < SPARK_MIN else 'new'}: "
+                                    "its Python data sources may lack what kraft uses, or have it otherwise; "
+                                    f"{'.'.join(map(str, SPARK_MIN))} or newer, and older than "
+                                    f"{'.'.join(map(str, SPARK_END))}, is needed")
+
+
+def check_kraft(driver: str) -> None:
+    """In a task: `VersionMismatchError` where another kraft runs than in the driver."""
+    if driver != __version__:
+        raise VersionMismatchError(f"kraft is version {__version__} where this task runs, and {driver} in the driver: "
+                                   "install the same there, or make the archive of `kraft spark bundle` anew")
+
+
+def default_source() -> type[DataSource]:
+    """What Spark gets for `format("kraft")`. In a session of a PySpark that does not fit, or without what it needs, it
+    is a source that says so when it is used: Spark, which asks every package that may have one, would give up on all
+    when ours raised."""
+    try:
+        check_pyspark()
+        from kraft.spark.source import KraftSource
+    except SparkUnavailableError as error:
+        return _refusing(error)
+    except ImportError as error:
+        return _refusing(SparkUnavailableError(f"{error}; `pip install kraft[spark]` brings what Spark needs"))
+    return KraftSource
+
+
+def _refusing(reason: SparkUnavailableError) -> type[DataSource]:
+    from pyspark.sql.datasource import DataSource
+
+    class RefusingSource(DataSource):
+        """Not usable here; why is raised."""
+
+        @classmethod
+        def name(cls) -> str:
+            return "kraft"
+
+        def __init__(self, options: dict[str, str]) -> None:  # noqa: ARG002 - none helps
+            raise reason
+
+    return RefusingSource

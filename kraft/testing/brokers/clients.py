@@ -1,0 +1,55 @@
+"""What producers and consumers have in common."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from kraft.broker.isr import Key
+from kraft.metadata.image import PartitionRegistration
+from kraft.testing.brokers.wire import Reply, Wire
+from kraft.testing.sim.loop import Loop
+from kraft.testing.sim.options import Options
+
+TIMEOUT_MS: Final = 1200
+BACKOFF_MS: Final = 30
+
+
+class Around:
+    """What clients need. `partition_of(key, random)` asks some broker; `is_lossy` and `is_gone` are the truth.
+    `acknowledged`: the highest offset of each partition that some producer knows to be committed."""
+
+    def __init__(self, loop: Loop, wire: Wire, options: Callable[[], Options], counts: dict[str, int],
+                 partition_of: Callable[[Key, Random], PartitionRegistration | None],
+                 is_lossy: Callable[[Key], bool], is_gone: Callable[[Key], bool]) -> None:
+        self.loop = loop
+        self.wire = wire
+        self._options = options
+        self.counts = counts
+        self.partition_of = partition_of
+        self.is_lossy = is_lossy
+        self.is_gone = is_gone
+        self.acknowledged: dict[Key, int] = {}
+
+    @property
+    def options(self) -> Options:
+        return self._options()
+
+
+class Client:
+    """A process that only asks, about one partition. `is_over`: its topic is gone."""
+
+    life = 0
+    is_up = True
+
+    def __init__(self, number: int, key: Key, around: Around, random: Random) -> None:
+        self.id = number
+        self.key = key
+        self.is_over = False
+        self._around = around
+        self._random = random
+
+    def hear(self, function: Callable[..., None], *arguments: object) -> None:
+        function(*arguments)
+
+    def serve(self, body: object, source_id: int, reply: Reply) -> None:
+        raise AssertionError(f"{source_id} asks a client {body}, and {reply} waits")

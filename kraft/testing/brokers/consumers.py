@@ -1,0 +1,137 @@
+"""Clients that read, each one partition, from where its log starts; what they see is judged by `testing.history`.
+
+A consumer asks the leader, or for a while some replica that is in sync (KIP-392). It goes on where it was when the
+leader changes, and knows the latest leader epoch that it heard of: metadata of before is not believed (KIP-320). Now
+and then, while an answer is under way, it seeks back, or another one goes on at its position, as in a group.
+"""
+
+from functools import partial
+from random import Random
+from typing import Final
+
+from kraft.broker.isr import Key
+from kraft.metadata.image import NO_LEADER
+from kraft.protocol.error_codes import ErrorCode
+from kraft.testing.brokers.clients import BACKOFF_MS, TIMEOUT_MS, Around, Client
+from kraft.testing.brokers.messages import CONSUMER, Bounds, BoundsAre, Fetch, Fetched, FetchedPart, FetchPart
+from kraft.testing.brokers.wire import Connection
+from kraft.testing.history import Problem, Reads, code_of
+from kraft.testing.sim.options import MILLISECOND
+
+CHANGES_PER_MILLE: Final = 50
+FOLLOWER_PER_MILLE: Final = 250
+SEEK_MAX: Final = 30
+"""So many records back at most."""
+
+
+class Consumer(Client):
+    """`reads.position` is read next, and is -1 while it is to ask where the log starts. `is_last`: it begins when
+    everything is healed, to see all that is there. `is_steady`: it only reads on."""
+
+    def __init__(self, number: int, key: Key, around: Around, random: Random, *, is_last: bool) -> None:
+        super().__init__(number, key, around, random)
+        self.is_last = self.is_steady = is_last
+        self.reads = Reads(f"consumer {number}")
+        self._leader_epoch = -1
+        self._polls = 0
+        self._asked = 0
+        self._asks_leader = True
+        self._is_lost = False
+        self._connection: Connection | None = None
+
+    def start(self) -> None:
+        self._again(BACKOFF_MS)
+
+    def _poll(self) -> None:
+        if self._around.is_gone(self.key):
+            self.is_over = True
+            return
+        known = self._around.partition_of(self.key, self._random)
+        if known is None or known.leader == NO_LEADER or known.leader_epoch < self._leader_epoch:
+            self._again(BACKOFF_MS)
+            return
+        self._leader_epoch = known.leader_epoch
+        position = self.reads.position
+        if self._is_lost or position < 0:
+            self._ask(known.leader, Bounds(self.key, known.leader_epoch))
+        else:
+            part = FetchPart(self.key, known.leader_epoch, position, -1)
+            target_id = known.leader if self._asks_leader else self._random.choice(known.isr)
+            self._ask(target_id, Fetch(CONSUMER, -1, (part,), only_new=False))
+        if not self.is_steady and self._random.randrange(1000) < CHANGES_PER_MILLE:
+            self._change()
+
+    def _ask(self, target_id: int, body: object) -> None:
+        self._asked += 1
+        self._connection = self._around.wire.ask(self, target_id, "consume", body, partial(self._answered, self._asked))
+        self._around.loop.after(TIMEOUT_MS * MILLISECOND, self._timed_out, self._asked)
+
+    def _change(self) -> None:
+        """The answer that is under way is for nobody any more."""
+        self._asked += 1
+        if self.reads.position > 0 and self._random.random() < 0.5:
+            self.reads.begin(max(0, self.reads.position - self._random.randrange(SEEK_MAX)))
+        else:
+            self.life += 1
+        self._asks_leader = self._random.randrange(1000) >= FOLLOWER_PER_MILLE
+        self._again(BACKOFF_MS)
+
+    def _again(self, within_ms: int) -> None:
+        self._around.loop.after(1 + self._random.randrange(2 * within_ms * MILLISECOND), self._poll)
+
+    def _timed_out(self, asked: int) -> None:
+        if asked == self._asked:
+            if self._connection is not None:
+                self._connection.close()
+            self._answered(asked, None)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _answered(self, asked: int, answer: object) -> None:
+        if asked != self._asked:
+            return
+        self._asked += 1
+        if isinstance(answer, Fetched):
+            [answer] = answer.parts
+        if not isinstance(answer, FetchedPart | BoundsAre):
+            self._again(BACKOFF_MS)
+        elif answer.error != ErrorCode.NONE:
+            self._refused(ErrorCode(answer.error))  # type: ignore[call-arg]
+        elif isinstance(answer, BoundsAre):
+            self._place(answer)
+            self._poll()
+        else:
+            self._take(answer)
+
+    def _refused(self, error: ErrorCode) -> None:
+        """A follower may be behind, so the leader is asked before the position is given up."""
+        self._around.counts[f"poll answered: {error.name}"] += 1
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._is_lost = self._asks_leader
+        self._asks_leader = True
+        self._again(BACKOFF_MS)
+
+    def _place(self, bounds: BoundsAre) -> None:
+        """What is deleted cannot be read; but the log of a leader does not end before what was read."""
+        self._is_lost = False
+        position = self.reads.position
+        if position > bounds.end:
+            self.reads.problems.append(Problem("offset-reset", f"{self.reads.reader}: was at {position}, the log ends "
+                                                               f"at {bounds.end}"))
+        if not bounds.start <= position <= bounds.end:
+            self.reads.begin(bounds.start)
+
+    def _take(self, part: FetchedPart) -> None:
+        """One poll. A batch is sent whole, so what is before the position in the first one is left aside."""
+        self._polls += 1
+        for number, batch in enumerate(part.batches):
+            first = batch.base_offset
+            if number == 0 and first < self.reads.position < batch.end_offset:
+                first = self.reads.position
+            for offset in range(first, batch.end_offset):
+                self.reads.see(offset, code_of(batch.producer, batch.value + offset - batch.base_offset), self._polls)
+        self._around.counts["polls with records"] += bool(part.batches)
+        if self.reads.position < part.high_watermark:
+            self._poll()
+        else:
+            self._again(self._around.options.produce_every_ms)

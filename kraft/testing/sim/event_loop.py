@@ -1,0 +1,125 @@
+"""The event loop of one process, as the driver sees it: that of `asyncio`, on virtual time and the node's own clock."""
+
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
+
+from kraft.testing.sim.clock import Clock
+from kraft.testing.sim.loop import Loop
+
+Callback = Callable[[], object]
+
+
+class Timer:
+    """`callback` is None when it was called or is not to be."""
+
+    def __init__(self, at_ms: int, callback: Callback) -> None:
+        self.at_ms = at_ms
+        self.callback: Callback | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class Future:
+    """Something that one coroutine waits for."""
+
+    def __init__(self, loop: "EventLoop") -> None:
+        self._loop = loop
+        self._is_done = False
+        self.then: Callback | None = None
+        """Who waits."""
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def set_result(self, result: None, /) -> None:  # noqa: ARG002 - there is one only
+        self._is_done = True
+        if self.then is not None:
+            self._loop.call_soon(self.then)
+
+    def __await__(self) -> "Generator[Future, None, None]":
+        if not self._is_done:
+            yield self
+
+
+class EventLoop:
+    """Its process begins and ends the turns: `enter(callback)` is called when a timer is due, and `turn` is when all is
+    called that was to be called soon."""
+
+    def __init__(self, loop: Loop, clock: Clock, enter: Callable[[Callback], None]) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._enter = enter
+        self._soon: deque[Callback] = deque()
+        self._timers: list[Timer] = []
+        self.reader: Callback | None = None
+        """Who hears of flushes; the only descriptor that the driver listens to."""
+
+    # --- what the driver asks
+
+    def call_soon(self, callback: Callback, /) -> None:
+        self._soon.append(callback)
+
+    def call_later(self, delay: float, callback: Callback, /) -> Timer:
+        timer = Timer(self._clock.now_ms + round(delay * 1000), callback)
+        self._timers = [each for each in self._timers if each.callback is not None]
+        self._timers.append(timer)
+        self._set(timer)
+        return timer
+
+    def add_reader(self, fd: int, callback: Callback, /) -> None:  # noqa: ARG002 - see `reader`
+        self.reader = callback
+
+    def remove_reader(self, fd: int, /) -> None:  # noqa: ARG002 - see `reader`
+        self.reader = None
+
+    def create_future(self) -> Future:
+        return Future(self)
+
+    # --- what the process does
+
+    def run(self, coroutine: Coroutine[Future, None, None]) -> None:
+        """Goes on with it, now and whenever what it waits for has come."""
+        with suppress(StopIteration):
+            coroutine.send(None).then = lambda: self.run(coroutine)
+
+    def turn(self) -> None:
+        """Calls what was to be called soon."""
+        while self._soon:
+            self._soon.popleft()()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a turn would do nothing."""
+        return not self._soon
+
+    def fire(self) -> None:
+        """Calls what is due by the clock, which may have jumped."""
+        for timer in self._timers:
+            if self._clock.now_ms >= timer.at_ms:
+                self._call(timer)
+
+    def clock_jumped(self) -> None:
+        """Timers that are due now are noticed."""
+        for timer in self._timers:
+            self._set(timer)
+
+    def close(self) -> None:
+        """The process is dead: nothing is called any more."""
+        self._soon.clear()
+        for timer in self._timers:
+            timer.cancel()
+
+    def _set(self, timer: Timer) -> None:
+        self._loop.at(self._clock.at_us(timer.at_ms), self._due, timer)
+
+    def _due(self, timer: Timer) -> None:
+        if timer.callback is not None:
+            self._enter(lambda: self._call(timer))
+
+    @staticmethod
+    def _call(timer: Timer) -> None:
+        callback, timer.callback = timer.callback, None
+        if callback is not None:
+            callback()

@@ -1,0 +1,111 @@
+"""The flusher's thread of one process, and the log as the driver sees it.
+
+What is appended is flushed by itself, one flush at a time, beside the loop: that may hear of a flush much later than it
+ended, and what was to be sent with its end has left by then.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
+from kraft.testing.sim.disk import DiskError
+from kraft.testing.sim.log import SimLog
+
+
+class Host(Protocol):
+    """The process of the thread."""
+
+    def begin_flush(self, ended: Callable[[], None]) -> None:
+        """A flush begins; `ended` is called in the thread when it has ended."""
+
+    def tell_loop(self) -> None:
+        """The loop hears that a flush has ended, now or a little later."""
+
+    def send(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls what sends a message."""
+
+    def count(self, name: str) -> None: ...
+
+
+class Flusher:
+    """`DrivenLog` and `FlushedLog` on a simulated log; `leave` sends what was prepared. A flush that failed is the
+    last."""
+
+    flush_eventfd = -1
+
+    def __init__(self, log: SimLog, host: Host, leave: Callable[[], None]) -> None:
+        self._log = log
+        self._host = host
+        self._leave = leave
+        self.is_readable = False
+        """Whether there is something to hear."""
+        self._is_flushing = False
+        self._sends_at: int | None = None
+        self._has_left = False
+        log.appended = self.flush_soon
+
+    def flush_soon(self) -> None:
+        if not self._is_flushing:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._is_flushing = True
+        mark = self._log.flush_begins()
+        self._host.begin_flush(lambda: self._ended(mark))
+
+    def _ended(self, mark: int) -> None:
+        self._is_flushing = False
+        try:
+            self._log.flush_ends(mark)
+        except DiskError as error:
+            self._log.failure, self._sends_at = error, None
+        else:
+            if self._sends_at is not None and self._sends_at <= self._log.durable_offset:
+                self._host.send(self._send)
+            if self._log.durable_offset < self._log.end.offset:
+                self._begin()
+        self.is_readable = True
+        self._host.tell_loop()
+
+    def _send(self) -> None:
+        self._sends_at, self._has_left = None, True
+        self._leave()
+
+    def read_event(self, fd: int) -> None:  # noqa: ARG002 - there is one only
+        self.is_readable = False
+
+    # --- FlushedLog
+
+    @property
+    def durable_end_offset(self) -> int:
+        return self._log.durable_offset
+
+    @property
+    def failure(self) -> DiskError | None:
+        return self._log.failure
+
+    def poll(self) -> int:
+        return 0
+
+    def send_when_durable(self, end_offset: int, fd: int, message: bytes) -> bool:  # noqa: ARG002 - see `leave`
+        self._has_left = False
+        self._sends_at = end_offset if end_offset > self._log.durable_offset else None
+        return self._sends_at is not None
+
+    def take_back(self) -> bool:
+        if self._sends_at is not None:
+            self._host.count("fetch taken back")
+        has_left, self._has_left, self._sends_at = self._has_left, False, None
+        return has_left
+
+    # --- DrivenLog
+
+    @property
+    def log(self) -> Self:
+        return self
+
+    @property
+    def is_ahead(self) -> bool:
+        return self._log.is_ahead
+
+    def append_ahead(self, records: object) -> None:
+        self._log.append_ahead(records)

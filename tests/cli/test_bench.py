@@ -1,0 +1,99 @@
+"""`kraft bench`: each load against a node, what it prints and what it writes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraft.cli.command import run
+from kraft.pipeline.report import read_inputs
+from tests.cli.nodes import Started, Tool
+
+SHORT = ("--seconds", 0.3, "--warmup", 0, "--connections", 2)
+KINDS = {
+    "ping": (),
+    "produce": ("--batch-bytes", 4096, "--codec", "lz4", "--acks", -1),
+    "fetch": ("--fill-bytes", 1 << 20),
+    "end-to-end": ("--rate", 500, "--record-bytes", 20),
+}
+
+
+def options(kind: str) -> list[str]:
+    return [str(each) for each in (*SHORT, *KINDS[kind], "--topic", f"bench-{kind}")]
+
+
+@pytest.fixture(scope="module")
+def drawn(node: Started, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page. matplotlib keeps the font files open that it drew with once: no test may do it first."""
+    pytest.importorskip("matplotlib")
+    page = tmp_path_factory.mktemp("page") / "page.html"
+    assert run(["bench", "ping", *options("ping"), "--bootstrap", node.bootstrap, "--html", str(page)]) == 0
+    return page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_load_is_measured(kind: str, node: Started, tool: Tool) -> None:
+    [found] = tool.json("bench", kind, *options(kind), "--pid", node.process.pid)
+    [measured] = found["runs"]
+    assert measured["name"] == node.bootstrap
+    assert (measured["workload"]["kind"], measured["workload"]["connections"]) == (kind, 2)
+    assert (measured["errors"], measured["first_error"]) == (0, None)
+    assert measured["requests"] > 0
+    assert measured["seconds"] == pytest.approx(0.3, rel=0.5)
+    assert 0 < measured["latency_us"]["50"] <= measured["latency_us"]["max"]
+    assert measured["resident_megabytes"] > 1
+    assert measured["cpu_us_per_request"] >= 0
+    assert (measured["records_per_second"] > 0) == (kind != "ping")
+    assert bool(measured["end_to_end_us"]) == (kind == "end-to-end")
+
+
+def test_it_is_told_to_people_and_written_to_files(node: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    """The address comes from the environment; what --output writes is what `kraft pipeline report` reads."""
+    monkeypatch.setenv("KRAFT_BOOTSTRAP", node.bootstrap)
+    file = tmp_path / "a.json"
+    assert run(["bench", "produce", *options("produce"), "--output", str(file)]) == 0
+    out, complaints = capsys.readouterr()
+    assert complaints == ""
+    assert f"produce on {node.bootstrap}" in out
+    assert all(name in out for name in ("requests", "records", "latency us", "errors"))
+    assert "server CPU" not in out
+    [(name, measured)] = read_inputs([file]).runs["a"]
+    assert name == node.bootstrap
+    assert measured.cpu_us_per_request is None
+
+
+def test_a_page(drawn: Path) -> None:
+    text = drawn.read_text("utf-8")
+    assert "<h1>kraft bench ping</h1>" in text
+    assert text.count("<svg") == 2
+
+
+def test_a_node_beside_itself(node: Started, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "both.json"
+    pid = str(node.process.pid)
+    sides = ["bench", "compare", node.bootstrap, node.bootstrap, "produce", *options("produce"), "--pairs", "2"]
+    assert run([*sides, "--pid-a", pid, "--pid-b", pid, "--output", str(file)]) == 0
+    assert "A / B" in capsys.readouterr().out
+    found: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    assert [each["name"] for each in found["runs"]] == ["A 1", "B 1", "A 2", "B 2"]
+    assert all(each["errors"] == 0 for each in found["runs"])
+    ratios = {each["figure"]: each for each in found["ratios"]}
+    assert {"requests/s", "CPU us/request"} <= ratios.keys()
+    assert ratios["requests/s"]["low"] <= ratios["requests/s"]["ratio"] <= ratios["requests/s"]["high"]
+
+
+@pytest.mark.parametrize(("arguments", "option"), [(["ping"], "--pid"),
+                                                   (["compare", "nobody:1", "nobody:1", "ping"], "--pid-b")])
+def test_a_process_that_is_not_there_is_told_before_any_load(arguments: list[str], option: str,
+                                                             capsys: pytest.CaptureFixture[str]) -> None:
+    pid = int(Path("/proc/sys/kernel/pid_max").read_text()) + 1
+    assert run(["bench", *arguments, option, str(pid)]) == 1
+    assert capsys.readouterr() == ("", f"kraft: pid: there is no process {pid} on this machine\n")
+
+
+def test_what_cannot_be_loaded_is_told(tool: Tool) -> None:
+    code, out, complaint = tool.run("bench", "produce", *options("produce"), "--acks", 2)
+    assert (code, out) == (1, "")
+    assert complaint.startswith("kraft: acks: ")

@@ -1,0 +1,152 @@
+"""`kraft topics reassign status` and `cancel` while replicas are on their way."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+
+from kraft.cli import reassign
+from kraft.client import Cluster
+from kraft.client.configs import Change, Operation, alter_configs
+from kraft.client.reassignments import FOLLOWERS, LEADERS, ongoing, progress
+from kraft.local.cluster import LocalCluster
+from tests.cli.nodes import Tool
+from tests.cli.test_operators import partitions, throttles
+
+RECORDS = 1_000
+RECORD_BYTES = 10_000
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> None:
+    """Nothing of the engine runs in this process."""
+
+
+class Move(NamedTuple):
+    """A partition with one replica that is on its way to a second broker, throttled."""
+
+    topic: str
+    plan: Path
+    tool: Tool
+    cluster: LocalCluster
+
+    def client(self) -> Cluster:
+        return self.cluster.client()
+
+    def done_bytes(self) -> int:
+        with self.client() as client:
+            return progress(client, ongoing(client).values()).done_bytes
+
+    def set_rate(self, bytes_per_second: int) -> None:
+        with self.client() as client:
+            for broker in self.cluster.brokers:
+                alter_configs(client, "broker", str(broker), [
+                    Change(f"{kind}.rate", Operation.SET, str(bytes_per_second)) for kind in (LEADERS, FOLLOWERS)])
+
+    def throttles(self) -> list[dict[str, str | None]]:
+        with self.client() as client:
+            return [throttles(client, "topic", self.topic),
+                    *(throttles(client, "broker", str(broker)) for broker in self.cluster.brokers)]
+
+    def await_no_throttle(self) -> None:
+        """Each broker knows of a change a moment after it was made."""
+        self.cluster.wait_until(lambda: not any(self.throttles()), "nothing is throttled")
+
+
+@pytest.fixture
+def begin(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Move]:
+    tool = Tool(kraft_cluster.bootstrap, capsys)
+
+    def begin(topic: str, bytes_per_second: int) -> Move:
+        tool.json("topics", "create", topic, "--partitions", 1, "--replication-factor", 1)
+        [now] = partitions(tool, topic)
+        source = now["replicas"][0]
+        producer = Producer({"bootstrap.servers": kraft_cluster.bootstrap})
+        for _ in range(RECORDS):
+            producer.produce(topic, bytes(RECORD_BYTES))
+        assert producer.flush(20) == 0
+        plan = tmp_path / f"{topic}.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": [
+            {"topic": topic, "partition": 0, "replicas": [source, source % 3 + 1]}]}))
+        tool.json("topics", "reassign", "start", plan, "--no-wait", "--throttle", bytes_per_second)
+        return Move(topic, plan, tool, kraft_cluster)
+
+    return begin
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Where the command would wait for a moment it does this."""
+    monkeypatch.setattr(reassign, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: action()))
+
+
+@pytest.mark.kraft_cluster(brokers=3, controllers=0)
+def test_status_and_watch(begin: Callable[..., Move], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left is told with how long it takes; `--watch` goes on until it is done, and takes the throttle away."""
+    move = begin("w1", 1_000_000)
+
+    def copied_more() -> None:
+        before = move.done_bytes()
+        move.cluster.wait_until(lambda: move.done_bytes() > before, "more is copied")
+
+    meanwhile(monkeypatch, copied_more)
+    code, out, complaints = move.tool.run("topics", "reassign", "status", move.plan)
+    assert (code, complaints) == (0, "")
+    _, row, left = out.splitlines()
+    assert row.split()[:2] == ["w1/0", "moving"]
+    assert re.search(r" 10\.\d MB$", row)
+    assert re.fullmatch(r"about \d+ s left at the rate of this moment", left)
+    assert any(move.throttles())
+    looked = []
+
+    def hurry() -> None:
+        looked.append(move.done_bytes())
+        move.set_rate(1_000_000_000)
+
+    meanwhile(monkeypatch, hurry)
+    code, out, _ = move.tool.run("topics", "reassign", "status", move.plan, "--watch")
+    assert code == 0
+    assert looked, "it was still under way"
+    assert out.splitlines()[1].split()[:2] == ["w1/0", "done"]
+    assert len(out.splitlines()) == 2, "nothing is left"
+    move.await_no_throttle()
+
+
+@pytest.mark.kraft_cluster(brokers=3, controllers=0)
+def test_cancel_a_plan_and_all(begin: Callable[..., Move]) -> None:
+    one, other = begin("c1", 1_000), begin("c2", 1_000)
+    tool = one.tool
+    assert tool.run("topics", "reassign", "cancel")[0] == 2
+    assert tool.run("topics", "reassign", "cancel", "c1", "--all")[0] == 2
+    stopped = tool.json("topics", "reassign", "cancel", "--plan", one.plan)
+    assert [(each["partition"], each["result"]) for each in stopped] == [("c1/0", "cancelled")]
+    with one.client() as client:
+        assert [each.partition for each in ongoing(client).values()] == [("c2", 0)]
+    one.cluster.wait_until(lambda: not one.throttles()[0], "the topic is not throttled any more")
+    assert any(other.throttles()[1:]), "the other one still needs the brokers' rates"
+    assert tool.json("topics", "reassign", "status", one.plan)[0]["state"] == "elsewhere"
+    assert [each["partition"] for each in tool.json("topics", "reassign", "cancel", "--all")] == ["c2/0"]
+    other.await_no_throttle()
+    assert [len(each["replicas"]) for topic in ("c1", "c2") for each in partitions(tool, topic)] == [1, 1]
+    assert tool.json("topics", "reassign", "cancel", "--all") == []
+
+
+@pytest.mark.parametrize(("left", "seconds"), [
+    ([1_000, 750], 1.5), ([1_000, 0], 0.0), ([1_000, 1_000], None), ([1_000, 1_200], None),
+])
+def test_how_long_it_takes(left: list[int], seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what there is to copy at two times, half a second apart."""
+    clock = iter([10.0, 10.5])
+    told = iter(left)
+
+    def left_bytes(_cluster: Any, _then: Collection[Any]) -> int:
+        return next(told)
+
+    monkeypatch.setattr(reassign, "_left_bytes", left_bytes)
+    monkeypatch.setattr(reassign, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _seconds: None))
+    assert reassign.remaining_seconds(None, []) == seconds  # type: ignore[arg-type]

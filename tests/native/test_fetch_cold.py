@@ -1,0 +1,132 @@
+"""Fetch of what is not in memory: another thread reads it, and the answer waits for that."""
+
+import os
+import select
+from pathlib import Path
+
+import pytest
+
+from kraft_native.coldread import ColdReader
+from tests.native.logs import batch, read_all
+from tests.native.serving import fetched, serving
+
+
+def evict(partition_directory: str) -> None:
+    """Takes the log's data and indexes out of the page cache, as far as the system lets us."""
+    for path in Path(partition_directory).iterdir():
+        if path.suffix not in (".log", ".index", ".timeindex"):
+            continue
+        fd = os.open(path, os.O_RDONLY)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+
+def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
+    with serving(tmp_path) as node:
+        partition = node.partition()
+        for _ in range(40):
+            partition.append(batch(1, value=os.urandom(100_000)))
+        directory, everything = partition.log.directory, read_all(partition.log)
+    cold = ColdReader()
+    try:
+        with serving(tmp_path, cold_reader=cold) as node:
+            node.partition()
+            evict(directory)           # what opening it read, too
+            reply = node.fetch(("t", 0, 5), partition_max_bytes=1 << 20)
+            if cold.ranges_total == 0:
+                pytest.skip("the system keeps the data in memory")
+            assert not reply.answered and cold.pending_count == 1
+            assert select.select([cold.eventfd], [], [], 10)[0]
+            os.eventfd_read(cold.eventfd)
+            cold.poll()
+            [part] = fetched(reply)
+            size = len(everything) // 40
+            assert part.records == everything[5 * size:15 * size] and cold.pending_count == 0
+            # It is there now.
+            assert node.fetch(("t", 0, 5), partition_max_bytes=1 << 20).answered
+            reply = None  # type: ignore[assignment]
+    finally:
+        cold.close()
+
+
+def test_cold_indexes_are_read_by_the_other_thread(tmp_path: Path) -> None:
+    """Those of a segment that was not used yet, one after the other, then the data."""
+    settings = {"segment_bytes": 1_100_000, "index_interval_bytes": 4096}
+    with serving(tmp_path) as node:
+        partition = node.partition(**settings)
+        for _ in range(40):
+            partition.append(batch(1, value=os.urandom(100_000)))
+    cold = ColdReader()
+    try:
+        with serving(tmp_path, cold_reader=cold) as node:
+            evict(node.partition(**settings).log.directory)
+            reply = node.fetch(("t", 0, 15), partition_max_bytes=1)
+            if cold.ranges_total == 0:
+                pytest.skip("the system keeps the data in memory")
+            for count in (1, 2, 3):
+                assert not reply.answered and cold.ranges_total == count
+                assert select.select([cold.eventfd], [], [], 10)[0]
+                cold.poll()
+            [part] = fetched(reply)
+            assert len(part.records or b"") > 100_000 and cold.ranges_total == 3
+            reply = None  # type: ignore[assignment]
+    finally:
+        cold.close()
+
+
+def test_a_fetch_asks_six_times_at_most(tmp_path: Path) -> None:
+    """Each of three partitions comes to be looked at when the one before it has left room, and needs three looks: two
+    indexes and the data. Those of the third are read on the spot."""
+    max_bytes, sizes = 100_000, (60_000, 25_000, 8_000)
+    settings = [{"segment_bytes": 11 * size, "index_interval_bytes": 4096} for size in sizes]
+    with serving(tmp_path) as node:
+        for index, size in enumerate(sizes):
+            partition = node.partition("t", index, **settings[index])
+            for _ in range(40):
+                partition.append(batch(1, value=os.urandom(size)))
+    cold = ColdReader()
+    try:
+        with serving(tmp_path, cold_reader=cold) as node:
+            for index in range(len(sizes)):
+                evict(node.partition("t", index, **settings[index]).log.directory)
+            reply = node.fetch(*(("t", index, 15) for index in range(len(sizes))), max_bytes=max_bytes)
+            looks = 0
+            while not reply.answered:
+                looks, asked = looks + 1, cold.ranges_total
+                assert looks <= 6
+                while cold.ranges_total - cold.pending_count < asked:
+                    assert select.select([cold.eventfd], [], [], 10)[0]
+                    cold.poll()
+            parts = fetched(reply)
+            assert [len(part.records or b"") // size for part, size in zip(parts, sizes, strict=True)] == [1, 1, 1]
+            reply = None  # type: ignore[assignment]
+            if looks < 6:
+                pytest.skip("the system keeps some of the data in memory")
+    finally:
+        cold.close()
+
+
+def test_a_cold_reader_that_is_full_is_not_waited_for(tmp_path: Path) -> None:
+    """Then the reply goes without the data."""
+    with serving(tmp_path) as node:
+        for index in range(2):
+            partition = node.partition("t", index)
+            for _ in range(20):
+                partition.append(batch(1, value=os.urandom(100_000)))
+    cold = ColdReader(pending_max=1)
+    try:
+        with serving(tmp_path, cold_reader=cold) as node:
+            for index in range(2):
+                evict(node.partition("t", index).log.directory)
+            waiting = node.fetch(("t", 0, 0))
+            if cold.ranges_total == 0:
+                pytest.skip("the system keeps the data in memory")
+            [part] = fetched(node.fetch(("t", 1, 0)))
+            assert (part.error_code, part.high_watermark, part.records) == (0, 20, b"")
+            # Closing drops what waits; nobody is answered any more.
+            cold.close()
+            assert cold.pending_count == 0 and not waiting.answered
+            waiting = None  # type: ignore[assignment]
+    finally:
+        cold.close()

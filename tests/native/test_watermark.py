@@ -1,0 +1,82 @@
+"""The high watermark of a replicated partition against a model of its followers, through random lives of a leader."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from kraft.protocol.messages.fetch_request import ReplicaState
+from tests.native.logs import batch
+from tests.native.serving import Node
+
+LEADER = 1
+FOLLOWERS = (2, 3, 4)
+SETS = st.sets(st.sampled_from(FOLLOWERS))
+
+
+class WatermarkMachine(RuleBasedStateMachine):
+    """The model knows where each follower's log ends, and which process of its broker said so last."""
+
+    @initialize(in_sync=SETS)
+    def start(self, in_sync: set[int]) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="kraft-watermark-"))
+        self.node = Node(self.directory)
+        self.partition = self.node.partition(high_watermark="manual", leader=False)
+        self.epoch = self.end = self.high_watermark = 0
+        self.lead(in_sync, 1)
+
+    @rule(in_sync=SETS, later=st.integers(0, 1))
+    def lead(self, in_sync: set[int], later: int) -> None:
+        """The metadata says once more that this node leads, or that it leads in a new epoch."""
+        self.epoch += later
+        if later:
+            self.ends = dict.fromkeys(FOLLOWERS, -1)
+            self.processes = dict.fromkeys(FOLLOWERS, -1)
+        self.in_sync = in_sync
+        self.partition.become_leader(self.epoch, node_id=LEADER, replicas=[LEADER, *FOLLOWERS], isr=[LEADER, *in_sync])
+        self.advance()
+
+    @rule(in_sync=SETS, proposed=SETS)
+    def change_in_sync(self, in_sync: set[int], proposed: set[int]) -> None:
+        """Between a proposal and its answer the high watermark waits for all that may be in sync."""
+        self.in_sync = in_sync | proposed
+        self.partition.set_isr([LEADER, *in_sync], maximal=[LEADER, *self.in_sync])
+        self.advance()
+
+    @rule(count=st.integers(1, 5))
+    def append(self, count: int) -> None:
+        self.end = self.partition.append(batch(count)).last_offset + 1
+        self.advance()
+
+    @rule(follower=st.sampled_from(FOLLOWERS), behind=st.integers(0, 6), process=st.integers(1, 3))
+    def fetch(self, follower: int, behind: int, process: int) -> None:
+        offset = max(self.end - behind, 0)
+        self.node.fetch(("t", 0, offset), version=17,
+                        replica_state=ReplicaState(replica_id=follower, replica_epoch=process))
+        if process >= self.processes[follower]:
+            self.ends[follower], self.processes[follower] = offset, process
+            self.advance()
+
+    def advance(self) -> None:
+        reached = min([self.end, *(self.ends[follower] for follower in self.in_sync)])
+        self.high_watermark = max(self.high_watermark, reached)
+
+    @invariant()
+    def it_is_where_all_in_sync_replicas_are(self) -> None:
+        if hasattr(self, "partition"):
+            assert self.partition.high_watermark == self.high_watermark
+            assert [self.partition.broker_epoch_of(follower) for follower in FOLLOWERS] == list(self.processes.values())
+
+    def teardown(self) -> None:
+        if hasattr(self, "node"):
+            self.node.close()
+            shutil.rmtree(self.directory)
+            vars(self).clear()
+
+
+TestWatermarkMachine = WatermarkMachine.TestCase
+TestWatermarkMachine.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True, deadline=None,
+                                         suppress_health_check=list(HealthCheck))

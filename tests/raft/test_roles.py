@@ -1,0 +1,264 @@
+"""Every message, lost answer and time-out, given to a core in each of its roles: what it is afterwards, by the rules.
+
+The rows are written down from KIP-595, 642 and 996, not from the table that the core looks at (`test_transitions`).
+"""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.config import RaftConfig
+from kraft.raft.directory import Known
+from kraft.raft.messages import (
+    ANSWERS,
+    AddVoterRequest,
+    BeginQuorumEpochRequest,
+    DiscoverRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Loss,
+    Lost,
+    Message,
+    QuorumResponse,
+    ReassignVotersRequest,
+    RemoveVoterRequest,
+    Request,
+    Response,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VersionsResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from kraft.raft.raft import Raft
+from kraft.raft.ready import Ask, HardState
+from kraft.raft.replica import Ports
+from kraft.raft.transitions import Role
+from kraft.raft.types import NOBODY, OffsetAndEpoch
+from kraft.raft.voters import VoterSet
+from kraft.testing.memory_log import formatted
+from tests.raft.world import CLUSTER, NoChance, address, key, voter
+
+ME, OTHER, THIRD = 1, 2, 3
+EPOCH = 5
+LATE = 999
+"""The correlation id of an answer that nobody waits for."""
+
+LETTERS: Mapping[str, Role] = {
+    "U": Role.UNATTACHED, "P": Role.PROSPECTIVE, "C": Role.CANDIDATE, "L": Role.LEADER, "F": Role.FOLLOWER,
+    "R": Role.RESIGNED}
+SAME = "UPCLFR"
+"""What follows from each role, one after the other: here, that nothing changes."""
+
+
+class Core:
+    """Node 1 of three voters in one of its roles: a follower of node 2, and where it led or leads, of its own epoch."""
+
+    def __init__(self, letter: str) -> None:
+        self.now_ms = 0
+        self.asked: dict[int, Ask] = {}
+        log, snapshots = formatted(VoterSet.of(*map(voter, (ME, OTHER, THIRD))))
+        config = RaftConfig(key=key(ME), cluster_id=CLUSTER, endpoints=address(ME))
+        hard_state = HardState(EPOCH, None, OTHER if letter == "F" else NOBODY)
+        self.raft = Raft(config, hard_state, Ports(log, snapshots, NoChance(100), lambda _event: None), 0)
+        self.settle()
+        if letter in "PCLR":
+            self.time_out()
+        if letter in "CLR":
+            self.answer(OTHER, VoteResponse(epoch=EPOCH, granted=True, pre_vote=True))
+        if letter in "LR":
+            self.answer(OTHER, VoteResponse(epoch=EPOCH + 1, granted=True))
+        if letter == "R":
+            self.raft.resign(EPOCH + 1, self.now_ms)
+            self.settle()
+        assert self.role is LETTERS[letter]
+
+    @property
+    def role(self) -> Role:
+        return self.raft.replica.role.role
+
+    @property
+    def epoch(self) -> int:
+        return self.raft.replica.epoch
+
+    def settle(self) -> None:
+        while True:
+            ready = self.raft.take_ready()
+            self.asked |= {each.node_id: each for each in ready.messages if isinstance(each, Ask)}
+            if ready.flush is None:
+                return
+            self.raft.log_flushed(ready.flush, self.now_ms)
+
+    def step(self, source: int, correlation: int, message: Message) -> None:
+        self.raft.step(source, correlation, message, self.now_ms)
+        self.settle()
+
+    def answer(self, node_id: int, message: Response | Lost) -> None:
+        """To what that node was asked last, if it answers that."""
+        asked = self.asked.get(node_id)
+        waits = asked is not None and isinstance(message, Lost | ANSWERS[type(asked.request)])
+        self.step(node_id, asked.correlation if asked is not None and waits else LATE, message)
+
+    def time_out(self) -> None:
+        """Of its role: of the requests under way none has one that is as long."""
+        role = self.raft.replica.role
+        self.now_ms = getattr(role, "election_ms", None) or getattr(role, "fetch_ms", None) or int(
+            self.now_ms + self.raft.replica.config.check_quorum_timeout_ms)
+        self.raft.tick(self.now_ms)
+        self.settle()
+
+
+Event = Callable[[Core], None]
+
+
+def asks(make: Callable[[int], Request], after: int = 0) -> Event:
+    """A request of node 2 from an epoch so much after this replica's own."""
+    return lambda core: core.step(7, 8, make(core.epoch + after))
+
+
+def vote(epoch: int, *, pre_vote: bool = False) -> Request:
+    # A log that is longer than any here.
+    end = OffsetAndEpoch(50, epoch if pre_vote else epoch - 1)
+    return VoteRequest(cluster_id=CLUSTER, candidate=key(OTHER), epoch=epoch, log_end=end, pre_vote=pre_vote)
+
+
+def pre_vote(epoch: int) -> Request:
+    return vote(epoch, pre_vote=True)
+
+
+def begin(epoch: int) -> Request:
+    return BeginQuorumEpochRequest(cluster_id=CLUSTER, epoch=epoch, leader_id=OTHER)
+
+
+def begin_of_third(epoch: int) -> Request:
+    return BeginQuorumEpochRequest(cluster_id=CLUSTER, epoch=epoch, leader_id=THIRD)
+
+
+def end(epoch: int) -> Request:
+    return EndQuorumEpochRequest(cluster_id=CLUSTER, epoch=epoch, leader_id=OTHER)
+
+
+def end_for_me(epoch: int) -> Request:
+    return EndQuorumEpochRequest(cluster_id=CLUSTER, epoch=epoch, leader_id=OTHER, preferred=(key(ME),))
+
+
+def fetch(epoch: int) -> Request:
+    return FetchRequest(cluster_id=CLUSTER, replica=key(OTHER), epoch=epoch, fetch_offset=0, last_fetched_epoch=0)
+
+
+def fetch_snapshot(epoch: int) -> Request:
+    return FetchSnapshotRequest(
+        cluster_id=CLUSTER, replica=key(OTHER), epoch=epoch, snapshot=OffsetAndEpoch(0, 0), position=0)
+
+
+def discover(epoch: int) -> Request:
+    return DiscoverRequest(
+        cluster_id=CLUSTER, sender=Known(key(OTHER), 1, address(OTHER)), epoch=epoch, leader_id=THIRD)
+
+
+def update(epoch: int) -> Request:
+    return UpdateVoterRequest(cluster_id=CLUSTER, epoch=epoch, voter=voter(OTHER))
+
+
+REQUESTS: Mapping[tuple[Callable[[int], Request], int], str] = {
+    # Raft, 5.1: whoever hears of a higher epoch is in it, and leads nothing. A vote changes no other role.
+    (vote, -1): SAME, (vote, 0): SAME, (vote, 1): "UUUUUU",
+    (pre_vote, -1): SAME, (pre_vote, 0): SAME, (pre_vote, 1): "UUUUUU",
+    # Who leads no epoch follows who does. The leader of an epoch, and who has led it, know of no other.
+    (begin, -1): SAME, (begin, 0): "FFFLFR", (begin, 1): "FFFFFF",
+    (begin_of_third, 0): "FFFLFR",
+    # A leader that goes has led until then; who it prefers stands at once.
+    (end, -1): SAME, (end, 0): "FFFLFR", (end, 1): "FFFFFF",
+    (end_for_me, -1): SAME, (end_for_me, 0): "PPPLPR", (end_for_me, 1): "PPPPPP",
+    # The leader gives way to a replica in a later epoch, and stands. For others a Fetch is no news.
+    (fetch, -1): SAME, (fetch, 0): SAME, (fetch, 1): "UPCPFR",
+    (fetch_snapshot, -1): SAME, (fetch_snapshot, 0): SAME, (fetch_snapshot, 1): SAME,
+    (discover, -1): SAME, (discover, 0): SAME, (discover, 1): "FFFFFF",
+    (update, -1): SAME, (update, 0): SAME, (update, 1): SAME,
+    (lambda _epoch: VersionsRequest(cluster_id=CLUSTER), 0): SAME,
+    (lambda _epoch: AddVoterRequest(cluster_id=CLUSTER, voter=voter(9), timeout_ms=1000), 0): SAME,
+    (lambda _epoch: RemoveVoterRequest(cluster_id=CLUSTER, voter=key(THIRD)), 0): SAME,
+    (lambda _epoch: RemoveVoterRequest(cluster_id=CLUSTER, voter=key(ME)), 0): SAME,
+    (lambda _epoch: ReassignVotersRequest(cluster_id=CLUSTER, targets=(4, 5, 6)), 0): SAME,
+}
+
+
+def check(event: Event, becomes: str) -> None:
+    assert len(becomes) == len(SAME)
+    told = {}
+    for letter in SAME:
+        core = Core(letter)
+        event(core)
+        told[letter] = core.role
+    assert told == {letter: LETTERS[after] for letter, after in zip(SAME, becomes, strict=True)}
+
+
+@pytest.mark.parametrize(("make", "after", "becomes"), [(*key_, becomes) for key_, becomes in REQUESTS.items()])
+def test_requests(make: Callable[[int], Request], after: int, becomes: str) -> None:
+    check(asks(make, after), becomes)
+
+
+def test_every_request_is_among_them() -> None:
+    assert {type(make(EPOCH)) for make, _ in REQUESTS} == set(ANSWERS)
+
+
+QUORUM_RESPONSES = sorted({each for each in ANSWERS.values() if issubclass(each, QuorumResponse)},
+                          key=lambda each: each.__name__)
+
+
+@pytest.mark.parametrize("kind", QUORUM_RESPONSES)
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+@pytest.mark.parametrize(("after", "leader_id", "becomes"), [
+    (-1, NOBODY, SAME), (-1, THIRD, SAME), (0, NOBODY, SAME), (0, OTHER, "FFFLFR"), (1, NOBODY, "UUUUUU"),
+    (1, THIRD, "FFFFFF")])
+def test_what_answers_tell_of_the_leader(kind: type[QuorumResponse], error: ErrorCode, after: int, leader_id: int,
+                                         becomes: str) -> None:
+    """Whatever else they say: an answer of one voter alone decides nothing. In the epoch that this replica leads, or
+    led, all name it."""
+    def event(core: Core) -> None:
+        led = core.role in (Role.LEADER, Role.RESIGNED) and after == 0 and leader_id != NOBODY
+        core.answer(OTHER, kind(error=error, epoch=core.epoch + after, leader_id=ME if led else leader_id))
+
+    check(event, becomes)
+
+
+def answered(*responses: Callable[[int], Response | Lost]) -> Event:
+    """Answers of nodes 2, 3 to what they were asked."""
+    def event(core: Core) -> None:
+        epoch, role = core.epoch, core.role
+        for node_id, make in zip((OTHER, THIRD), responses, strict=False):
+            if core.role is role:
+                core.answer(node_id, make(epoch))
+
+    return event
+
+
+@pytest.mark.parametrize(("event", "becomes"), [
+    # A majority of pre-votes makes a candidate, one of votes a leader; a pre-vote that is lost ends the standing.
+    (answered(lambda epoch: VoteResponse(epoch=epoch, granted=True, pre_vote=True)), "UCLLFR"),
+    (answered(lambda epoch: VoteResponse(epoch=epoch, granted=False, pre_vote=True),
+              lambda epoch: VoteResponse(epoch=epoch, granted=False, pre_vote=True)), "UUCLFR"),
+    # Who does not know pre-votes has none to give.
+    (answered(lambda epoch: VoteResponse(epoch=epoch, granted=False, pre_vote=False)), "UCCLFR"),
+    (answered(lambda _epoch: Lost(Loss.UNSUPPORTED)), "UCCLFR"),
+    (answered(lambda _epoch: Lost(Loss.DISCONNECTED), lambda _epoch: Lost(Loss.DISCONNECTED)), SAME),
+    (answered(lambda _epoch: Lost(Loss.TIMED_OUT), lambda _epoch: Lost(Loss.TIMED_OUT)), SAME),
+    (answered(lambda epoch: FetchResponse(epoch=epoch, diverging=OffsetAndEpoch(0, 0))), SAME),
+    (answered(lambda epoch: FetchResponse(epoch=epoch, snapshot=OffsetAndEpoch(9, epoch))), SAME),
+    (answered(lambda epoch: FetchResponse(epoch=epoch, not_follower=True)), SAME),
+    (answered(lambda epoch: FetchSnapshotResponse(epoch=epoch, error=ErrorCode.SNAPSHOT_NOT_FOUND)), SAME),
+    (answered(lambda _epoch: VersionsResponse()), SAME),
+    # Candidates ask for pre-votes again, a leader that nobody fetches from resigns; who has resigned enters the next
+    # epoch, and stands there at once: it has waited.
+    (Core.time_out, "PUPRPP"),
+])
+def test_answers_and_time_outs(event: Event, becomes: str) -> None:
+    check(event, becomes)
+
+
+def test_every_answer_is_among_them() -> None:
+    assert {*QUORUM_RESPONSES, VersionsResponse} == set(ANSWERS.values())

@@ -1,0 +1,390 @@
+"""Produce and Fetch that succeed, on real connections: not one Python frame runs on the loop's thread for them.
+
+What is appended and fetched in which version and how follows each other by turns, 1,000 requests for each version. The
+wires are those of `runtime.node`; the last test looks at a whole node.
+"""
+
+import asyncio
+import gc
+import socket
+import sys
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from itertools import cycle, islice, product
+from pathlib import Path
+from types import FrameType
+from typing import Self
+from uuid import UUID
+
+import pytest
+import uvloop
+
+from kraft.client import Cluster
+from kraft.load.measure import create_topic
+from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.message import Message
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.runtime import node as runtime_node
+from kraft.runtime.alarm import Alarm
+from kraft.runtime.batch_checks import BatchChecks
+from kraft.runtime.server import Server, ServerLimits
+from kraft_native.client_quotas import ClientQuotas
+from kraft_native.coldread import ColdReader
+from kraft_native.fetch import FetchHandler
+from kraft_native.flusher import Flusher
+from kraft_native.produce import ProduceHandler
+from kraft_native.purgatory import Purgatory, now_ms
+from kraft_native.table import PartitionTable
+from tests.native import serving
+from tests.native.logs import batch
+from tests.native.serving import topic_id_of
+from tests.native.test_costly_batches import COSTLY
+from tests.native.wires import API_VERSIONS, BODIES, INVALID, UNSUPPORTED, request
+from tests.runtime.nodes import config
+
+REQUESTS = 1_000
+PRODUCE_VERSIONS = range(3, 14)
+FETCH_VERSIONS = range(4, 19)
+ZSTD_FROM = 7
+PRODUCE_BY_ID_FROM = 13
+SESSIONS_FROM = 7
+FETCH_BY_ID_FROM = 13
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+FAR_MS = 60_000
+
+
+class Node(serving.Node):
+    """Partitions and handlers on the running loop, as a node puts them together, and one listener."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.port = 0
+        loop = asyncio.get_running_loop()
+        self.alarm = Alarm(now_ms, self.expire)
+        self.purgatory = Purgatory(loop.call_soon, self.alarm.set)
+        self.table = PartitionTable(self.purgatory)
+        self.flusher = Flusher()
+        self.cold_reader = ColdReader()
+        self.batch_checks = BatchChecks()
+        self.failures: list[BaseException] = []
+        quotas = ClientQuotas()
+        self.produce_handler = ProduceHandler(self.table, self.batch_checks.offload, quotas, self.failures.append)
+        self.fetch_handler = FetchHandler(self.table, self.sessions, self.cold_reader, quotas=quotas)
+        self.server = Server(ServerLimits(), self.failures.append, call_soon=self.purgatory.call_soon)
+        channel = self.server.channel("broker", lambda *_: None)
+        channel.limit_clients(quotas)
+        for key, handler in ((0, self.produce_handler), (1, self.fetch_handler)):
+            api = API_BY_KEY[key]
+            channel.serve(key, api.versions.start, api.latest_stable, api.flexible_from, handler)
+        channel.serve_api_versions(BODIES, INVALID, UNSUPPORTED)
+        self.channel = channel
+        self.eventfds = self.flusher.eventfd, self.cold_reader.eventfd
+        loop.add_reader(self.eventfds[0], self.purgatory.flush_done, self.eventfds[0])
+        loop.add_reader(self.eventfds[1], self.cold_reader.poll)
+
+    def expire(self) -> None:
+        self.alarm.set(self.purgatory.expire(now_ms()))
+
+
+@asynccontextmanager
+async def started(directory: Path) -> AsyncIterator[Node]:
+    node = Node(directory)
+    listener = await node.server.listen("broker", "127.0.0.1", 0, node.channel)
+    node.port = listener.port
+    assert node.server._sweeper is not None
+    node.server._sweeper.cancel()              # it comes with time, not with requests
+    try:
+        yield node
+    finally:
+        await node.server.close(timeout_s=0.1)
+        node.batch_checks.close()
+        for eventfd in node.eventfds:
+            asyncio.get_running_loop().remove_reader(eventfd)
+        node.cold_reader.close()
+        node.alarm.cancel()
+        assert node.failures == []
+        node.close()
+
+
+class Client:
+    """One connection, blocking; a context manager. Requests are encoded before they are measured."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.stream = self.socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+        self.socket.close()
+
+    def answer(self) -> bytes:
+        return self.stream.read(int.from_bytes(self.stream.read(4), "big"))
+
+    def ask(self, frame: bytes) -> bytes:
+        self.socket.sendall(frame)
+        return self.answer()
+
+
+def framed(message: Message, version: int) -> bytes:
+    api = API_BY_KEY[message.API_KEY]
+    tags = b"\0" if api.request_header_version(version) >= 2 else b""
+    return request(api.key, version, 1, message.encode(version), tags=tags)
+
+
+def body(answer: bytes, api_key: int, version: int) -> bytes:
+    return answer[4 + API_BY_KEY[api_key].response_header_version(version):]
+
+
+async def frames_of(port: int, exchange: Callable[[Client, Client], None]) -> list[str]:
+    """The Python frames of this thread, which is the loop's, while another one has its exchange with the node, over two
+    connections that are open before and after it."""
+    frames: list[str] = []
+    loop = asyncio.get_running_loop()
+    opened, done = loop.create_future(), loop.create_future()
+    go, finish = threading.Event(), threading.Event()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            frames.append(f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}")
+
+    def work() -> None:
+        try:
+            with Client(port) as one, Client(port) as other:
+                for each in (one, other):
+                    each.ask(request(API_VERSIONS, 0, 0))
+                loop.call_soon_threadsafe(opened.set_result, None)
+                go.wait()
+                exchange(one, other)
+                loop.call_soon_threadsafe(done.set_result, None)
+                finish.wait()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the test must hear of it
+            loop.call_soon_threadsafe(done.set_exception, error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    await opened
+    gc.disable()                       # its callbacks, of whoever installed any, are frames too
+    sys.setprofile(note)
+    try:
+        go.set()
+        await done
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+        finish.set()
+        thread.join()
+    own = (__file__, threading.__file__, uvloop.__file__)          # this function, and who awaits it
+    return [frame for frame in frames if not frame.startswith(own)]
+
+
+# --- Produce
+
+
+def produce(version: int, acks: int, *parts: tuple[int, bytes], topic: str = "t") -> bytes:
+    data = [PartitionProduceData(index=index, records=records) for index, records in parts]
+    by_id = version >= PRODUCE_BY_ID_FROM
+    return framed(ProduceRequest(acks=acks, timeout_ms=FAR_MS, topic_data=[TopicProduceData(
+        name="" if by_id else topic, topic_id=UUID(bytes=topic_id_of(topic)) if by_id else UUID(int=0),
+        partition_data=data)]), version)
+
+
+def produces(version: int) -> Iterator[tuple[int, bytes]]:
+    """Every combination by turns: acks, codec, one partition and three, without and with a producer id."""
+    codecs = CODECS if version >= ZSTD_FROM else CODECS[:-1]
+    sequences: Counter[int] = Counter()
+    kinds = product((0, 1, -1), codecs, ((0,), (0, 1, 2)), (False, True))
+    for acks, codec, indexes, idempotent in cycle(list(kinds)):
+        parts = []
+        for index in indexes:
+            identity = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequences[index]} if idempotent else {}
+            parts.append((index, batch(20, value=b"v" * 100, codec=codec, **identity)))
+            sequences[index] += 20 * idempotent
+        yield acks, produce(version, acks, *parts)
+
+
+def codes(answers: list[bytes], version: int) -> Counter[int]:
+    return Counter(part.error_code for answer in answers
+                   for topic in ProduceResponse.decode(body(answer, 0, version), version).responses
+                   for part in topic.partition_responses)
+
+
+def exchange_of(frames: list[tuple[int, bytes]], answers: list[bytes]) -> Callable[[Client, Client], None]:
+    """One request after the other; without acknowledgement there is no answer."""
+    def exchange(client: Client, _other: Client) -> None:
+        for acks, frame in frames:
+            if acks == 0:
+                client.socket.sendall(frame)
+            else:
+                answers.append(client.ask(frame))
+
+    return exchange
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_produce(version: int, tmp_path: Path) -> None:
+    frames = list(islice(produces(version), REQUESTS))
+    answers: list[bytes] = []
+
+    async def main() -> list[str]:
+        async with started(tmp_path) as node:
+            for index in range(3):
+                node.partition("t", index).append(batch())     # the first record of an epoch writes the epoch down
+            found = await frames_of(node.port, exchange_of(frames, answers))
+            assert node.channel.requests() == {0: REQUESTS, API_VERSIONS: 2}
+            assert node.batch_checks.total == 0
+        return found
+
+    assert uvloop.run(main()) == []
+    assert codes(answers, version).keys() == {0}
+    assert len(answers) == sum(acks != 0 for acks, _ in frames)
+
+
+def test_produce_of_costly_batches(tmp_path: Path) -> None:
+    """They pass a thread, which is the only one with frames; and large ones that are not compressed, which stay."""
+    version = 13
+    kinds = [(acks, records) for acks in (1, -1, 0) for records in COSTLY.values()]
+    frames = [(acks, produce(version, acks, (0, records))) for acks, records in islice(cycle(kinds), REQUESTS)]
+    frames += [(1, produce(version, 1, (0, batch(400, value=bytes(1000)))))] * 50
+    answers: list[bytes] = []
+
+    async def main() -> list[str]:
+        async with started(tmp_path) as node:
+            node.partition().append(batch())
+            found = await frames_of(node.port, exchange_of(frames, answers))
+            assert node.batch_checks.total == REQUESTS
+        return found
+
+    assert uvloop.run(main()) == []
+    assert codes(answers, version).keys() == {0}
+
+
+def test_produce_that_waits_for_a_flush(tmp_path: Path) -> None:
+    """Fifty at once share flushes."""
+    version = 9
+    pair = produce(version, 1, (0, batch())) + produce(version, -1, (0, batch()))
+    answers: list[bytes] = []
+
+    async def main() -> list[str]:
+        async with started(tmp_path) as node:
+            # The first that waits sets the timer, which runs for as long as it could have waited.
+            node.partition(durability="group-commit")
+            first = node.produce(batch(), timeout_ms=FAR_MS)
+            while not first.answered:  # noqa: ASYNC110 - the loop turns until the flush has ended
+                await asyncio.sleep(0)
+
+            def exchange(client: Client, _other: Client) -> None:
+                for _ in range(REQUESTS // 50):
+                    client.socket.sendall(pair * 25)
+                    answers.extend(client.answer() for _ in range(50))
+
+            found = await frames_of(node.port, exchange)
+            assert node.purgatory.parked_total >= REQUESTS // 50
+        return found
+
+    assert uvloop.run(main()) == []
+    assert codes(answers, version) == {0: REQUESTS}
+
+
+# --- Fetch
+
+
+def fetch(version: int, offset: int | None, session_id: int = 0, session_epoch: int = -1, topic: str = "t") -> bytes:
+    """`offset` None: what the session has."""
+    by_id = version >= FETCH_BY_ID_FROM
+    asked = [] if offset is None else [FetchTopic(
+        topic="" if by_id else topic, topic_id=UUID(bytes=topic_id_of(topic)) if by_id else UUID(int=0),
+        partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)])]
+    session = {"session_id": session_id, "session_epoch": session_epoch} if version >= SESSIONS_FROM else {}
+    return framed(FetchRequest(max_wait_ms=FAR_MS, min_bytes=1, max_bytes=1 << 20, topics=asked, **session), version)
+
+
+class Reader:
+    """Fetches by turns: without a session, in one, and one that waits until somebody appends to another topic."""
+
+    def __init__(self, version: int, polled_end: int) -> None:
+        self.version = version
+        self.polled_end = polled_end
+        self.answers: list[bytes] = []
+
+    def exchange(self, reader: Client, writer: Client) -> None:
+        plain = fetch(self.version, 0)
+        append = produce(3, 1, (0, batch()), topic="polled")
+        first = body(reader.ask(fetch(self.version, 0, session_epoch=0)), 1, self.version)
+        session_id = FetchResponse.decode(first, self.version).session_id
+        for number in range(1, REQUESTS // 3 + 1):
+            self.answers.append(reader.ask(plain))
+            in_session = fetch(self.version, None, session_id, number) if session_id else plain
+            self.answers.append(reader.ask(in_session))
+            reader.socket.sendall(fetch(self.version, self.polled_end, topic="polled"))
+            writer.ask(append)
+            self.answers.append(reader.answer())
+            self.polled_end += 1
+
+    def check(self) -> None:
+        """Each was answered with records."""
+        for answer in self.answers:
+            response = FetchResponse.decode(body(answer, 1, self.version), self.version)
+            [part] = response.responses[0].partitions
+            assert (response.error_code, part.error_code) == (0, 0)
+            assert part.records
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_fetch(version: int, tmp_path: Path) -> None:
+    async def main() -> tuple[list[str], Reader]:
+        async with started(tmp_path) as node:
+            partition, polled = node.partition(), node.partition("polled")
+            for _ in range(10):
+                partition.append(batch())
+            # The first that waits sets the timer, and the first read of a segment maps its file.
+            first = node.fetch(("polled", 0, 0), max_wait_ms=FAR_MS)
+            polled.append(batch())
+            await asyncio.sleep(0)
+            assert first.answered and node.fetch(("t", 0, 0)).answered
+            reader = Reader(version, 1)
+            found = await frames_of(node.port, reader.exchange)
+            assert node.purgatory.parked_total == reader.polled_end == polled.log.log_end_offset
+            assert len(node.sessions) == (version >= SESSIONS_FROM)
+        return found, reader
+
+    found, reader = uvloop.run(main())
+    assert found == []
+    reader.check()
+
+
+def test_a_whole_node(tmp_path: Path) -> None:
+    """What it does by the clock goes on meanwhile; nothing is called once for each request."""
+    version = 12
+
+    def prepare(port: int) -> None:
+        with Cluster(f"127.0.0.1:{port}") as cluster:
+            for topic in ("t", "polled"):
+                create_topic(cluster, topic, 1)
+        with Client(port) as client:
+            client.ask(produce(3, -1, (0, batch())))
+
+    async def main() -> tuple[list[str], Reader]:
+        node = runtime_node.Node(config(tmp_path / "data"))
+        await node.start()
+        try:
+            port = node.listeners["PLAINTEXT"].port
+            await asyncio.to_thread(prepare, port)
+            reader = Reader(version, 0)
+            return await frames_of(port, reader.exchange), reader
+        finally:
+            node.stop()
+            await node.run()
+
+    found, reader = uvloop.run(main())
+    often = {frame: count for frame, count in Counter(found).items() if count >= REQUESTS // 10}
+    assert often == {}
+    reader.check()

@@ -1,0 +1,43 @@
+"""A real installation: `pip install` of the sources into an empty environment outside the tree, used from elsewhere."""
+
+import subprocess
+import venv
+from pathlib import Path
+
+import pytest
+
+from kraft import __version__
+from tools import lock
+from tools.tree import ROOT, files
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
+
+PROGRAM = """
+import sys, kraft, kraft_native.log
+from kraft import Log
+assert kraft.__file__.startswith(sys.prefix) and kraft_native.log.__file__.startswith(sys.prefix)
+with Log("log") as log:
+    log.append_record(b"one")
+    print([record.value for record in log.records()])
+"""
+
+
+def run(directory: Path, *command: object) -> str:
+    done = subprocess.run([*map(str, command)], cwd=directory, env={"PATH": "/usr/bin:/bin", "HOME": str(directory)},
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    return done.stdout
+
+
+def test_an_installation_from_the_sources(tmp_path: Path) -> None:
+    """The sources alone are copied, without what was built in the tree."""
+    sources, elsewhere, environment = tmp_path / "sources", tmp_path / "elsewhere", tmp_path / "environment"
+    elsewhere.mkdir()
+    for path in files():
+        target = sources / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    venv.create(environment, with_pip=True)
+    run(elsewhere, environment / "bin" / "python", "-m", "pip", "install", "--quiet", "-c", ROOT / lock.LOCK, sources)
+    assert run(elsewhere, environment / "bin" / "kraft", "--version").startswith(f"kraft {__version__}\ncore: release")
+    assert run(elsewhere, environment / "bin" / "python", "-c", PROGRAM) == "[b'one']\n"

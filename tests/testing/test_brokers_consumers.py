@@ -1,0 +1,197 @@
+"""Simulated consumers: the test answers them in the place of brokers."""
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from kraft.metadata.image import PartitionRegistration
+from kraft.protocol.error_codes import ErrorCode
+from kraft.testing.brokers.clients import TIMEOUT_MS, Around
+from kraft.testing.brokers.consumers import Consumer
+from kraft.testing.brokers.log import Batch, made_batch
+from kraft.testing.brokers.messages import Bounds, BoundsAre, Fetch, Fetched, FetchedPart
+from kraft.testing.sim.loop import Loop
+from kraft.testing.sim.options import MILLISECOND, Options
+
+KEY = UUID(int=1), 0
+PRODUCER = 7
+LEADER, FOLLOWER = 1, 2
+
+
+class Wire:
+    """Keeps what is asked, as (broker, question), and who waits for the answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, Any]] = []
+        self.answered: Any = None
+        self.closed = 0
+
+    def ask(self, _source: Consumer, target_id: int, _lane: str, body: object, answered: Any) -> "Wire":
+        self.asked.append((target_id, body))
+        self.answered = answered
+        return self
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Bench:
+    """One steady consumer, and the metadata that it hears of."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.loop = Loop()
+        self.is_gone = False
+        self.lead(LEADER, epoch=3)
+        around = Around(self.loop, cast(Any, self.wire), Options, Counter(), lambda _key, _random: self.partition,
+                        lambda _key: False, lambda _key: self.is_gone)
+        self.consumer = Consumer(1001, KEY, around, Random(1), is_last=True)
+        self.consumer.start()
+
+    def lead(self, leader: int, epoch: int) -> None:
+        self.partition = PartitionRegistration((1, 2), (UUID(int=0),) * 2, (1, 2), leader, epoch)
+
+    def question(self) -> tuple[int, Any]:
+        """What is asked next, after the pause before it."""
+        while not self.wire.asked:
+            self.loop.step(self.loop.now_us + TIMEOUT_MS * MILLISECOND)
+        return self.wire.asked.pop(0)
+
+    def fetch(self) -> tuple[int, int, int]:
+        """The next Fetch: the broker, the leader epoch, the offset."""
+        target_id, fetch = self.question()
+        assert isinstance(fetch, Fetch)
+        [part] = fetch.parts
+        return target_id, part.leader_epoch, part.fetch_offset
+
+    def place(self, start: int = 0, end: int = 100) -> None:
+        _target_id, bounds = self.question()
+        assert isinstance(bounds, Bounds)
+        self.wire.answered(BoundsAre(ErrorCode.NONE, start, end))
+
+    def answer(self, *batches: Batch, error: ErrorCode = ErrorCode.NONE) -> None:
+        self.wire.answered(Fetched((FetchedPart(KEY, error, 100, 0, batches),)))
+
+    @property
+    def kinds(self) -> list[str]:
+        return [each.kind for each in self.consumer.reads.problems]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def batch(base_offset: int, count: int = 2) -> Batch:
+    return made_batch(base_offset, count, 3, PRODUCER, 0, 0, base_offset, 0)
+
+
+def test_a_consumer_goes_on_where_it_was_when_the_leader_changes(bench: Bench) -> None:
+    bench.place(start=10)
+    assert bench.fetch() == (LEADER, 3, 10)
+    bench.answer(batch(10), batch(12))
+    bench.lead(FOLLOWER, epoch=4)
+    bench.fetch()
+    bench.answer(error=ErrorCode.FENCED_LEADER_EPOCH)
+    assert bench.fetch() == (FOLLOWER, 4, 14)
+    bench.answer(batch(14))
+    assert bench.consumer.reads.position == 16
+    assert len(bench.consumer.reads.runs) == 1
+
+
+def test_metadata_of_before_is_not_believed(bench: Bench) -> None:
+    bench.place()
+    bench.fetch()
+    bench.lead(FOLLOWER, epoch=2)
+    bench.answer(batch(0))
+    bench.loop.step(bench.loop.now_us + TIMEOUT_MS * MILLISECOND)
+    assert bench.wire.asked == []
+    bench.lead(FOLLOWER, epoch=4)
+    assert bench.fetch() == (FOLLOWER, 4, 2)
+
+
+def test_of_a_batch_that_holds_the_position_only_the_rest_is_seen(bench: Bench) -> None:
+    bench.place(start=11)
+    bench.fetch()
+    bench.answer(batch(10, 3))
+    [run] = bench.consumer.reads.runs
+    assert (run.start, run.end, bench.kinds) == (11, 13, [])
+
+
+@pytest.mark.parametrize(("answers", "kind"), [
+    ([[0, 2, 6]], "int-poll-skip"),
+    ([[0, 2], [6]], "poll-skip"),
+    ([[0, 2, 2]], "int-nonmonotonic-poll"),
+    ([[0, 2], [2]], "nonmonotonic-poll"),
+])
+def test_a_wrong_answer_is_named(bench: Bench, answers: Sequence[Sequence[int]], kind: str) -> None:
+    bench.place()
+    for offsets in answers:
+        bench.fetch()
+        bench.answer(*(batch(each) for each in offsets))
+    assert bench.kinds == [kind]
+
+
+def test_a_position_that_was_deleted_is_given_up(bench: Bench) -> None:
+    bench.place()
+    bench.fetch()
+    bench.answer(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    bench.place(start=20)
+    assert bench.fetch() == (LEADER, 3, 20)
+    assert bench.kinds == []
+
+
+def test_a_position_that_the_leader_does_not_have_is_a_problem(bench: Bench) -> None:
+    bench.place()
+    bench.fetch()
+    bench.answer(batch(0))
+    bench.fetch()
+    bench.answer(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    bench.place(end=1)
+    assert bench.fetch() == (LEADER, 3, 0)
+    assert bench.kinds == ["offset-reset"]
+
+
+def test_a_follower_that_is_behind_is_no_reason_to_begin_anew(bench: Bench) -> None:
+    bench.consumer._asks_leader = False
+    bench.place()
+    while bench.fetch()[0] == LEADER:
+        bench.answer(batch(bench.consumer.reads.position))
+    position = bench.consumer.reads.position
+    bench.answer(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert bench.fetch() == (LEADER, 3, position)
+
+
+def test_who_gets_no_answer_asks_again(bench: Bench) -> None:
+    bench.place()
+    bench.fetch()
+    late = bench.wire.answered
+    assert bench.fetch() == (LEADER, 3, 0)
+    assert bench.wire.closed == 1
+    late(Fetched((FetchedPart(KEY, ErrorCode.NONE, 100, 0, (batch(0),)),)))
+    assert bench.consumer.reads.position == 0
+
+
+def test_a_consumer_seeks_and_is_replaced(bench: Bench) -> None:
+    bench.place()
+    lives, positions = [], []
+    for _ in range(400):
+        bench.fetch()
+        position = bench.consumer.reads.position
+        bench.consumer.is_steady = False
+        bench.answer(batch(position, 1))
+        lives.append(bench.consumer.life)
+        positions.append(bench.consumer.reads.position - position)
+    assert lives[-1] > 2
+    assert min(positions) < 0
+    assert bench.kinds == []
+
+
+def test_a_topic_that_is_gone_is_read_no_more(bench: Bench) -> None:
+    bench.is_gone = True
+    bench.loop.step(TIMEOUT_MS * MILLISECOND)
+    assert bench.consumer.is_over

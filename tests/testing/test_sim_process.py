@@ -1,0 +1,176 @@
+"""What a simulated process lends the real driver: its event loop, the flusher's thread, the courier."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kraft.raft.messages import FetchRequest, FetchResponse, Request
+from kraft.raft.ready import Ask
+from kraft.testing.sim.batches import Contents, Value
+from kraft.testing.sim.clock import Clock
+from kraft.testing.sim.courier import Courier
+from kraft.testing.sim.disk import Disk, DiskError
+from kraft.testing.sim.event_loop import EventLoop
+from kraft.testing.sim.flusher import Flusher
+from kraft.testing.sim.log import SimLog
+from kraft.testing.sim.loop import Loop
+from kraft.testing.sim.network import Envelope
+from tests.raft.world import key
+
+
+class Thread:
+    """A process whose flushes end when the test says so."""
+
+    def __init__(self) -> None:
+        self.disk = Disk()
+        self.log = SimLog(self.disk, Contents(), lambda batch: None)
+        self.flushes: list[Callable[[], None]] = []
+        self.heard: list[str] = []
+        self.flusher = Flusher(self.log, self, lambda: self.heard.append("left"))
+
+    def append(self) -> None:
+        self.log.append(Value(0, self.log.end.offset, 200), 1, 0)
+
+    def end_flush(self) -> None:
+        self.flushes.pop(0)()
+
+    def begin_flush(self, ended: Callable[[], None]) -> None:
+        self.flushes.append(ended)
+
+    def tell_loop(self) -> None:
+        self.heard.append("flushed")
+
+    def send(self, function: Callable[..., None], *arguments: Any) -> None:
+        function(*arguments)
+
+    def count(self, name: str) -> None:
+        pass
+
+
+def test_one_flush_at_a_time_has_what_was_there_when_it_began() -> None:
+    thread = Thread()
+    thread.append()
+    thread.append()
+    assert len(thread.flushes) == 1
+    thread.end_flush()
+    assert thread.flusher.durable_end_offset == 1
+    thread.end_flush()
+    assert thread.flusher.durable_end_offset == 2
+    assert (thread.flushes, thread.heard) == ([], ["flushed", "flushed"])
+
+
+@pytest.mark.parametrize("taken_back", ["before", "after"])
+def test_what_is_sent_ahead_leaves_with_the_flush_or_never(taken_back: str) -> None:
+    thread = Thread()
+    thread.append()
+    assert thread.flusher.send_when_durable(1, -1, b"")
+    if taken_back == "before":
+        assert not thread.flusher.take_back()
+    thread.end_flush()
+    assert thread.heard == (["left", "flushed"] if taken_back == "after" else ["flushed"])
+    assert thread.flusher.take_back() == (taken_back == "after")
+    assert not thread.flusher.take_back()
+    assert not thread.flusher.send_when_durable(1, -1, b"")
+
+
+def test_a_failed_flush_is_final_and_sends_nothing() -> None:
+    thread = Thread()
+    thread.append()
+    assert thread.flusher.send_when_durable(1, -1, b"")
+    thread.disk.fail_flush = True
+    thread.end_flush()
+    thread.disk.mend()
+    assert isinstance(thread.flusher.failure, DiskError)
+    assert not thread.flusher.take_back()
+    with pytest.raises(DiskError):
+        thread.append()
+    assert (thread.flushes, thread.heard, thread.log.end.offset) == ([], ["flushed"], 1)
+
+
+def test_timers_go_by_the_clock_of_the_node() -> None:
+    world, called = Loop(), []
+    clock = Clock(world, 500_000, 70)
+    loop = EventLoop(world, clock, lambda callback: callback())
+    loop.call_later(0.010, lambda: called.append((world.now_us, clock.now_ms)))
+    loop.call_later(0.005, lambda: called.append((0, 0))).cancel()
+    while world.step(1_000_000) >= 0:
+        pass
+    assert called == [(20_000, 80)]
+    loop.call_later(0.010, lambda: called.append((world.now_us, clock.now_ms)))
+    clock.jump(100)
+    loop.clock_jumped()
+    world.step(2_000_000)
+    assert called[1][0] == 1_000_000
+
+
+def test_a_coroutine_goes_on_when_its_future_has_come() -> None:
+    loop, heard = EventLoop(Loop(), Clock(Loop()), lambda callback: callback()), []
+    future = loop.create_future()
+
+    async def wait() -> None:
+        heard.append("begun")
+        await future
+        heard.append("over")
+
+    loop.run(wait())
+    loop.turn()
+    assert heard == ["begun"]
+    future.set_result(None)
+    loop.turn()
+    assert heard == ["begun", "over"]
+
+
+class Core:
+    """A driver that asks, when it is told of what has left, for what the test says."""
+
+    def __init__(self, asks: Ask | None) -> None:
+        self.asks = asks
+        self.heard: list[object] = []
+        self.courier = Courier(envelope_of, self.sent, lambda name: None)
+        self.network: list[Envelope] = []
+
+    def sent(self, envelope: Envelope) -> None:
+        self.network.append(envelope)
+        self.courier.asked[envelope.correlation] = envelope
+
+    def catch_up(self) -> None:
+        self.courier.has_left(AHEAD)
+        if self.asks is not None:
+            self.courier.ask(self.asks)
+
+    def take_ahead(self, node_id: int, correlation: int, answer: object) -> None:
+        self.heard.append(("ahead", node_id, correlation, answer))
+
+    def step(self, node_id: int, correlation: int, message: object) -> None:
+        self.heard.append((node_id, correlation, message))
+
+
+def envelope_of(ask: Ask, number: int) -> Envelope:
+    return Envelope(1, 1, ask.node_id, ask.node_id, number, ask.request, is_answer=False)
+
+
+FETCH = FetchRequest(replica=key(1), epoch=3, fetch_offset=1, last_fetched_epoch=3)
+OTHER = FetchRequest(replica=key(1), epoch=4, fetch_offset=1, last_fetched_epoch=3)
+AHEAD = Ask(2, None, -1, FETCH)
+ANSWER = FetchResponse(epoch=3, leader_id=2)
+
+
+@pytest.mark.parametrize(("request_", "heard"), [
+    (FETCH, [("ahead", 2, 7, ANSWER), (2, 7, ANSWER)]), (OTHER, []), (None, [])])
+def test_the_answer_to_what_left_ahead_is_that_to_what_is_asked_then(request_: Request | None,
+                                                                     heard: list[object]) -> None:
+    """When the core asks for something else the connection is closed, and nobody hears of the answer."""
+    core: Any = Core(None if request_ is None else Ask(2, None, 7, request_))
+    assert core.courier.prepare(AHEAD) is not None
+    left = core.courier.leave()
+    core.courier.deliver(left._replace(message=ANSWER, is_answer=True), core)
+    assert core.heard == heard
+    assert [each.message for each in core.network] == ([OTHER] if request_ is OTHER else [])
+    assert (core.courier.prepare(AHEAD) is None) == (request_ is OTHER)
+
+
+def test_nothing_is_prepared_for_a_node_that_has_not_answered() -> None:
+    core = Core(None)
+    core.courier.ask(Ask(2, None, 5, FETCH))
+    assert core.courier.prepare(AHEAD) is None
