@@ -123,8 +123,8 @@ cdef class Flusher:
 
     @property
     def eventfd(self) -> int:
-        """A descriptor that becomes readable (read it to clear) when any of its logs' `durable` moves or a flush fails.
-        The flusher owns and closes it."""
+        """A descriptor that becomes readable (read it to clear) when any of its logs' `durable` moves or a flush fails,
+        and is readable at first if one of them has. The flusher owns and closes it."""
         cdef int result = kf_flusher_eventfd(self.flusher)
         if result < 0:
             raise_unregistered(-result)
@@ -306,8 +306,8 @@ cdef class FlushHandle:
 
     @property
     def eventfd(self) -> int:
-        """A descriptor that becomes readable (read it to clear) when `durable` moves or a flush fails. The handle
-        owns and closes it."""
+        """A descriptor that becomes readable (read it to clear) when `durable` moves or a flush fails, and is readable
+        at first if that has happened. The handle owns and closes it."""
         cdef int result = kf_flush_eventfd(self.handle)
         if result < 0:
             self.raise_result(result)

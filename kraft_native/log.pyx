@@ -545,7 +545,8 @@ cdef class Log:
 
     @property
     def flush_eventfd(self) -> int:
-        """Group commit: a descriptor that becomes readable when the durable end moves or a flush fails."""
+        """Group commit: a descriptor that becomes readable when the durable end moves or a flush fails, and is readable
+        at first if that has happened since the log was opened."""
         self.core.enter()
         return self.core.handle().eventfd
 

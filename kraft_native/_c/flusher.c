@@ -38,7 +38,8 @@ typedef struct log_state {
     int64_t deadline_ns;    /* of gathering */
     int64_t hold_until_ns;  /* after a slow round: see `hold` */
     int64_t hold_bytes;
-    int event_fd;
+    int event_fd;           /* -1 until asked for */
+    bool happened;          /* what an event tells of, since the handle was made */
     int waiters;
     unsigned resets;
     pthread_cond_t moved;   /* mark moved, failure, reset, end of a round, stop */
@@ -62,6 +63,7 @@ struct kf_flusher {
     log_state *registered; /* every handle, in no order */
     unsigned fork_generation;
     int event_fd;    /* -1 until asked for; of all logs */
+    bool happened;   /* what it tells of, since the start */
     bool sleeping;   /* the thread waits for `work` */
     bool stopping;
     kf_flush_statistics statistics;
@@ -178,6 +180,12 @@ static void signal_event(int event_fd) {
     if (event_fd >= 0 && write(event_fd, &one, sizeof one) < 0) return;
 }
 
+/* Made at the first call. What happened before is told at once: who asks for it after a flush would wait for ever. */
+static int event_of(int *event_fd, bool happened) {
+    if (*event_fd < 0) *event_fd = eventfd(happened ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return *event_fd < 0 ? -errno : *event_fd;
+}
+
 static void fail(log_state *log, int failed_fd, int error) {
     drop_message(&log->message);
     log->public.failed_fd = failed_fd;
@@ -244,6 +252,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
             continue;
         send_message(&log->message, log->public.durable);
         tell(log);
+        log->happened = flusher->happened = true;
         int own = log->event_fd, common = flusher->event_fd;
         if (own >= 0 || common >= 0) {
             pthread_mutex_unlock(&flusher->lock);
@@ -348,8 +357,7 @@ void kf_flusher_free(kf_flusher *flusher) {
 int kf_flusher_eventfd(kf_flusher *flusher) {
     if (forked(flusher)) return -ECHILD;
     pthread_mutex_lock(&flusher->lock);
-    if (flusher->event_fd < 0) flusher->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int result = flusher->event_fd < 0 ? -errno : flusher->event_fd;
+    int result = event_of(&flusher->event_fd, flusher->happened);
     pthread_mutex_unlock(&flusher->lock);
     return result;
 }
@@ -570,8 +578,7 @@ int kf_flush_eventfd(kf_flush_handle *handle) {
     log_state *log = state_of(handle);
     int result = lock_usable(log);
     if (result < 0) return result;
-    if (log->event_fd < 0) log->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    result = log->event_fd < 0 ? -errno : log->event_fd;
+    result = event_of(&log->event_fd, log->happened);
     pthread_mutex_unlock(&log->flusher->lock);
     return result;
 }

@@ -71,6 +71,17 @@ def test_a_submission_becomes_durable_without_being_asked_for(files):
         assert totals["busy_ns"] > 0
 
 
+def test_a_descriptor_asked_for_late_tells_what_happened_before(files):
+    with Flusher() as thread:
+        moved, idle = thread.register("/logs/t-0"), thread.register("/logs/t-1")
+        moved.submit(files[0], 1, 1)
+        assert moved.wait(1, SOON)
+        assert select.select([idle.eventfd], [], [], 0)[0] == []
+        for late in (moved.eventfd, thread.eventfd):
+            assert select.select([late], [], [], 0)[0]
+            assert os.eventfd_read(late) == 1
+
+
 @pytest.fixture
 def pair():
     ours, theirs = socket.socketpair()
