@@ -17,7 +17,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from kraft_native.bytes_be cimport load_i32, load_i64, load_u32, store_i32, store_i64
-from kraft_native.indexfile cimport BlockSearch, EntryFault, IndexFile, kn_unpredictable
+from kraft_native.indexfile cimport NEAR_ENTRIES, BlockSearch, EntryFault, IndexFile, kn_unpredictable
 from kraft_native.limits cimport INT32_MAX_VALUE, NO_TIMESTAMP, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
 
 from kraft_native.errors import InvalidArgumentError
@@ -72,15 +72,21 @@ cdef class OffsetIndex(IndexFile):
 
     cdef void begin_search(self, int64_t offset, BlockSearch* search) noexcept nogil:
         search.wanted = min(offset - self.base_offset, <int64_t>INT32_MAX_VALUE)
-        search.left = 0 if search.wanted < 0 else self.block_for(search.wanted, &search.first_slot)
+        self.find_block(search)
 
     cdef Py_ssize_t end_search(self, const BlockSearch* search) noexcept nogil:
         cdef Py_ssize_t half, left = search.left
         cdef uint32_t wanted = <uint32_t>search.wanted
         cdef const uint8_t* entry
+        cdef const uint8_t* near
         if left == 0:
             return -1
         entry = self.entries + search.first_slot * OFFSET_INDEX_ENTRY_BYTES
+        if search.near_slot >= 0:
+            near = self.entries + search.near_slot * OFFSET_INDEX_ENTRY_BYTES
+            if load_u32(near) <= wanted and wanted < load_u32(near + NEAR_ENTRIES * OFFSET_INDEX_ENTRY_BYTES):
+                entry = near
+                left = NEAR_ENTRIES
         while left > 1:
             half = left >> 1
             entry = (entry + half * OFFSET_INDEX_ENTRY_BYTES
@@ -286,15 +292,21 @@ cdef class TimeIndex(IndexFile):
 
     cdef void begin_search(self, int64_t timestamp, BlockSearch* search) noexcept nogil:
         search.wanted = timestamp
-        search.left = self.block_for(timestamp, &search.first_slot)
+        self.find_block(search)
 
     cdef Py_ssize_t end_search(self, const BlockSearch* search) noexcept nogil:
         cdef Py_ssize_t half, left = search.left
         cdef int64_t wanted = search.wanted
         cdef const uint8_t* entry
+        cdef const uint8_t* near
         if left == 0:
             return -1
         entry = self.entries + search.first_slot * TIME_INDEX_ENTRY_BYTES
+        if search.near_slot >= 0:
+            near = self.entries + search.near_slot * TIME_INDEX_ENTRY_BYTES
+            if load_i64(near) <= wanted and wanted < load_i64(near + NEAR_ENTRIES * TIME_INDEX_ENTRY_BYTES):
+                entry = near
+                left = NEAR_ENTRIES
         while left > 1:
             half = left >> 1
             entry = (entry + half * TIME_INDEX_ENTRY_BYTES

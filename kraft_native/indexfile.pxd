@@ -26,11 +26,17 @@ cdef enum EntryFault:
     ENTRY_VALUE_PAST_END
 
 
-# A look-up after its first half: in which block to go on.
+cdef enum:
+    # Slots of the stretch of a block in which interpolation expects the entry.
+    NEAR_ENTRIES = 16
+
+
+# A look-up after its first half: in which block to go on, and where in it first.
 cdef struct BlockSearch:
     int64_t wanted
     Py_ssize_t first_slot
     Py_ssize_t left                    # slots of the block; 0: there is no such entry
+    Py_ssize_t near_slot               # NEAR_ENTRIES of the block begin here, in which it probably is; -1: not known
 
 
 cdef class IndexFile:
@@ -76,9 +82,10 @@ cdef class IndexFile:
     cdef int sample(self) except -1
     cdef Py_ssize_t interpolated(self, int64_t wanted) noexcept nogil
     cdef Py_ssize_t interpolation_error(self) noexcept nogil
-    # Where to search for the last entry whose key is <= `wanted`: first slot and number of slots of one block, whose
-    # bytes are already asked for. 0: there is no such entry.
-    cdef Py_ssize_t block_for(self, int64_t wanted, Py_ssize_t* first_slot) noexcept nogil
+    # Where to search for the last entry whose key is <= `search.wanted`: one block, whose likely bytes are already
+    # asked for.
+    cdef void find_block(self, BlockSearch* search) noexcept nogil
+    cdef void ask_for(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil   # has memory fetch their bytes
     cdef int check_file(self) except -1
     cdef object corrupt(self, Py_ssize_t slot, str what)
     cdef object corrupt_entry(self, Py_ssize_t slot, EntryFault fault)

@@ -317,25 +317,27 @@ cdef class IndexFile:
                 error = max(error, guess - i, i - guess)
         return error
 
-    cdef Py_ssize_t block_for(self, int64_t wanted, Py_ssize_t* first_slot) noexcept nogil:
-        """The first half of every look-up; bisecting the block is the second.
+    cdef void find_block(self, BlockSearch* search) noexcept nogil:
+        """The first half of every look-up; bisecting the block, or its likely part, is the second.
 
         A plain bisection of a 10 MiB file touches some twenty cache lines, most of them cold and each found only
         after the one before, and as many file pages when the segment is old (Kafka therefore searches the last 8 KiB,
-        its warm section, first). Here the samples, 160 KiB for a full offset index, name the block; its lines are asked
-        for at once, so that one line's latency is paid, and one or two pages of the file are touched.
+        its warm section, first). Here the samples, 160 KiB for a full offset index, name the block; the two or three of
+        its lines in which the entry should be are asked for at once, so that one line's latency is paid, and one or two
+        pages of the file are touched.
 
         Entries are nearly uniform: one is made every index.interval.bytes. So the search among the samples begins with
         a window around the interpolated place, if the window holds the target; a sealed index knows how wide it must be
         for that. No loop branches on data. Every slot stays in range whatever the bytes are.
         """
         cdef const int64_t* key = <const int64_t*>self.samples.data
-        cdef Py_ssize_t left = self.samples.size // <Py_ssize_t>sizeof(int64_t)
+        cdef const int64_t* last = key + self.samples.size // <Py_ssize_t>sizeof(int64_t) - 1
+        cdef int64_t wanted = search.wanted
+        cdef Py_ssize_t left = last - key + 1
         cdef Py_ssize_t guess, low, high, half
-        cdef const uint8_t* line
-        cdef const uint8_t* end
+        search.left = 0
         if left == 0 or key[0] > wanted:
-            return 0
+            return
         if left > 4 * self.window_samples:
             guess = self.interpolated(wanted)
             low = max(guess - self.window_samples, 0)
@@ -347,14 +349,25 @@ cdef class IndexFile:
             half = left >> 1
             key = key + half if kn_unpredictable(key[half] <= wanted) else key
             left -= half
-        first_slot[0] = (key - <const int64_t*>self.samples.data) * BLOCK_ENTRIES
-        left = min(<Py_ssize_t>BLOCK_ENTRIES, self.count - first_slot[0])
-        line = self.entries + first_slot[0] * self.entry_bytes
-        end = line + left * self.entry_bytes
+        search.first_slot = (key - <const int64_t*>self.samples.data) * BLOCK_ENTRIES
+        search.left = min(<Py_ssize_t>BLOCK_ENTRIES, self.count - search.first_slot)
+        search.near_slot = -1
+        if key == last:
+            self.ask_for(search.first_slot, search.left)
+            return
+        # Here key[0] <= wanted < key[1], whatever the bytes are.
+        guess = <Py_ssize_t>((<double>wanted - <double>key[0]) / (<double>key[1] - <double>key[0]) * BLOCK_ENTRIES)
+        guess = min(max(guess - NEAR_ENTRIES // 2, 0), <Py_ssize_t>(BLOCK_ENTRIES - NEAR_ENTRIES))
+        search.near_slot = search.first_slot + guess
+        self.ask_for(search.near_slot, NEAR_ENTRIES)
+
+    cdef void ask_for(self, Py_ssize_t slot, Py_ssize_t slots) noexcept nogil:
+        cdef const uint8_t* line = self.entries + slot * self.entry_bytes
+        cdef const uint8_t* end = line + slots * self.entry_bytes
         while line < end:
             kn_prefetch(line)
             line += CACHE_LINE_BYTES
-        return left
+        kn_prefetch(end - 1)
 
     cdef int check_file(self) except -1:
         """Loads; raises `CorruptFileError` for a file that is missing or longer than its entries."""

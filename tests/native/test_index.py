@@ -231,18 +231,21 @@ TestTimeIndexMachine = TimeIndexMachine.TestCase
 
 
 def spacing(kind: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Offsets of `count` entries: even, random, or so uneven that interpolation always misses."""
+    """Offsets of `count` entries: even, random, or so uneven that interpolation among blocks (skewed) or within one
+    (bursts) always misses."""
     generator = np.random.default_rng(7)
     if kind == "even":
         steps = np.full(count, 50)
     elif kind == "random":
         steps = generator.integers(1, 200, count)
+    elif kind == "bursts":
+        steps = np.where(np.arange(count) % 37 == 0, 10_000, 1)
     else:
         steps = np.where(np.arange(count) < count // 2, 1, 1 + np.arange(count) % 7 * 2000)
     return np.cumsum(steps).astype(np.int64)
 
 
-@pytest.mark.parametrize("kind", ["even", "random", "skewed"])
+@pytest.mark.parametrize("kind", ["even", "random", "bursts", "skewed"])
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 127, 128, 129, 256, 8192, 8193, 100_000])
 def test_many_look_ups_agree_with_a_sorted_search(kind: str, count: int, tmp_path: Path) -> None:
     offsets = spacing(kind, count)
@@ -259,6 +262,11 @@ def test_many_look_ups_agree_with_a_sorted_search(kind: str, count: int, tmp_pat
     grown = OffsetIndex.open_growing(path, 1000, -1, 1 << 30)
     grown.find_many(targets, found)
     np.testing.assert_array_equal(found, np.where(slots >= 0, positions[slots], 0))
+    entries = np.zeros(count, np.dtype([("timestamp", ">i8"), ("offset", ">i4")]))
+    entries["timestamp"], entries["offset"] = offsets + 1000, np.arange(1, count + 1)
+    (tmp_path / "0.timeindex").write_bytes(entries.tobytes())
+    TimeIndex.open_sealed(tmp_path / "0.timeindex", 0).find_many(targets, found)
+    np.testing.assert_array_equal(found, slots + 1)
 
 
 def test_find_many_refuses_buffers_that_do_not_fit(tmp_path: Path) -> None:
