@@ -86,6 +86,7 @@ cdef class DeferredProduce:
     cdef dict refusals
     cdef list waiting
     cdef readonly BatchCheck check
+    cdef readonly str peer_host    # of its client; empty where a test's sink has none
 
     # Takes over from the handler. `body`: where its pointers go to.
     cdef int save(self, const uint8_t* body) except -1

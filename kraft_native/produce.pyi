@@ -16,5 +16,6 @@ class ProduceHandler(RequestHandler):
 @final
 class DeferredProduce:
     check: BatchCheck
+    peer_host: str
     def run(self) -> None: ...
     def resume(self) -> None: ...

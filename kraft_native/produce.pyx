@@ -149,6 +149,7 @@ cdef class ProduceHandler(RequestHandler):
                 deferred = DeferredProduce.__new__(DeferredProduce)
                 deferred.handler = self
                 deferred.reply = reply
+                deferred.peer_host = getattr(reply.sink, "peer_host", "")
                 deferred.acks = acks
                 deferred.timeout_ms = timeout_ms
                 deferred.body = PyBytes_FromStringAndSize(<const char*>body, body_bytes)

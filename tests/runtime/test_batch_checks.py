@@ -7,11 +7,16 @@ from kraft.load.measure import create_topic
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.batch_checks import BatchChecks
+from kraft.runtime.host_shares import HostShares
 from tests.native.test_costly_batches import COSTLY
 from tests.runtime.nodes import config, with_node
 
 
-def test_a_costly_batch_is_answered(tmp_path):
+def test_a_costly_batch_is_answered(tmp_path, monkeypatch):
+    hosts = []
+    add = HostShares.add
+    monkeypatch.setattr(HostShares, "add", lambda self, work: (hosts.append(work.peer_host), add(self, work)))
+
     def work(cluster, node):
         create_topic(cluster, "events", partitions=1)
         request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(
@@ -22,12 +27,14 @@ def test_a_costly_batch_is_answered(tmp_path):
     answers, checked = with_node(config(tmp_path), work)
     assert [(each.error_code, each.base_offset) for each in answers] == [(0, 0), (0, 400)]
     assert checked == 2
+    assert hosts == ["127.0.0.1"] * 2
 
 
 class Check:
     """Notes in which threads it was called."""
 
-    def __init__(self, run=lambda: None, resume=lambda: None):
+    def __init__(self, run=lambda: None, resume=lambda: None, peer_host="10.0.0.1"):
+        self.peer_host = peer_host
         self.threads = []
         self._run, self._resume = run, resume
 
@@ -54,6 +61,30 @@ def test_it_runs_beside_the_loop_and_goes_on_there():
     assert beside.name == "kraft-batch-checks"
     assert on_the_loop is threading.main_thread()
     assert total == 1
+
+
+def test_a_host_with_many_costly_batches_does_not_hold_up_another():
+    begun, go, ended = threading.Event(), threading.Event(), threading.Event()
+    ran = []
+
+    def first():
+        begun.set()
+        go.wait(10)
+
+    async def main():
+        checks = BatchChecks()
+        checks.offload(Check(first, peer_host="greedy"))
+        begun.wait(10)
+        for _ in range(5):
+            checks.offload(Check(lambda: ran.append("greedy"), peer_host="greedy"))
+        checks.offload(Check(lambda: ran.append("other"), peer_host="other"))
+        checks.offload(Check(ended.set, peer_host="last"))
+        go.set()
+        ended.wait(10)
+        checks.close()
+
+    asyncio.run(main())
+    assert ran[:2] in (["greedy", "other"], ["other", "greedy"])
 
 
 def test_what_ends_after_the_close_is_dropped():
