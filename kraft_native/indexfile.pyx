@@ -331,13 +331,14 @@ cdef class IndexFile:
         for that. No loop branches on data. Every slot stays in range whatever the bytes are.
         """
         cdef const int64_t* key = <const int64_t*>self.samples.data
-        cdef const int64_t* last = key + self.samples.size // <Py_ssize_t>sizeof(int64_t) - 1
+        cdef const int64_t* last
         cdef int64_t wanted = search.wanted
-        cdef Py_ssize_t left = last - key + 1
+        cdef Py_ssize_t left = self.samples.size // <Py_ssize_t>sizeof(int64_t)
         cdef Py_ssize_t guess, low, high, half
         search.left = 0
         if left == 0 or key[0] > wanted:
             return
+        last = key + left - 1
         if left > 4 * self.window_samples:
             guess = self.interpolated(wanted)
             low = max(guess - self.window_samples, 0)
