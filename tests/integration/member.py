@@ -1,7 +1,8 @@
 """A group member in a process of its own, so that it can be killed.
 
-`python -m tests.integration.member ADDRESS GROUP TOPIC [NAME=VALUE ...]`; the rest are settings of librdkafka. After
-each commit it prints one line: what it saw and committed, as JSON [[partition, offset], ...].
+`python -m tests.integration.member ADDRESS GROUP TOPIC [NAME=VALUE ...]`; the rest are settings of librdkafka. It
+tells what it saw in lines of JSON, ["committing", [[partition, offset], ...]] before a commit and ["committed", ...]
+after it: of one that is killed in between nobody knows whether it committed.
 """
 
 import json
@@ -18,8 +19,10 @@ def main(address: str, group: str, topic: str, *settings: str) -> None:
     while True:
         messages = [each for each in consumer.consume(100, 0.1) if each.error() is None]
         if messages:
+            seen = [[each.partition(), each.offset()] for each in messages]
+            print(json.dumps(["committing", seen]), flush=True)
             consumer.commit(asynchronous=False)
-        print(json.dumps([[each.partition(), each.offset()] for each in messages]), flush=True)
+            print(json.dumps(["committed", seen]), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from tests.integration.clients import START_MS, librdkafka_consumer, librdkafka_
 from tests.integration.process import NodeProcess
 
 PARTITIONS = 64
+Place = tuple[int, int]
+"""Partition and offset."""
 FAST = {"session_timeout_ms": 1_000, "heartbeat_interval_ms": 100, "fetch_wait_max_ms": 50}
 
 
@@ -34,7 +36,7 @@ class Member:
 
     def __init__(self, node: NodeProcess, group: str, topic: str, **settings: Any) -> None:
         self.consumer = librdkafka_consumer(node, group, **{**FAST, **settings})
-        self.seen: list[tuple[int, int]] = []
+        self.seen: list[Place] = []
         self.revoked: list[int] = []
         self.consumer.subscribe([topic], on_revoke=self._revoked)
 
@@ -135,28 +137,40 @@ def test_join_leave_and_kill(node: NodeProcess, group: Group) -> None:
         reader.start()
         group.settle([21, 21], [21, 22])  # of 64: the third share is the other process's, whichever that is
         send(node, group.name, 5)
-        wait_until(lambda: any(json.loads(line) for line in lines), "the other process sees records")
+        wait_until(lambda: any("committed" in line for line in lines), "the other process sees records")
         doomed.kill()
         reader.join()
     group.settle([32, 32])
     send(node, group.name, 5)
     everything = {(partition, offset) for partition in range(PARTITIONS) for offset in range(25)}
-    elsewhere = [tuple(each) for line in lines if line.endswith("\n") for each in json.loads(line)]
+    elsewhere, unsure = told(lines)
+    missing: set[Place] = set()
 
-    def seen() -> Counter[tuple[int, ...]]:
+    def seen() -> Counter[Place]:
         for member in group.members:
             member.turn()
         return Counter([*elsewhere, *(each for member in [*left, *group.members] for each in member.seen)])
 
-    wait_until(lambda: everything - set(seen()) <= lost_with(elsewhere), "every record was seen")
+    def seen_by_all() -> bool:
+        nonlocal missing
+        missing = everything - set(seen()) - unsure
+        return not missing
+
+    try:
+        wait_until(seen_by_all, "every record was seen")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; not {sorted(missing)}") from None
     assert not [each for each, count in seen().items() if count > 1], "seen again after it was committed"
 
 
-def lost_with(elsewhere: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """What a killed process may have committed without having told: at most the last records of its partitions."""
-    partitions = {partition for partition, _ in elsewhere}
-    told = set(elsewhere)
-    return {(partition, offset) for partition in partitions for offset in range(15, 20)} - told
+def told(lines: list[str]) -> tuple[list[Place], set[Place]]:
+    """What the other process committed, and what it may have committed, or not, when it was killed."""
+    found: dict[str, list[Place]] = {"committing": [], "committed": []}
+    for line in lines:
+        if line.endswith("\n"):
+            what, places = json.loads(line)
+            found[what] += [(partition, offset) for partition, offset in places]
+    return found["committed"], set(found["committing"]) - set(found["committed"])
 
 
 def test_four_join_at_once(node: NodeProcess, group: Group) -> None:
