@@ -12,7 +12,7 @@ import errno
 import os
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
 
@@ -356,8 +356,10 @@ cdef class IndexFile:
         if key == last:
             self.ask_for(search.first_slot, search.left)
             return
-        # Here key[0] <= wanted < key[1], whatever the bytes are.
-        guess = <Py_ssize_t>((<double>wanted - <double>key[0]) / (<double>key[1] - <double>key[0]) * BLOCK_ENTRIES)
+        # Here key[0] <= wanted < key[1], whatever the bytes are. Unsigned, because they may be further apart than int64
+        # holds; not subtracted as doubles, which may have one value for both.
+        guess = <Py_ssize_t>(<double>(<uint64_t>wanted - <uint64_t>key[0])
+                             / <double>(<uint64_t>key[1] - <uint64_t>key[0]) * BLOCK_ENTRIES)
         guess = min(max(guess - NEAR_ENTRIES // 2, 0), <Py_ssize_t>(BLOCK_ENTRIES - NEAR_ENTRIES))
         search.near_slot = search.first_slot + guess
         self.ask_for(search.near_slot, NEAR_ENTRIES)

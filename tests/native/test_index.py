@@ -269,6 +269,20 @@ def test_many_look_ups_agree_with_a_sorted_search(kind: str, count: int, tmp_pat
     np.testing.assert_array_equal(found, slots + 1)
 
 
+@pytest.mark.parametrize(
+    ("first", "step", "count"), [(2**63 - 600, 1, 192), (2**63 - 600, 3, 192), (-2**63, 2**57, 128)]
+)
+def test_times_that_doubles_cannot_tell_apart_or_int64_cannot_subtract(
+    first: int, step: int, count: int, tmp_path: Path
+) -> None:
+    entries = np.zeros(count, np.dtype([("timestamp", ">i8"), ("offset", ">i4")]))
+    entries["timestamp"], entries["offset"] = first + step * np.arange(count), np.arange(count)
+    (tmp_path / "0.timeindex").write_bytes(entries.tobytes())
+    found = np.zeros(count, np.int64)
+    TimeIndex.open_sealed(tmp_path / "0.timeindex", 0).find_many(entries["timestamp"].astype(np.int64), found)
+    np.testing.assert_array_equal(found, np.arange(count))
+
+
 def test_find_many_refuses_buffers_that_do_not_fit(tmp_path: Path) -> None:
     index = OffsetIndex.create(tmp_path / "0.index", 0, 80)
     with pytest.raises(InvalidArgumentError, match="positions: 2 items for 3 offsets"):
