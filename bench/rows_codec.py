@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import cramjam
 import lz4.frame
@@ -59,6 +60,6 @@ def rows(bench: Bench) -> Iterator[Row]:
         ):
             title = f"{what} {codec}, 256 KiB of text"
             if bench.wants(title):
-                yield paired(title, "MB/s", lambda m=mine, d=mine_data, n=times: speed(m, d, n),
-                             lambda t=theirs, d=their_data, n=times: speed(t, d, n), limit_name="the library alone",
+                yield paired(title, "MB/s", partial(speed, mine, mine_data, times),
+                             partial(speed, theirs, their_data, times), limit_name="the library alone",
                              target=0.9, repeats=bench.count(TURNS))

@@ -15,6 +15,7 @@ from bench.table import Bench, Row, absolute, paired, seconds
 from kraft import LogConfig
 from kraft_native import crc
 from kraft_native.batch import count_batches
+from kraft_native.buffer import Slice
 from kraft_native.columns import ColumnReader
 from kraft_native.log import Log
 
@@ -93,7 +94,7 @@ def walk_again(bench: Bench, log: Log) -> Row:
 def arrow(bench: Bench, log: Log) -> Row:
     """All columns, 100-byte values, 4 MiB of batches per record batch, each given back before the next is made."""
     reader = ColumnReader(check_crc=False)
-    pieces = []
+    pieces: list[Slice] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset and len(pieces) < 64:
         piece = log.read(offset, 4 << 20)

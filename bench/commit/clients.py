@@ -185,6 +185,8 @@ class EtcdClient:
             self.socket.sendall(_frame(SETTINGS, ACKNOWLEDGED, 0, b""))
         elif kind == PING and not flags & ACKNOWLEDGED:
             self.socket.sendall(_frame(PING, ACKNOWLEDGED, 0, body))
+        elif kind == RESET and stream not in self._sent and not int.from_bytes(body, "big"):
+            pass                  # the answer was there before the server had seen the request's end: RFC 9113, 8.1
         elif kind in (RESET, GO_AWAY):
             raise RuntimeError(f"etcd ended a stream or the connection: frame {kind}, {body!r}")
 

@@ -36,7 +36,7 @@ from rich.console import Console
 
 from bench.commit import clients, controllers, failover
 from bench.commit.quorums import EtcdQuorum, KraftQuorum
-from bench.machine import OUT, compiled, describe, limit
+from bench.machine import OUT, compiled, describe, limit, touch_memory
 from bench.table import Row, show
 from kraft.cli.command import version_text
 from tests.peer import kafka
@@ -45,6 +45,7 @@ SIZES: Final = ((100, "100 B"), (1024, "1 KiB"))
 IN_FLIGHT: Final = (1, 16, 256)
 MEMORY: Final = Path("/dev/shm")
 SYNCS: Final = 300
+TOUCHED_BYTES: Final = 3 << 30
 FSYNCS_MAX: Final = 2.0
 OF_C_MIN: Final = 0.8
 OF_ETCD_MIN: Final = 2.0
@@ -88,6 +89,7 @@ def _load_rows(setting: Setting, ours: KraftQuorum, etcd: EtcdQuorum | None, nam
     for _ in range(setting.turns):
         if is_durable and in_flight == 1:
             syncs.append(limit("sync", setting.home / "sync", 4096, SYNCS, "append")["p50_us"])
+        touch_memory(at_most=TOUCHED_BYTES)      # for all logs of this turn: C's file is the same at each turn
         in_c.append(_in_c(setting, size, in_flight))
         inside.append(ours.measure(size, in_flight, setting.seconds))
         client.append(clients.run(partial(clients.FramedClient, ours.leader_port, payload), in_flight,

@@ -96,7 +96,7 @@ def rows(home: Path, seconds: float, turns: int, only: str) -> Iterator[Row]:
 def _started(home: Path, kind: str, stack: ExitStack) -> MixedQuorum:
     home.mkdir()
     with redirect_stdout(io.StringIO()):    # what `kraft storage format` prints
-        quorum = stack.enter_context(mixed_quorum(home, kind * CONTROLLERS, **SETTINGS))
+        quorum = stack.enter_context(mixed_quorum(home, kind * CONTROLLERS, voters=None, **SETTINGS))
     for node in quorum.nodes.values():
         if isinstance(node, JavaController):
             node.heap, node.java_options = HEAP, ()  # what they have there is for processes that live for seconds

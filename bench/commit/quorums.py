@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from kraft.cli.command import run
-from kraft.runtime.quorum_state import id_text
+from kraft.protocol.ids import id_text
 from kraft.runtime.storage import random_id
 from tests.ports import free_ports
 
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 START_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.02
+LOG_TAIL_CHARS: Final = 4000
 
 Event = dict[str, Any]
 
@@ -42,6 +43,7 @@ class Replica:
         self._settings = [f"--set={name}={value}" for name, value in settings.items()]
         self._events = events
         self._process: subprocess.Popen[str] | None = None
+        self._collector: threading.Thread | None = None
 
     def format(self, voters: str) -> None:
         with redirect_stdout(io.StringIO()):
@@ -56,12 +58,14 @@ class Replica:
         with open(self._directory.with_suffix(".log"), "ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                              text=True)
-        threading.Thread(target=self._collect, args=(self._process,), daemon=True).start()
+        self._collector = threading.Thread(target=self._collect, args=(self._process,), daemon=True)
+        self._collector.start()
 
     def _collect(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            self._events.put(json.loads(line))
+        with process.stdout as lines:
+            for line in lines:
+                self._events.put(json.loads(line))
         process.wait()
         self._events.put({"event": "ended", "node": self.node_id, "at": time.monotonic()})
 
@@ -86,10 +90,17 @@ class Replica:
         assert self._process is not None
         return self._process.pid
 
+    def log_tail(self) -> str:
+        """What it wrote to its log last."""
+        return self._directory.with_suffix(".log").read_text("utf-8", "replace")[-LOG_TAIL_CHARS:]
+
     def end(self) -> None:
         if self._process is not None:
             self.signal(signal.SIGKILL)
-            self._process.wait()
+            assert self._process.stdin is not None
+            assert self._collector is not None
+            self._process.stdin.close()
+            self._collector.join()
 
 
 class KraftQuorum:
@@ -136,7 +147,7 @@ class KraftQuorum:
             self.epoch = event["epoch"]
             self.leader = self.replicas[event["node"]]
         elif event["event"] == "ended" and not self.replicas[event["node"]].is_ending:
-            raise RuntimeError(f"replica {event['node']} ended by itself; see its log")
+            raise RuntimeError(f"replica {event['node']} ended by itself:\n{self.replicas[event['node']].log_tail()}")
         return event
 
     def await_event(self, name: str, node_id: int | None = None, timeout: float = START_SECONDS) -> Event:

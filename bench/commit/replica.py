@@ -35,6 +35,7 @@ from kraft.raft.types import OffsetAndEpoch
 from kraft.runtime import log_output
 from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.process import AnyNode, run_node
+from kraft.runtime.raft_log import Proposal
 
 LENGTH: Final = struct.Struct(">I")
 
@@ -50,7 +51,6 @@ class Proposer:
     def __init__(self, node: ControllerNode) -> None:
         self.driver = node.quorum.driver
         self.driver.machine = self
-        self._clock = node.quorum.clock
         self._node_id = node.config.node_id
         self._leading: Leadership | None = None
         self._high_watermark = 0
@@ -102,7 +102,7 @@ class Proposer:
         """The log end behind them. `NotLeaderError` when this node does not lead."""
         if self._leading is None:
             raise NotLeaderError("this node does not lead")
-        return self.driver.propose(payloads, self._clock(), self._leading.epoch)
+        return self.driver.propose(Proposal(payloads, time.time_ns() // 1_000_000), self._leading.epoch)
 
     def enqueue(self, payloads: list[bytes], front: Front) -> None:
         self._waiting.append((self.propose(payloads), front, len(payloads)))

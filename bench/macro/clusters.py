@@ -15,7 +15,7 @@ from typing import Final
 from bench.commit.quorums import CLUSTER_ID
 from bench.macro.servers import HEAP, STOP_SECONDS, Process, await_brokers, compile_kraft, launch_kraft, terminate
 from kraft.cli.command import run
-from kraft.runtime.quorum_state import id_text
+from kraft.protocol.ids import id_text
 from kraft.runtime.storage import random_id
 from tests.peer.kafka import KafkaProcess
 from tests.ports import free_ports

@@ -13,14 +13,17 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 from pyspark.sql import SparkSession
 
 COLUMNS = {"offset, timestamp": ["offset", "timestamp"]}
 
 
-def load_cost():
+def load_cost() -> ModuleType:
     spec = importlib.util.spec_from_file_location("cost", Path(__file__).with_name("cost.py"))
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -113,7 +113,7 @@ def in_spark(bench: Bench, spark: SparkSession, where: str, options: dict[str, s
         reader = spark.read.format("kraft").options(**options, subscribe=TOPIC)
         frame = (reader if schema is None else reader.schema(schema)).load()
         check_count(bench, where, frame.count())
-        yield bench.measured(where, name, lambda frame=frame: frame.write.format("noop").mode("overwrite").save())
+        yield bench.measured(where, name, frame.write.format("noop").mode("overwrite").save)
 
 
 def check_count(bench: Bench, where: str, count: int) -> None:
