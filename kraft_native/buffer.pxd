@@ -26,6 +26,8 @@ cdef class Mapping:
     cdef int pins                  # slices alive on this mapping
     cdef uint64_t device           # which file it is of
     cdef uint64_t inode
+    cdef object path
+    cdef int file                  # see `mapped_file`; -1: not asked for yet, or not to be had
     cdef object __weakref__
 
 
@@ -40,6 +42,9 @@ cdef class Slice:
 
 # Maps `size` bytes of fd (page cache, shared, read-only). `populate` faults the pages in at once.
 cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path)
+# A descriptor of the mapped file, open for reading while the mapping lives; -1 when there is none: the name is another
+# file's by now, or too many are open.
+cdef int mapped_file(Mapping mapping) except? -1
 # A copy of its first `size` bytes instead, in memory of its own: for a file that another process may shrink.
 # StorageError (ENODATA) when the file is shorter by now.
 cdef Mapping copy_file(int fd, Py_ssize_t size, object path)

@@ -6,9 +6,11 @@ returns to where it was.
 """
 
 import os
+import resource
 import weakref
 
 from libc.errno cimport ENODATA, errno
+from posix.fcntl cimport O_RDONLY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -17,7 +19,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 cimport cython
 
-from kraft_native.fileio cimport check, file_read
+from kraft_native.fileio cimport check, file_close, file_open, file_read
 
 from kraft_native.errors import StorageError
 
@@ -52,6 +54,12 @@ cdef int64_t live_scratches = 0
 cdef int64_t live_mappings = 0
 cdef int64_t live_slices = 0
 cdef int64_t mapped_bytes = 0
+cdef int64_t mapped_files = 0
+
+cdef enum:
+    MAPPED_FILES_MAX = 4096            # open at once, where an eighth of all descriptors is not less
+    NOT_ASKED = -1
+    NOT_TO_BE_HAD = -2
 
 
 def counters() -> dict[str, int]:
@@ -61,6 +69,7 @@ def counters() -> dict[str, int]:
         "mappings": live_mappings,
         "slices": live_slices,
         "mapped_bytes": mapped_bytes,
+        "mapped_files": mapped_files,
     }
 
 
@@ -197,9 +206,13 @@ cdef class Mapping:
         self.data = NULL
         self.size = 0
         self.pins = 0
+        self.file = NOT_ASKED
 
     def __dealloc__(self):
-        global live_mappings, mapped_bytes
+        global live_mappings, mapped_bytes, mapped_files
+        if self.file >= 0:
+            file_close(self.file)
+            mapped_files -= 1
         if self.data != NULL:
             live_mappings -= 1
             mapped_bytes -= self.size
@@ -225,8 +238,31 @@ cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path):
     status = os.fstat(fd)
     mapping.device = status.st_dev
     mapping.inode = status.st_ino
+    mapping.path = path
     mappings.add(mapping)
     return mapping
+
+
+cdef int64_t mapped_files_max() except -1:
+    cdef int64_t descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MAPPED_FILES_MAX if descriptors < 0 else min(<int64_t>MAPPED_FILES_MAX, descriptors >> 3)
+
+
+cdef int mapped_file(Mapping mapping) except? -1:
+    global mapped_files
+    cdef int fd
+    if mapping.file == NOT_ASKED and mapping.path is not None and mapped_files < mapped_files_max():
+        mapping.file = NOT_TO_BE_HAD
+        fd = file_open(<bytes>mapping.path, O_RDONLY, 0)
+        if fd >= 0:
+            mapped_files += 1
+            mapping.file = fd
+            status = os.fstat(fd)
+            if <uint64_t>status.st_ino != mapping.inode or <uint64_t>status.st_dev != mapping.device:
+                file_close(fd)
+                mapped_files -= 1
+                mapping.file = NOT_TO_BE_HAD
+    return mapping.file if mapping.file >= 0 else -1
 
 
 cdef Mapping copy_file(int fd, Py_ssize_t size, object path):

@@ -27,6 +27,7 @@ cdef class Connection(Endpoint):
     cdef Reply tail
     cdef Reply barrier             # nothing is looked at until this one is answered
     cdef bytes deferred            # the barrier's body, until all before it are answered; None: it is worked on
+    cdef list unsent               # goes before all else once the transport has sent what it has; None: nothing
     cdef bytes client_id           # as the last request had it
     cdef Py_ssize_t ready_bytes    # about what was answered since the last write
     cdef int stall                 # why no request is looked at; 0: go on

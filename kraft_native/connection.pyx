@@ -15,11 +15,12 @@ A connection stalls, that is looks at no further request, while
 What comes during a stall is kept, and reading pauses with the first bytes that come. Fairness and time-outs:
 `channel.pyx` and `frames.pyx`.
 
-A write goes straight to a plain socket; only what the socket does not take is given to the transport, which then owns
-it and holds references to what it sends from. With TLS everything goes through the transport.
+A write goes straight to a plain socket; what the socket does not take is given to the transport, which then owns it and
+holds references to what it sends from. Where pages of files are among it, the transport gets only so much as tells when
+there is room again, and the rest is sent as before then. With TLS everything goes through the transport.
 """
 
-from libc.errno cimport EAGAIN
+from libc.errno cimport EAGAIN, EIO
 from libc.string cimport memcmp
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -29,7 +30,7 @@ cimport cython
 from kraft_native.channel cimport API_VERSIONS_KEY, Api
 from kraft_native.frames cimport ReadWindow
 from kraft_native.header cimport request_header_begin, request_header_rest
-from kraft_native.outgoing cimport Outgoing
+from kraft_native.outgoing cimport Outgoing, take_front
 from kraft_native.reply cimport (
     REPLY_ANSWERED, REPLY_OPEN, REPLY_REFUSED, ReplyWaiter, RequestHandler, make_reply_header,
 )
@@ -41,6 +42,7 @@ from kraft_native.errors import ProtocolError
 cdef enum:
     READY_BYTES_MAX = 256 * 1024   # replies of one read are sent when they reach this, so that a stall comes in time
     REPLY_AT_ONCE_BYTES_MAX = 16 * 1024    # larger ones are worth an object of their own
+    TELLING_BYTES_MAX = 2 * 1024    # of what the socket did not take, given to the transport to learn when it has room
 
 cdef enum:
     STALL_ROW = 1
@@ -389,6 +391,9 @@ cdef class Connection(Endpoint):
         cdef str refused = None
         self.ready_bytes = 0
         while not self.closing and not self.stall & STALL_WRITE:
+            if self.unsent is not None:
+                out.put_back(self.unsent)
+                self.unsent = None
             while self.head is not None and self.head.state != REPLY_OPEN and not out.is_full():
                 if self.head.state == REPLY_ANSWERED:
                     out.put_reply(self.head)
@@ -399,11 +404,11 @@ cdef class Connection(Endpoint):
                 self.take_head()
                 if refused is not None:
                     break
-            if out.moment_count > 0:
+            if out.moment_count > 0 or out.total_bytes > 0:
                 self.send()
             if refused is not None:
                 return self.close_after_sent(refused)
-            if self.head is None or self.head.state == REPLY_OPEN:
+            if self.unsent is None and (self.head is None or self.head.state == REPLY_OPEN):
                 break
         if self.head is None and self.reason is not None and not self.stall & STALL_WRITE and not self.closing:
             return self.close_after_sent(self.reason)
@@ -422,7 +427,8 @@ cdef class Connection(Endpoint):
         return 0
 
     cdef int send(self) except -1:
-        """Everything gathered leaves, or is the transport's from now on."""
+        """Everything gathered leaves, is the transport's from now on, or waits as `unsent` until the transport tells
+        that the socket has room."""
         cdef Outgoing out = self.channel.outgoing
         cdef Py_ssize_t total = out.total_bytes
         cdef Py_ssize_t sent = 0
@@ -434,11 +440,15 @@ cdef class Connection(Endpoint):
             if sent < 0:
                 if sent != -EAGAIN:
                     out.clear()
-                    return self.abort("peer")
+                    return self.abort("storage" if sent == -EIO else "peer")
                 sent = 0
         self.channel.bytes_out += total
         if sent < total:
             rest = out.rest(sent)
+            if self.fd >= 0 and out.has_pages(sent):
+                front = take_front(rest, TELLING_BYTES_MAX)
+                self.unsent = rest
+                rest = [front]
         self.times.left(out.moments, out.moment_count, begin_ns, self.times.read_clock())
         out.clear()
         if rest is not None:
@@ -500,7 +510,7 @@ cdef class Connection(Endpoint):
             self.active = False
             self.active_ms = now_ms
         if self.stall & STALL_WRITE:
-            left = self.transport.get_write_buffer_size()
+            left = self.transport.get_write_buffer_size() + sum(map(len, self.unsent or ()))
             if self.blocked_since_ms < 0:
                 self.blocked_since_ms = now_ms
                 self.blocked_bytes = left
@@ -549,6 +559,8 @@ cdef class Connection(Endpoint):
         """No requests are left. What the transport still has is sent first; the sweep ends who does not read."""
         self.reason = reason
         self.closing = True
+        if self.unsent is not None:
+            self.transport.writelines(self.unsent)
         self.release()
         self.transport.close()
         return 0
@@ -558,6 +570,7 @@ cdef class Connection(Endpoint):
         cdef Reply reply
         cdef ReplyWaiter waiter
         self.fd = -1
+        self.unsent = None
         self.barrier = None
         self.deferred = None
         self.stall |= STALL_ENDED

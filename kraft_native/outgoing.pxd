@@ -1,8 +1,8 @@
 """Replies on their way into one write: small parts joined, large ones handed over where they are."""
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kraft_native.buffer cimport Scratch
+from kraft_native.buffer cimport Scratch, Slice
 from kraft_native.reply cimport Reply
 from kraft_native.request_times cimport Moments
 
@@ -15,6 +15,8 @@ cdef struct Piece:
     const uint8_t* data            # NULL: `count` bytes of what was joined, from `at`
     Py_ssize_t at                  # for a pinned piece: its index in `pinned`
     Py_ssize_t count
+    int file                       # descriptor of the file whose pages are sent instead of `data`; -1: none
+    int64_t position               # where `data` is in that file
 
 
 cdef class Outgoing:
@@ -42,7 +44,15 @@ cdef class Outgoing:
     cdef Py_ssize_t send(self, int fd) noexcept
     # What remains after `sent` bytes, as objects that own or pin their bytes.
     cdef list rest(self, Py_ssize_t sent)
+    # Whether pages of files are among what remains after `sent` bytes.
+    cdef bint has_pages(self, Py_ssize_t sent) noexcept
+    # Takes up what `rest` gave. Nothing else is in it.
+    cdef int put_back(self, list rest) except -1
     cdef int clear(self) except -1
     cdef int put_part(self, object part) except -1
-    cdef int put_bytes(self, object part, const uint8_t* data, Py_ssize_t count) except -1
+    cdef int put_bytes(self, object part, Slice owner, const uint8_t* data, Py_ssize_t count) except -1
     cdef int join(self, const uint8_t* data, Py_ssize_t count) except -1
+
+
+# Takes at most `bytes_max` bytes off the front of what `rest` gave.
+cdef object take_front(list rest, Py_ssize_t bytes_max)

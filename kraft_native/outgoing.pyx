@@ -1,21 +1,23 @@
 """Replies on their way into one write: small parts joined, large ones handed over where they are.
 
 A reply on the wire is an int32 length and its parts. Parts below `JOIN_BYTES_MAX` are copied together, because a copy
-costs less than one more piece of a gathered write; larger ones are sent from where they lie.
+costs less than one more piece of a gathered write; larger ones are sent from where they lie. Of a mapped file the
+socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on: nobody copies them on this side.
 
-What a peer has not taken yet goes to the transport as memoryviews of the pinned objects and as bytes of what was
-joined. So the transport holds references to everything it has still to send, and no memory is reused before.
+What a peer has not taken yet are memoryviews of the pinned objects and bytes of what was joined, for the transport or
+for a later write. So whoever has them holds references to everything that is still to be sent, and no memory is reused
+before.
 """
 
-from libc.errno cimport EINTR, errno
+from libc.errno cimport EINTR, EINVAL, EIO, errno
 from libc.string cimport memset
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 
 cimport cython
 
-from kraft_native.buffer cimport Slice
+from kraft_native.buffer cimport Mapping, Slice, mapped_file
 from kraft_native.bytes_be cimport store_i32
 
 cdef extern from "<sys/uio.h>" nogil:
@@ -30,10 +32,15 @@ cdef extern from "<sys/socket.h>" nogil:
     Py_ssize_t sendmsg(int fd, const msghdr* message, int flags)
     enum:
         MSG_DONTWAIT
+        MSG_MORE
         MSG_NOSIGNAL
+
+cdef extern from "<sys/sendfile.h>" nogil:
+    Py_ssize_t sendfile(int to, int file, int64_t* position, size_t count)
 
 cdef enum:
     JOIN_BYTES_MAX = 16 * 1024
+    PAGES_BYTES_MIN = 32 * 1024
     JOINED_KEPT_MAX = 1024 * 1024          # a joined buffer that grew past this is not kept for the next turn
     TOTAL_BYTES_FULL = 4 * 1024 * 1024     # enough for one write
     UNLOCK_BYTES_MIN = 64 * 1024           # from here on the interpreter lock is released while the kernel copies
@@ -88,21 +95,26 @@ cdef class Outgoing:
         self.join(length, 4)
         return self.join(data, size)
 
+    cdef int put_back(self, list rest) except -1:
+        cdef object part
+        assert self.piece_count == 0, "others would leave before what is older"
+        for part in rest:
+            self.put_part(part)
+        return 0
+
     cdef int put_part(self, object part) except -1:
-        cdef Py_buffer view
+        cdef Py_buffer* view
         if PyBytes_CheckExact(part):
-            return self.put_bytes(part, <const uint8_t*>PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+            return self.put_bytes(part, None, <const uint8_t*>PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
         if type(part) is Slice:
-            return self.put_bytes(part, (<Slice>part).data, (<Slice>part).size)
+            return self.put_bytes(part, <Slice>part, (<Slice>part).data, (<Slice>part).size)
         # A memoryview keeps the address where it is while it is pinned.
         part = memoryview(part).cast("B")
-        PyObject_GetBuffer(part, &view, PyBUF_SIMPLE)
-        try:
-            return self.put_bytes(part, <const uint8_t*>view.buf, view.len)
-        finally:
-            PyBuffer_Release(&view)
+        view = PyMemoryView_GET_BUFFER(part)
+        return self.put_bytes(part, <Slice>part.obj if type(part.obj) is Slice else None, <const uint8_t*>view.buf,
+                              view.len)
 
-    cdef int put_bytes(self, object part, const uint8_t* data, Py_ssize_t count) except -1:
+    cdef int put_bytes(self, object part, Slice owner, const uint8_t* data, Py_ssize_t count) except -1:
         cdef Piece* piece
         # A reply of very many parts: the last piece takes them all.
         if count <= JOIN_BYTES_MAX or self.piece_count >= PIECES_MAX - 1:
@@ -111,6 +123,10 @@ cdef class Outgoing:
         piece.data = data
         piece.at = len(self.pinned)
         piece.count = count
+        piece.file = -1
+        if count >= PAGES_BYTES_MIN and owner is not None and type(owner.owner) is Mapping:
+            piece.file = mapped_file(<Mapping>owner.owner)
+            piece.position = data - (<Mapping>owner.owner).data
         self.pinned.append(part)
         self.piece_count += 1
         self.total_bytes += count
@@ -123,6 +139,7 @@ cdef class Outgoing:
             piece.data = NULL
             piece.at = self.joined.size
             piece.count = 0
+            piece.file = -1
             self.piece_count += 1
         self.joined.put(data, count)
         self.pieces[self.piece_count - 1].count += count
@@ -130,32 +147,20 @@ cdef class Outgoing:
         return 0
 
     cdef Py_ssize_t send(self, int fd) noexcept:
-        cdef iovec vector[PIECES_MAX]
-        cdef msghdr message
         cdef Py_ssize_t sent
+        if self.total_bytes < UNLOCK_BYTES_MIN:
+            return send_pieces(fd, self.pieces, self.piece_count, self.joined.data)
+        with nogil:
+            sent = send_pieces(fd, self.pieces, self.piece_count, self.joined.data)
+        return sent
+
+    cdef bint has_pages(self, Py_ssize_t sent) noexcept:
         cdef int i
-        cdef int error
-        memset(&message, 0, sizeof(msghdr))
         for i in range(self.piece_count):
-            if self.pieces[i].data == NULL:
-                vector[i].iov_base = self.joined.data + self.pieces[i].at
-            else:
-                vector[i].iov_base = <void*>self.pieces[i].data
-            vector[i].iov_len = <size_t>self.pieces[i].count
-        message.msg_iov = vector
-        message.msg_iovlen = <size_t>self.piece_count
-        while True:
-            if self.total_bytes < UNLOCK_BYTES_MIN:
-                sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)
-                error = errno
-            else:
-                with nogil:
-                    sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL)
-                    error = errno
-            if sent >= 0:
-                return sent
-            if error != EINTR:
-                return -error
+            sent -= self.pieces[i].count
+            if sent < 0 and self.pieces[i].file >= 0:
+                return True
+        return False
 
     cdef list rest(self, Py_ssize_t sent):
         cdef list left = []
@@ -183,3 +188,80 @@ cdef class Outgoing:
         if len(self.pinned) > 0:
             self.pinned.clear()
         return 0
+
+
+cdef Py_ssize_t send_pieces(int fd, Piece* pieces, int count, const uint8_t* joined) noexcept nogil:
+    """Until all are gone or the socket takes no more: the bytes that went, or -errno when none did."""
+    cdef Py_ssize_t total = 0
+    cdef Py_ssize_t wanted = 0
+    cdef Py_ssize_t sent
+    cdef int first = 0
+    cdef int end
+    while first < count:
+        end = first
+        if pieces[first].file >= 0:
+            wanted = pieces[first].count
+            sent = send_pages(fd, &pieces[first])
+            if sent == -EINVAL:                # not a file of this file system's: from memory, then
+                pieces[first].file = -1
+                continue
+            end += 1
+        else:
+            while end < count and pieces[end].file < 0:
+                end += 1
+            sent = send_memory(fd, &pieces[first], end - first, joined, MSG_MORE if end < count else 0, &wanted)
+        if sent < 0:
+            return total if total > 0 else sent
+        total += sent
+        if sent < wanted:
+            break
+        first = end
+    return total
+
+
+cdef Py_ssize_t send_memory(int fd, const Piece* pieces, int count, const uint8_t* joined, int flags,
+                            Py_ssize_t* wanted) noexcept nogil:
+    cdef iovec vector[PIECES_MAX]
+    cdef msghdr message
+    cdef Py_ssize_t sent
+    cdef int i
+    wanted[0] = 0
+    memset(&message, 0, sizeof(msghdr))
+    for i in range(count):
+        vector[i].iov_base = <void*>(joined + pieces[i].at if pieces[i].data == NULL else pieces[i].data)
+        vector[i].iov_len = <size_t>pieces[i].count
+        wanted[0] += pieces[i].count
+    message.msg_iov = vector
+    message.msg_iovlen = <size_t>count
+    while True:
+        sent = sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL)
+        if sent >= 0:
+            return sent
+        if errno != EINTR:
+            return -errno
+
+
+cdef Py_ssize_t send_pages(int fd, const Piece* piece) noexcept nogil:
+    """As many as the socket takes. The interpreter ignores SIGPIPE, which this call cannot be told not to raise."""
+    cdef int64_t position = piece.position
+    cdef Py_ssize_t total = 0
+    cdef Py_ssize_t sent
+    while total < piece.count:
+        sent = sendfile(fd, piece.file, &position, <size_t>(piece.count - total))
+        if sent > 0:
+            total += sent
+        elif sent == 0:                        # shorter than what is mapped of it
+            return total if total > 0 else -EIO
+        elif errno != EINTR:
+            return total if total > 0 else -errno
+    return total
+
+
+cdef object take_front(list rest, Py_ssize_t bytes_max):
+    cdef object first = rest[0]
+    if len(first) <= bytes_max:
+        del rest[0]
+        return first
+    first = memoryview(first)
+    rest[0] = first[bytes_max:]
+    return first[:bytes_max]

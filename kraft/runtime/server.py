@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import resource
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 DESCRIPTORS_RESERVED = 1024
 CONNECTIONS_UNLIMITED = 1 << 20
 SWEEP_MS_MAX = 500
+SYSTEM_BUFFER = -1
 
 
 def default_connections_max() -> int:
@@ -61,6 +63,10 @@ class ServerLimits:
     """max.connections.per.ip.overrides, by address."""
     backlog: int = 1024
     """socket.listen.backlog.size: connections that the system holds until they are accepted."""
+    send_buffer_bytes: int = SYSTEM_BUFFER
+    """socket.send.buffer.bytes: of a connection in the system; -1: as the system likes."""
+    receive_buffer_bytes: int = SYSTEM_BUFFER
+    """socket.receive.buffer.bytes."""
     idle_timeout_ms: int = 600_000
     """connections.max.idle.ms; -1: for ever."""
     frame_timeout_ms: int = 10_000
@@ -75,6 +81,10 @@ class ServerLimits:
             value = getattr(self, name)
             if value < low:
                 raise InvalidArgumentError(f"{name} must be at least {low}, not {value}")
+        for name in ("send_buffer_bytes", "receive_buffer_bytes"):
+            value = getattr(self, name)
+            if value < 1 and value != SYSTEM_BUFFER:
+                raise InvalidArgumentError(f"{name} must be at least 1, or -1 for the system's choice, not {value}")
         for listener, value in self.connections_by_listener.items():
             if value < 1:
                 raise InvalidArgumentError(f"max.connections of listener {listener} must be at least 1, not {value}")
@@ -158,6 +168,12 @@ class Server:
             # Loops word it in different ways, and name lookups have numbers of their own, below 0.
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
             raise OSError(error.errno, why, f"listener {name}://{host}:{port}") from error
+        # Connections have what the socket has that accepts them.
+        for accepting in acceptor.sockets:
+            for option, size in ((socket.SO_SNDBUF, self.limits.send_buffer_bytes),
+                                 (socket.SO_RCVBUF, self.limits.receive_buffer_bytes)):
+                if size != SYSTEM_BUFFER:
+                    accepting.setsockopt(socket.SOL_SOCKET, option, size)
         bound = acceptor.sockets[0].getsockname()
         listener = Listener(name, host, bound[1], acceptor)
         self.listeners.append(listener)

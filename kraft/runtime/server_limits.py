@@ -27,6 +27,8 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
         connections_per_ip_overrides=_overrides(
             str(broker_value("max.connections.per.ip.overrides", layers).value or "")),
         backlog=integer("socket.listen.backlog.size"),
+        send_buffer_bytes=integer("socket.send.buffer.bytes"),
+        receive_buffer_bytes=integer("socket.receive.buffer.bytes"),
         idle_timeout_ms=integer("connections.max.idle.ms"),
         frame_timeout_ms=integer("kraft.request.timeout.ms"),
         reply_timeout_ms=integer("kraft.slow.reader.timeout.ms"))

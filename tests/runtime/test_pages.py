@@ -1,0 +1,208 @@
+"""Replies that leave as pages of a log's files: whole and in order, whatever the socket takes at once."""
+
+import asyncio
+import random
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kraft.runtime.server import ServerLimits
+from kraft_native.buffer import counters
+from kraft_native.errors import InvalidArgumentError
+from kraft_native.log import Log
+from kraft_native.reply import Reply
+from tests.native.logs import batch, read_all
+from tests.native.wires import METADATA, PIPELINED, request
+from tests.runtime.test_server import Node, node, on_uvloop
+
+SLICE_BYTES_MAX = 700_000
+BATCHES = 40
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Of a log with a few megabytes of bytes that no two places share."""
+    values = random.Random(7)
+    with Log(tmp_path / "t-0") as log:
+        for size in range(BATCHES):
+            log.append(batch(value=values.randbytes(20_000 + 3_001 * size)))
+        log.flush()
+    return tmp_path / "t-0"
+
+
+def of_log(log: Log, bytes_max: int = SLICE_BYTES_MAX) -> Callable[[Reply, int, int, bytes], object]:
+    """Answers with what follows the offset that was asked for, between bytes of its own."""
+
+    def answer(reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        piece = log.read(struct.unpack(">q", body)[0], bytes_max, "log_end")
+        reply.finish([struct.pack(">i", reply.correlation_id), b"<", piece, b">"])
+
+    return answer
+
+
+def asks(offsets: list[int], api_key: int = METADATA) -> bytes:
+    return b"".join(request(api_key, 0, n, struct.pack(">q", offset)) for n, offset in enumerate(offsets))
+
+
+def expected(log: Log, offsets: list[int], bytes_max: int = SLICE_BYTES_MAX) -> bytes:
+    """What the peer is to receive."""
+    found = b""
+    for n, offset in enumerate(offsets):
+        data = struct.pack(">i", n) + b"<" + bytes(log.read(offset, bytes_max, "log_end")) + b">"
+        found += struct.pack(">i", len(data)) + data
+    return found
+
+
+def peer_of(it: Node, buffer_bytes: int = 65_536) -> socket.socket:
+    peer = socket.socket()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+    peer.connect(("127.0.0.1", it.port))
+    peer.setblocking(False)
+    return peer
+
+
+async def received(peer: socket.socket, size: int, at_once: int = 1 << 20) -> bytes:
+    """So many bytes, or as many as there are before the end."""
+    got = bytearray()
+    while len(got) < size:
+        data = await asyncio.get_running_loop().sock_recv(peer, min(at_once, size - len(got)))
+        if not data:
+            break
+        got += data
+    return bytes(got)
+
+
+@pytest.mark.parametrize("buffers", [{}, {"send_buffer_bytes": 8_192}, {"send_buffer_bytes": 102_400}])
+@pytest.mark.parametrize("at_once", [1 << 20, 30_011])
+def test_all_arrives_in_order(directory: Path, buffers: dict[str, int], at_once: int) -> None:
+    offsets = [random.Random(at_once).randrange(BATCHES) for _ in range(30)]
+
+    @on_uvloop
+    async def run() -> None:
+        before = counters()["mapped_files"]
+        with Log(directory) as log:
+            wanted = expected(log, offsets)
+            async with node(of_log(log), **buffers) as it:
+                peer = peer_of(it)
+                await asyncio.get_running_loop().sock_sendall(peer, asks(offsets))
+                assert await received(peer, len(wanted), at_once) == wanted
+                assert counters()["mapped_files"] == before + 1, "they left from memory"
+                peer.close()
+        assert counters()["mapped_files"] == before
+
+    run()
+
+
+def test_requests_of_one_read_are_answered_in_their_order(directory: Path) -> None:
+    offsets = list(range(0, BATCHES, 3))
+
+    @on_uvloop
+    async def run() -> None:
+        with Log(directory) as log:
+            wanted = expected(log, offsets)
+            async with node(of_log(log)) as it:
+                peer = peer_of(it, 1 << 22)
+                await asyncio.get_running_loop().sock_sendall(peer, asks(offsets, PIPELINED))
+                assert await received(peer, len(wanted)) == wanted
+                peer.close()
+
+    run()
+
+
+def test_a_file_that_is_not_there_any_more_is_sent_from_memory(directory: Path) -> None:
+    path, = directory.glob("*.log")
+    size = path.stat().st_size
+
+    @on_uvloop
+    async def run() -> None:
+        before = counters()["mapped_files"]
+        with Log(directory) as log:
+            wanted = expected(log, [0, 5])
+            path.rename(directory / "elsewhere")
+            path.write_bytes(bytes(size))       # another file of that name
+            async with node(of_log(log)) as it:
+                peer = peer_of(it)
+                await asyncio.get_running_loop().sock_sendall(peer, asks([0, 5]))
+                assert await received(peer, len(wanted)) == wanted
+                assert counters()["mapped_files"] == before
+                peer.close()
+            (directory / "elsewhere").rename(path)
+
+    run()
+
+
+def test_a_log_that_is_cut_keeps_what_is_on_its_way(directory: Path) -> None:
+    """What the socket has not taken is pinned: the file is replaced, not cut."""
+
+    @on_uvloop
+    async def run() -> None:
+        with Log(directory) as log:
+            wanted = expected(log, [20])
+            async with node(of_log(log), send_buffer_bytes=8_192) as it:
+                peer = peer_of(it)
+                await asyncio.get_running_loop().sock_sendall(peer, asks([20]))
+                await it.until(lambda: it.channel.bytes_out > 0)
+                log.truncate_to(10)
+                log.append(batch(value=b"other" * 9_000))
+                assert await received(peer, len(wanted)) == wanted
+                peer.close()
+            assert len(read_all(log)) > 0
+
+    run()
+
+
+def test_a_refused_request_closes_behind_the_replies_before_it(directory: Path) -> None:
+    """The reply is small enough that both are looked at before it is sent, and larger than what the socket takes."""
+    bytes_max = 250_000
+
+    @on_uvloop
+    async def run() -> None:
+        with Log(directory) as log:
+            wanted = expected(log, [3], bytes_max)
+            async with node(of_log(log, bytes_max), send_buffer_bytes=8_192) as it:
+                peer = peer_of(it, 8_192)
+                unknown = struct.pack(">ihhih", 10, 999, 0, 1, -1)
+                await asyncio.get_running_loop().sock_sendall(peer, asks([3], PIPELINED) + unknown)
+                assert await received(peer, len(wanted) + 1) == wanted
+                await it.until(lambda: it.channel.closed == {"api_key": 1})
+                peer.close()
+
+    run()
+
+
+def test_a_peer_that_does_not_read_is_closed_and_pins_nothing(directory: Path) -> None:
+    @on_uvloop
+    async def run() -> None:
+        before = counters()["slices"]
+        with Log(directory) as log:
+            async with node(of_log(log), send_buffer_bytes=8_192, reply_timeout_ms=50,
+                            rate_min_bytes_per_second=1 << 30) as it:
+                peer = peer_of(it)
+                await asyncio.get_running_loop().sock_sendall(peer, asks([0] * 20))
+                await it.until(lambda: it.channel.closed == {"slow_reader": 1})
+                await it.until(lambda: counters()["slices"] == before)
+                peer.close()
+
+    run()
+
+
+def test_buffers_are_those_of_the_connections() -> None:
+    @on_uvloop
+    async def run() -> None:
+        async with node(send_buffer_bytes=20_000, receive_buffer_bytes=30_000) as it:
+            accepting, = it.server.listeners[0].acceptor.sockets     # connections have what it has
+            # The system counts its own records too, and doubles what it is asked for.
+            assert accepting.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 40_000
+            assert accepting.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 60_000
+
+    run()
+
+
+@pytest.mark.parametrize("name", ["send_buffer_bytes", "receive_buffer_bytes"])
+@pytest.mark.parametrize("value", [0, -2])
+def test_buffers_out_of_range_are_named(name: str, value: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{name} must be at least 1, or -1"):
+        ServerLimits(**{name: value}).validate()
