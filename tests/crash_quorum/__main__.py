@@ -14,7 +14,7 @@ RUNS = ("failover", "returning", "chaos", "membership", "idle")
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash_quorum", description=__doc__)
-    parser.add_argument("what", choices=(*RUNS, "all"), nargs="*", default=["all"])
+    parser.add_argument("what", choices=(*RUNS, "all"), nargs="*", default="all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=50, help="failover: how often the leader is killed")
     parser.add_argument("--stops", type=int, default=20, help="failover: how often the leader is stopped in good order")
