@@ -128,10 +128,12 @@ class ConnectionRates:
         self._together.limit(rate_max)
 
     def limit_listeners(self, rates_max: Mapping[str, int]) -> None:
-        """The same of those listeners that have a rate of their own besides."""
+        """The same of those listeners that have a rate of their own besides, and of no others."""
+        before = self._by_listener
+        self._by_listener = {listener: before.get(listener) or _Pace(self._samples, self._sample_ms)
+                             for listener in rates_max}
         for listener, rate_max in rates_max.items():
-            pace = self._by_listener[listener] = _Pace(self._samples, self._sample_ms)
-            pace.limit(rate_max)
+            self._by_listener[listener].limit(rate_max)
 
     def delay_ms(self, listener: str, clock_ms: Callable[[], int], *, spared: bool = False) -> int:
         """Counts a connection. More than 0: there are too many, and it is to be heard that much later. `spared`: only

@@ -88,6 +88,12 @@ def client_metrics_value(name: str, overrides: Mapping[str, str]) -> Effective:
     return _resolve(tables.section("client_metrics")[name], (), overrides, Source.CLIENT_METRICS, BrokerLayers())
 
 
+def resolve(setting: Setting, names: tuple[tuple[str, int], ...], layers: BrokerLayers) -> Effective:
+    """A setting of the broker under these names, the first that is set anywhere counts; each with the factor from its
+    unit to this one's."""
+    return _resolve(setting, names, {}, Source.DEFAULT, layers)
+
+
 def _resolve(setting: Setting, names: tuple[tuple[str, int], ...], overrides: Mapping[str, str], own: Source,
              layers: BrokerLayers) -> Effective:
     found: list[tuple[Value, Synonym]] = []
@@ -117,7 +123,9 @@ def _defaults(names: tuple[tuple[str, int], ...], *, all_names: bool) -> Iterato
     """The table's defaults as Kafka lists them: under each broker name that has one when the first name is set
     somewhere, else only if the first has one."""
     for position, (name, _factor) in enumerate(names):
-        setting = tables.broker_settings()[name]
+        setting = tables.broker_settings().get(name)
+        if setting is None:             # of one listener
+            continue
         text = setting.format(setting.default)
         if text is None or name in tables.section("broker_dynamic"):
             if position == 0 and not all_names:

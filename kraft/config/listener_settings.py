@@ -1,13 +1,15 @@
 """Settings of one listener: `listener.name.<listener>.<setting>`, with the listener's name in lower case.
 
 There they count in place of the node's setting. Kafka has this for what secures a listener, which is refused here as
-the node's own settings are, and for `OF_ONE_LISTENER`.
+the node's own settings are, and for `OF_ONE_LISTENER`, which may be set while the node runs, of one broker or of all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from kraft.config import tables
+from kraft.config.effective import BrokerLayers, Effective, resolve
 from kraft.config.errors import InvalidConfigError, unknown
 from kraft.config.setting import Setting
 from kraft.config.unsupported import FAMILIES, SECURITY, check_supported
@@ -45,12 +47,31 @@ def check_listener_setting(key: str, text: str, settings: Mapping[str, Setting])
             raise InvalidConfigError(f"{key.removesuffix(name)}{error}") from None
 
 
-def of_listeners(name: str, texts: Mapping[str, str]) -> dict[str, int]:
-    """What a node's file says of a setting that is a whole number, by listener, as `listeners` has their names."""
+def base_of(key: str) -> str | None:
+    """The setting in the key of one listener's; None for any other key, and for a setting that no listener has."""
+    if not key.startswith(PREFIX):
+        return None
+    name = key.removeprefix(f"{PREFIX}{listener_of(key)}.")
+    return name if name in OF_ONE_LISTENER else None
+
+
+def listener_keys(texts: Mapping[str, str]) -> Iterator[str]:
+    """Those keys that are settings of one listener."""
+    return (key for key in texts if base_of(key) is not None)
+
+
+def listener_value(key: str, layers: BrokerLayers) -> Effective:
+    """The setting of one listener, which falls back to the node's."""
+    name = base_of(key)
+    assert name is not None, f"{key} is no setting of one listener"
+    return resolve(replace(tables.broker_settings()[name], name=key), ((key, 1), (name, 1)), layers)
+
+
+def of_listeners(name: str, layers: BrokerLayers) -> dict[str, int]:
+    """What is in force of a setting that is a whole number, by listener, as `listeners` has their names."""
     found = {}
-    for key, text in texts.items():
-        if key.startswith(PREFIX) and key == f"{PREFIX}{(listener := listener_of(key))}.{name}":
-            value = tables.broker_settings()[name].parse(text)
-            assert isinstance(value, int), f"{name} is not a whole number"
-            found[listener.upper()] = value
+    for key in dict.fromkeys(key for _source, texts in layers for key in listener_keys(texts) if base_of(key) == name):
+        value = listener_value(key, layers).value
+        assert isinstance(value, int), f"{name} is not a whole number"
+        found[listener_of(key).upper()] = value
     return found

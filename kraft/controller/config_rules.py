@@ -6,6 +6,8 @@ from typing import Final
 from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Effective, topic_value
 from kraft.config.errors import InvalidConfigError
+from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
+from kraft.config.listener_settings import base_of, check_listener_setting
 from kraft.config.setting import Setting
 from kraft.config.unsupported import READ_AT_START, check_supported
 from kraft.controller.decision import EffectiveConfig, RefusedError
@@ -53,6 +55,9 @@ class TableRules:
         settings = settings_of(resource.type)
         for name, text in proposed.items():
             if existing.get(name) == text:
+                continue
+            if resource.type == BROKER_RESOURCE and name.startswith(LISTENER_PREFIX):
+                _check_of_listener(resource, name, text)
                 continue
             setting = settings.get(name)
             if setting is None:
@@ -115,6 +120,18 @@ def _told(effective: Effective) -> EffectiveConfig:
     setting = effective.setting
     return EffectiveConfig(setting.name, setting.format(effective.value), int(effective.source),
                            sensitive=setting.sensitive)
+
+
+def _check_of_listener(resource: Resource, key: str, text: str) -> None:
+    settings = tables.broker_settings()
+    try:
+        check_listener_setting(key, text, settings)
+    except InvalidConfigError as error:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    name = base_of(key)
+    if name is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{key} cannot be changed while the node runs")
+    _check_update(resource, settings[name])
 
 
 def _check_update(resource: Resource, setting: Setting) -> None:

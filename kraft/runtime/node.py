@@ -49,7 +49,7 @@ from kraft.runtime.replicas import Replicas
 from kraft.runtime.replication import Replication
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server
-from kraft.runtime.server_limits import connection_rates, server_limits
+from kraft.runtime.server_limits import connection_rates, limit_rates, server_limits
 from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity, unusable
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
@@ -381,7 +381,7 @@ class Node:
                              if self.broker.is_cordoned(str(each.path.absolute()))])
 
     def _limit_connections(self) -> None:
-        self.connection_rates.update_all(self.broker.integer("max.connection.creation.rate"))
+        limit_rates(self.connection_rates, self.broker.layers())
         try:
             self.server.limit_connections(server_limits(self.broker.layers()))
         except InvalidArgumentError as error:

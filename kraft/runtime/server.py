@@ -225,11 +225,12 @@ class Server:
         return int(self._clock() * 1000)
 
     def limit_connections(self, limits: ServerLimits) -> None:
-        """The limits of connections that come from now on: how many, also from one address. `InvalidArgumentError`
-        leaves those before in force."""
+        """The limits of connections that come from now on: how many, also of one listener and from one address.
+        `InvalidArgumentError` leaves those before in force."""
         limits.validate()
         self.limits = replace(
-            self.limits, connections_max=limits.connections_max, connections_per_ip_max=limits.connections_per_ip_max,
+            self.limits, connections_max=limits.connections_max, connections_by_listener=limits.connections_by_listener,
+            connections_per_ip_max=limits.connections_per_ip_max,
             connections_per_ip_overrides=limits.connections_per_ip_overrides)
 
     def left(self, connection: Connection) -> None:

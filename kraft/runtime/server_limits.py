@@ -22,7 +22,7 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
         memory_bytes_max=integer("kraft.request.memory.max.bytes"),
         requests_in_progress_max=integer("kraft.connection.requests.max"),
         connections_max=default_connections_max() if connections == UNLIMITED else connections,
-        connections_by_listener=of_listeners("max.connections", layers.static),
+        connections_by_listener=of_listeners("max.connections", layers),
         connections_per_ip_max=integer("max.connections.per.ip"),
         connections_per_ip_overrides=_overrides(
             str(broker_value("max.connections.per.ip.overrides", layers).value or "")),
@@ -39,9 +39,14 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
 def connection_rates(config: NodeConfig) -> ConnectionRates:
     """How often addresses may connect, as the node's file says."""
     rates = ConnectionRates(config.integer("quota.window.num"), 1000 * config.integer("quota.window.size.seconds"))
-    rates.update_all(config.integer("max.connection.creation.rate"))
-    rates.limit_listeners(of_listeners("max.connection.creation.rate", config.texts))
+    limit_rates(rates, config.layers())
     return rates
+
+
+def limit_rates(rates: ConnectionRates, layers: BrokerLayers) -> None:
+    """How often addresses may connect from now on."""
+    rates.update_all(broker_integer("max.connection.creation.rate", layers))
+    rates.limit_listeners(of_listeners("max.connection.creation.rate", layers))
 
 
 def _overrides(text: str) -> dict[str, int]:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from kraft.config import tables
+from kraft.config.effective import BrokerLayers, Source
 from kraft.config.errors import InvalidConfigError
+from kraft.config.listener_settings import listener_value, of_listeners
 from kraft.config.node import Endpoint, NodeConfig, parse_endpoint, parse_socket
 from kraft.config.properties import KIP_NAMES, read_properties
 from kraft.runtime.server_limits import connection_rates, server_limits
@@ -95,6 +97,38 @@ def test_limits_of_one_listener():
     rates = connection_rates(config)
     assert [rates.delay_ms("OUTSIDE", lambda: 0) > 0 for _ in range(35)] == [False] * 30 + [True] * 5
     assert not any(rates.delay_ms("INSIDE", lambda: 0) for _ in range(99))
+
+
+def test_settings_of_one_listener_in_their_order():
+    """Those of the broker before those of all brokers before the file's; below them the node's own setting."""
+    layers = BrokerLayers(
+        dynamic={"listener.name.inside.max.connections": "3", "listener.name.outside.ssl.protocol": "x"},
+        dynamic_default={"listener.name.inside.max.connections": "4", "listener.name.outside.max.connections": "6"},
+        static={"listener.name.inside.max.connections": "5", "max.connections": "9"})
+    assert of_listeners("max.connections", layers) == {"INSIDE": 3, "OUTSIDE": 6}
+    assert of_listeners("max.connection.creation.rate", layers) == {}
+    found = listener_value("listener.name.inside.max.connections", layers)
+    assert (found.setting.name, found.value, found.source) == (
+        "listener.name.inside.max.connections", 3, Source.DYNAMIC_BROKER)
+    assert [(each.name.removeprefix("listener.name.inside."), each.text, each.source.name)
+            for each in found.synonyms] == [
+        ("max.connections", "3", "DYNAMIC_BROKER"), ("max.connections", "4", "DYNAMIC_DEFAULT_BROKER"),
+        ("max.connections", "5", "STATIC_BROKER"), ("max.connections", "9", "STATIC_BROKER"),
+        ("max.connections", "2147483647", "DEFAULT")]
+
+
+def test_rates_of_listeners_change_and_go():
+    now_ms = 0
+    rates = connection_rates(NodeConfig({**LISTENERS, "listener.name.outside.max.connection.creation.rate": "3"}))
+
+    def held_back(count: int) -> int:
+        return sum(rates.delay_ms("OUTSIDE", lambda: now_ms) > 0 for _ in range(count))
+
+    assert held_back(35) == 5
+    rates.limit_listeners({"OUTSIDE": 5})
+    assert held_back(1) == 0, "what was counted counts on: 36 of 50"
+    rates.limit_listeners({})
+    assert held_back(99) == 0
 
 
 @pytest.mark.parametrize(("key", "text", "says"), [

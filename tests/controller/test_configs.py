@@ -92,6 +92,11 @@ def test_what_a_topic_cannot_have_is_refused(world: World, name: str, value: str
     ("principal.builder.class", "org.example.Principals"),
     ("sasl.enabled.mechanisms", "PLAIN"),
     ("ssl.keystore.location", "/etc/key.jks"),
+    ("listener.name.outside.ssl.keystore.location", "/etc/key.jks"),
+    ("listener.name.outside.ssl.keystore.location", ""),
+    ("listener.name.outside.max.connections", "many"),
+    ("listener.name.outside.max.conections", "5"),
+    ("listener.name.outside.log.cleaner.threads", "2"),
 ])
 def test_what_a_broker_cannot_have_is_refused(world: World, name: str, value: str) -> None:
     assert alter(world, Resource(BROKER_RESOURCE, "1"), (name, SET, value)) == ErrorCode.INVALID_REQUEST
@@ -106,6 +111,16 @@ def test_resources_that_are_not_there(world: World) -> None:
     assert alter(world, Resource(8, "1"), ("logger", SET, "INFO")) == 42
     assert alter(world, Resource(GROUP_RESOURCE, "g"), ("consumer.session.timeout.ms", SET, "50000")) == 0
     assert alter(world, Resource(BROKER_RESOURCE, "1"), ("log.cleaner.threads", SET, "2")) == 0
+
+
+def test_settings_of_one_listener(world: World) -> None:
+    """Kafka's three that are not about security; of one broker and of all."""
+    for resource in (Resource(BROKER_RESOURCE, "1"), CLUSTER_DEFAULT):
+        for name in ("max.connections", "max.connection.creation.rate", "num.network.threads"):
+            assert alter(world, resource, (f"listener.name.outside.{name}", SET, "5")) == 0
+            assert world.image.config(resource)[f"listener.name.outside.{name}"] == "5"
+        assert alter(world, resource, ("listener.name.outside.max.connections", DELETE, None)) == 0
+        assert "listener.name.outside.max.connections" not in world.image.config(resource)
 
 
 def test_broker_settings(world: World) -> None:

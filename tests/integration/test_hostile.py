@@ -56,6 +56,9 @@ def victim_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodePro
             answer = cluster.leader("events", 0).send(one_record("events", MIB // 2), ProduceResponse, version=9)
             assert answer.responses[0].partition_responses[0].error_code == 0
             cluster.coordinator("group")  # makes the topic of offsets, whose files stay open from now on
+        with Peer(node) as peer:
+            peer.send(request("Fetch", 11, fetch_body(max_wait_ms=0)))
+            assert len(peer.reply()) > MIB // 2    # opens the file once more, whose pages the replies consist of
         yield node
         node.stop()
 
@@ -350,8 +353,10 @@ def test_the_number_of_connections_changes_while_running(small: NodeProcess) -> 
         alter(small, "1", name, value, AlterConfigOpType.SET if value else AlterConfigOpType.DELETE, broker)
 
         def in_force() -> bool:
-            found = configs(small, "1", broker)[name]
-            return found.value == value if value else found.source != ConfigSource.DYNAMIC_BROKER_CONFIG.value
+            found = configs(small, "1", broker).get(name)
+            if value:
+                return found is not None and found.value == value
+            return found is None or found.source != ConfigSource.DYNAMIC_BROKER_CONFIG.value
 
         wait_until(in_force, f"{name}: {value}")
 
@@ -372,6 +377,14 @@ def test_the_number_of_connections_changes_while_running(small: NodeProcess) -> 
         assert all(map(is_served, crowd))
     assert time.monotonic() - begun > 0.5, "four wait for a fifth of a second each"
     change("max.connection.creation.rate", None)
+    # The administrator's own connections count as well.
+    change("listener.name.plaintext.max.connections", "10")
+    with ExitStack() as peers:
+        crowd = [peers.enter_context(Peer(small, f"127.0.0.{2 + index % 4}")) for index in range(14)]
+        assert 4 <= [is_served(peer) for peer in crowd].count(True) <= 10
+    change("listener.name.plaintext.max.connections", None)
+    with ExitStack() as peers:
+        assert all(is_served(peers.enter_context(Peer(small, f"127.0.0.{2 + index % 4}"))) for index in range(14))
 
 
 def test_few_descriptors_are_not_used_up_by_connections(tmp_path: Path) -> None:

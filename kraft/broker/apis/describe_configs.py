@@ -20,6 +20,7 @@ from kraft.config.effective import (
     group_value,
     topic_value,
 )
+from kraft.config.listener_settings import listener_keys, listener_value
 from kraft.config.setting import Setting
 from kraft.log_dir import TopicPartition
 from kraft.metadata.image import (
@@ -96,14 +97,17 @@ def _topic(broker: Broker, name: str) -> Iterable[Effective]:
 def _broker(broker: Broker, name: str) -> Iterable[Effective]:
     if not name:
         defaults = broker.image.config(CLUSTER_DEFAULT)
-        return [broker_value(each, BrokerLayers(dynamic_default=defaults)) for each in defaults
-                if each in tables.broker_settings()]
+        layers = BrokerLayers(dynamic_default=defaults)
+        return [*(broker_value(each, layers) for each in defaults if each in tables.broker_settings()),
+                *(listener_value(each, layers) for each in listener_keys(defaults))]
     layers = broker.layers()
     if name != str(broker.node_id):
         raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which can tell its "
                                                        "own settings and, for an empty name, the defaults of all")
     layers = replace(layers, static={"broker.id": name, **layers.static})
     found = [broker_value(each.name, layers) for each in _public(tables.broker_settings().values())]
+    of_listeners = sorted(dict.fromkeys(key for _source, texts in layers for key in listener_keys(texts)))
+    found += [listener_value(key, layers) for key in of_listeners]
     # Those that are no part of a node's file are told only when they are set.
     return [each for each in found if each.source != Source.DEFAULT
             or each.setting.name not in tables.section("broker_dynamic")]
