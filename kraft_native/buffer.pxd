@@ -38,6 +38,7 @@ cdef class Slice:
     cdef Py_ssize_t size
     cdef int64_t first_offset      # offset of the first batch, -1 when the slice is empty
     cdef int64_t next_offset       # where to read on
+    cdef bint settled              # below what the log can be cut to: the file's pages stay as they are without the pin
 
 
 # Maps `size` bytes of fd (page cache, shared, read-only). `populate` faults the pages in at once.

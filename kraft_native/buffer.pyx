@@ -319,6 +319,7 @@ cdef class Slice:
         self.size = 0
         self.first_offset = -1
         self.next_offset = -1
+        self.settled = False
 
     def __dealloc__(self):
         global live_slices

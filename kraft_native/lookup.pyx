@@ -16,6 +16,7 @@ from kraft_native.buffer cimport Mapping, Slice, map_file, slice_bytes, slice_ma
 from kraft_native.fileio cimport file_close, file_open, file_resident, file_size
 from kraft_native.indexfile cimport IndexFile
 from kraft_native.limits cimport NO_TIMESTAMP
+from kraft_native.logcore cimport ISOLATION_LOG_END
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.span cimport Span
 from kraft_native.txncheck cimport has_transactions
@@ -46,6 +47,7 @@ cdef Slice read_from(LogCore core, int64_t offset, int64_t max_bytes, int isolat
         if offset >= segment.base_offset:
             piece = segment.read(offset, max_bytes, limit, core.gaps_end)
             if piece is not None:
+                piece.settled = isolation != ISOLATION_LOG_END
                 return piece
             slot += 1
             if slot == len(core.segments):

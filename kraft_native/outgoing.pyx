@@ -1,8 +1,8 @@
 """Replies on their way into one write: small parts joined, large ones handed over where they are.
 
 A reply on the wire is an int32 length and its parts. Parts below `JOIN_BYTES_MAX` are copied together, because a copy
-costs less than one more piece of a gathered write; larger ones are sent from where they lie. Of a mapped file the
-socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on: nobody copies them on this side.
+costs less than one more piece of a gathered write; larger ones are sent from where they lie. Of what is settled in a
+mapped file the socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on: nobody copies them on this side.
 
 What a peer has not taken yet are memoryviews of the pinned objects and bytes of what was joined, for the transport or
 for a later write. So whoever has them holds references to everything that is still to be sent, and no memory is reused
@@ -124,7 +124,7 @@ cdef class Outgoing:
         piece.at = len(self.pinned)
         piece.count = count
         piece.file = -1
-        if count >= PAGES_BYTES_MIN and owner is not None and type(owner.owner) is Mapping:
+        if count >= PAGES_BYTES_MIN and owner is not None and owner.settled and type(owner.owner) is Mapping:
             piece.file = mapped_file(<Mapping>owner.owner)
             piece.position = data - (<Mapping>owner.owner).data
         self.pinned.append(part)

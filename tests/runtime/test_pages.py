@@ -4,8 +4,8 @@ import asyncio
 import random
 import socket
 import struct
-from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -16,7 +16,7 @@ from kraft_native.log import Log
 from kraft_native.reply import Reply
 from tests.native.logs import batch, read_all
 from tests.native.wires import METADATA, PIPELINED, request
-from tests.runtime.test_server import Node, node, on_uvloop
+from tests.runtime.test_server import Handler, Node, node, on_uvloop
 
 SLICE_BYTES_MAX = 700_000
 BATCHES = 40
@@ -33,11 +33,12 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "t-0"
 
 
-def of_log(log: Log, bytes_max: int = SLICE_BYTES_MAX) -> Callable[[Reply, int, int, bytes], object]:
+def of_log(log: Log, bytes_max: int = SLICE_BYTES_MAX,
+           isolation: Literal["high_watermark", "log_end"] = "high_watermark") -> Handler:
     """Answers with what follows the offset that was asked for, between bytes of its own."""
 
     def answer(reply: Reply, api_key: int, version: int, body: bytes) -> None:
-        piece = log.read(struct.unpack(">q", body)[0], bytes_max, "log_end")
+        piece = log.read(struct.unpack(">q", body)[0], bytes_max, isolation)
         reply.finish([struct.pack(">i", reply.correlation_id), b"<", piece, b">"])
 
     return answer
@@ -51,7 +52,7 @@ def expected(log: Log, offsets: list[int], bytes_max: int = SLICE_BYTES_MAX) -> 
     """What the peer is to receive."""
     found = b""
     for n, offset in enumerate(offsets):
-        data = struct.pack(">i", n) + b"<" + bytes(log.read(offset, bytes_max, "log_end")) + b">"
+        data = struct.pack(">i", n) + b"<" + bytes(log.read(offset, bytes_max)) + b">"
         found += struct.pack(">i", len(data)) + data
     return found
 
@@ -134,6 +135,24 @@ def test_a_file_that_is_not_there_any_more_is_sent_from_memory(directory: Path) 
     run()
 
 
+def test_what_can_still_be_cut_is_copied(directory: Path) -> None:
+    """A replica must not read what its leader's successor has written into the same pages since."""
+
+    @on_uvloop
+    async def run() -> None:
+        before = counters()["mapped_files"]
+        with Log(directory) as log:
+            wanted = expected(log, [0, 5])
+            async with node(of_log(log, isolation="log_end")) as it:
+                peer = peer_of(it)
+                await asyncio.get_running_loop().sock_sendall(peer, asks([0, 5]))
+                assert await received(peer, len(wanted)) == wanted
+                assert counters()["mapped_files"] == before
+                peer.close()
+
+    run()
+
+
 def test_a_log_that_is_cut_keeps_what_is_on_its_way(directory: Path) -> None:
     """What the socket has not taken is pinned: the file is replaced, not cut."""
 
@@ -141,7 +160,7 @@ def test_a_log_that_is_cut_keeps_what_is_on_its_way(directory: Path) -> None:
     async def run() -> None:
         with Log(directory) as log:
             wanted = expected(log, [20])
-            async with node(of_log(log), send_buffer_bytes=8_192) as it:
+            async with node(of_log(log, isolation="log_end"), send_buffer_bytes=8_192) as it:
                 peer = peer_of(it)
                 await asyncio.get_running_loop().sock_sendall(peer, asks([20]))
                 await it.until(lambda: it.channel.bytes_out > 0)
