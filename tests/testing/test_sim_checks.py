@@ -39,9 +39,9 @@ def history_of(*operations: tuple[int, int, int, int]) -> History:
     return history
 
 
-def committed(*numbers: int) -> Ledger:
+def committed(*numbers: int, epoch: int = 1) -> Ledger:
     ledger = Ledger()
-    ledger.commits(log_of(*((value(number), 1) for number in numbers)), "somebody")
+    ledger.commits(log_of(*((value(number), 1) for number in numbers)), epoch, "somebody")
     return ledger
 
 
@@ -128,6 +128,14 @@ def test_who_led_in_an_epoch_that_was_never_durable_led_nobody() -> None:
 def test_what_is_committed_once_is_committed_for_all() -> None:
     ledger = committed(1, 2)
     with pytest.raises(ViolationError, match="ConsistentCommittedData"):
-        ledger.commits(log_of((value(1), 1), (value(3), 1)), "another")
+        ledger.commits(log_of((value(1), 1), (value(3), 1)), 1, "another")
     assert ledger.end_before_epoch(1) == 0
     assert ledger.end_before_epoch(2) == 2
+
+
+def test_a_leader_has_what_was_committed_in_earlier_epochs() -> None:
+    """Not what a later one committed: who hears late of its votes may lead an epoch that is over."""
+    ledger = committed(1, 2, epoch=3)
+    assert [ledger.end_before_epoch(epoch) for epoch in (1, 2, 3, 4)] == [0, 0, 0, 2]
+    ledger.commits(ledger.committed[:1], 2, "a leader of before, whom answers reached late")
+    assert [ledger.end_before_epoch(epoch) for epoch in (2, 3, 4)] == [0, 1, 2]

@@ -88,8 +88,8 @@ class Recorder:
     def voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
         self.told.append(("voted", (voter, epoch, candidate)))
 
-    def commits(self, batches: list[Batch], where: object) -> None:
-        self.told.append(("commits", (batches, str(where))))
+    def commits(self, batches: list[Batch], epoch: int, where: object) -> None:
+        self.told.append(("commits", (batches, epoch, str(where))))
 
     def elected(self, _epoch: int, _leader: ReplicaKey) -> None:
         raise AssertionError("is judged when the ledger is at hand")

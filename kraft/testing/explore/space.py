@@ -140,7 +140,7 @@ class Space:
             exchanges += (self.exchanges.number(tuple(sorted(self.messages.number(each) for each in node.sent))),)
         ledger = Ledger()
         log = ExploredLog.opened(self.chains, model.records)
-        ledger.commits(log.batches, "the past")
+        ledger.commits(log.batches, log.end.epoch, "the past")
         for batch in log.batches:
             ledger.appended(batch, "the past")
         return tuple(numbers), exchanges, self.ledgers.number(freeze(ledger)), self.budgets.number(model.budget)

@@ -254,7 +254,7 @@ def applied(node: NodeView, high_watermark: int, ledger: LedgerView) -> None:
                                        f"{node.log.start_offset}")
     if node.log.id_at(high_watermark) is None:
         raise broken("AppliedInOrder", f"{node}: the high watermark {high_watermark} is no end of a batch in its log")
-    ledger.commits(node.log.between(node.applied, high_watermark), node)
+    ledger.commits(node.log.between(node.applied, high_watermark), node.raft.replica.epoch, node)
 
 
 def committed(node: NodeView, end_offset: int, held: Mapping[ReplicaKey, LogView]) -> None:

@@ -4,7 +4,7 @@ No node knows this. It grows with what nodes do, and whatever contradicts it is 
 name.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from kraft.raft.types import OffsetAndEpoch, ReplicaKey
@@ -18,7 +18,7 @@ class Ledger:
     def __init__(self) -> None:
         self.committed: list[Batch] = []
         self._ends: list[int] = []
-        self._epochs: list[int] = []
+        self._ends_by_epoch: dict[int, int] = {}
         self._chains: dict[OffsetAndEpoch, int] = {}
         self.leaders: dict[int, ReplicaKey] = {}
         self.votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
@@ -44,8 +44,10 @@ class Ledger:
             raise ViolationError(
                 "OneVotePerEpoch", f"{voter} votes for {candidate} in {epoch}, and did for {self.votes[voter, epoch]}")
 
-    def commits(self, batches: list[Batch], where: object) -> None:
-        """ConsistentCommittedData: what one node takes for committed at an offset, all do."""
+    def commits(self, batches: list[Batch], epoch: int, where: object) -> None:
+        """ConsistentCommittedData: what one node, in that epoch, takes for committed at an offset, all do."""
+        if batches:
+            self._ends_by_epoch[epoch] = max(self._ends_by_epoch.get(epoch, 0), batches[-1].end_offset)
         for batch in batches:
             index = bisect_left(self._ends, batch.end_offset)
             if index == len(self._ends):
@@ -63,7 +65,6 @@ class Ledger:
                                            f"{self.end_offset}")
         self.committed.append(batch)
         self._ends.append(batch.end_offset)
-        self._epochs.append(batch.epoch)
 
     def chain_at(self, end_offset: int) -> int | None:
         """Of everything committed below `end_offset`; None when no batch ends there."""
@@ -74,9 +75,9 @@ class Ledger:
         return self.committed[index].chain if found else None
 
     def end_before_epoch(self, epoch: int) -> int:
-        """Where the committed records of earlier epochs end."""
-        index = bisect_right(self._epochs, epoch - 1)
-        return self._ends[index - 1] if index else 0
+        """Where the records end that were committed in earlier epochs, whatever epoch they are of. A candidate that
+        hears late of its votes may lead an epoch when a later one has committed more; it can commit nothing."""
+        return max((end for earlier, end in self._ends_by_epoch.items() if earlier < epoch), default=0)
 
     def contents(self) -> Iterator[Batch]:
         return iter(self.committed)
