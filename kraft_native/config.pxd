@@ -33,6 +33,7 @@ cdef class LogConfig:
     cdef readonly int64_t max_compaction_lag_ms
     cdef readonly double min_cleanable_dirty_ratio
     cdef readonly str durability
+    cdef readonly str crash_damage
     cdef readonly int64_t flush_bytes
     cdef readonly int64_t flush_interval_us
     cdef readonly str high_watermark

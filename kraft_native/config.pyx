@@ -67,6 +67,8 @@ FIELDS: tuple[Field, ...] = (
     _kafka("min_cleanable_dirty_ratio", "", 0.5, (0.0, 1.0), "share of uncompacted bytes that starts a compaction"),
     _own("durability", "", "page-cache", ("page-cache", "group-commit", "per-append"),
          "when an append counts as durable: at once, after a shared flush, after a flush of its own"),
+    _own("crash_damage", "", "keep", ("keep", "cut"),
+         "damage before sound batches after a crash that was not known to be durable: kept and refused, or the end"),
     _own("flush_bytes", "bytes", 1 << 20, (1, INT64_MAX_VALUE), "group commit: unflushed bytes that start a flush"),
     _own("flush_interval_us", "us", 1000, (0, 60_000_000), "group commit: age of unflushed bytes that starts a flush"),
     _own("high_watermark", "", "auto", ("auto", "manual"),
@@ -137,6 +139,7 @@ cdef class LogConfig:
         self.max_compaction_lag_ms = value["max_compaction_lag_ms"]
         self.min_cleanable_dirty_ratio = value["min_cleanable_dirty_ratio"]
         self.durability = value["durability"]
+        self.crash_damage = value["crash_damage"]
         self.flush_bytes = value["flush_bytes"]
         self.flush_interval_us = value["flush_interval_us"]
         self.high_watermark = value["high_watermark"]

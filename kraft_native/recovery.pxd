@@ -58,12 +58,12 @@ cdef class LoadedLog:
     cdef int add_segment(self, int64_t base_offset) except -1
     cdef bint tail_fits(self) except -1
     cdef int scan(self) except -1
+    cdef int end_at_damage(self) except -1
     cdef int settle_end(self, int64_t valid_end) except -1
     cdef int end_damaged(self, Segment active) except -1
     cdef int cut_end(self, Segment active, tuple damaged) except -1
     cdef int note_losses(self, int64_t valid_end) except -1
     cdef int note_shrunk(self) except -1
-    cdef Segment segment_behind(self, int64_t offset)
     cdef int64_t note_damage(self, Segment segment, tuple damaged) except -1
     cdef int join_losses(self) except -1
     cdef int lose(self, int64_t offset, int64_t next_offset) except -1

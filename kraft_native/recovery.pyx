@@ -9,7 +9,8 @@ batches is rebuilt. Then, for what is not sound:
 - Behind the last sound batch, and nothing that was durable is missing: a torn end. It is cut off.
 - Behind the last sound batch, but the log once reached further, durably: a loss. Nothing is cut, and the log does not
   end earlier than it did: the offsets that are gone stay gone, or they would be given to other records.
-- Before a sound batch: damage in the interior. The bytes stay, reading there raises, reading goes on behind it.
+- Before a sound batch: damage in the interior. The bytes stay, reading there raises, reading goes on behind it. With
+  `crash_damage="cut"` the log ends there instead, unless what is damaged was durable.
 
 A segment that keeps damage is not appended to any more; a new one begins. What was found is in `RecoveryReport`.
 """
@@ -101,13 +102,9 @@ cdef class RecoveryReport:
                          f"{self.recovery_point} on")
         if self.cut_bytes:
             parts.append(f"{self.cut_bytes} bytes of a torn end cut off")
-        for damage in self.damage:
-            parts.append(f"damage in {damage.path} at {damage.position}: {damage.what}")
-        for lost in self.lost_ranges:
-            parts.append(f"offsets {lost.offset} to {lost.next_offset - 1} are lost")
-        for ignored in self.ignored:
-            parts.append(f"{ignored.path}: {ignored.what}")
-        return "; ".join(parts)
+        parts += [f"damage in {damage.path} at {damage.position}: {damage.what}" for damage in self.damage]
+        parts += [f"offsets {lost.offset} to {lost.next_offset - 1} are lost" for lost in self.lost_ranges]
+        return "; ".join(parts + [f"{ignored.path}: {ignored.what}" for ignored in self.ignored])
 
 
 @cython.final
@@ -212,9 +209,26 @@ cdef class LoadedLog:
                 segment.rebuild_indexes()
             self.report.segments_scanned += 1
             self.report.bytes_scanned += segment.size
+        if self.config.crash_damage == "cut" and not self.apart:
+            self.end_at_damage()
+        segment = self.segments[len(self.segments) - 1]
         valid_end = segment.end_offset()
         self.settle_end(valid_end)
         self.note_losses(valid_end)
+        return 0
+
+    cdef int end_at_damage(self) except -1:
+        """Writes that were not durable come to the disk in any order; the first that did not ends the log."""
+        cdef Segment segment
+        cdef tuple damaged
+        cdef Py_ssize_t slot
+        for slot in range(self.scanned_from, len(self.segments)):
+            segment = self.segments[slot]
+            for damaged in segment.damage:
+                if <int64_t>damaged[2] >= max(self.marks.durable_end, self.marks.log_start):
+                    while len(self.segments) > slot + 1:
+                        (<Segment>self.segments.pop()).delete()
+                    return self.cut_end(segment, damaged)
         return 0
 
     cdef int settle_end(self, int64_t valid_end) except -1:
@@ -226,9 +240,6 @@ cdef class LoadedLog:
         if active.damage and self.log_end == valid_end:
             damaged = active.damage[len(active.damage) - 1]
             if <int64_t>damaged[3] < 0:
-                self.report.cut.append(CutTail(os.fsdecode(active.path), damaged[0], active.size - damaged[0],
-                                               damaged[4]))
-                self.report.cut_bytes += active.size - damaged[0]
                 self.cut_end(active, damaged)
         if not active.damage and self.log_end == valid_end:
             return 0
@@ -239,6 +250,8 @@ cdef class LoadedLog:
 
     cdef int cut_end(self, Segment active, tuple damaged) except -1:
         """Cuts a torn end off, or only out of sight."""
+        self.report.cut.append(CutTail(os.fsdecode(active.path), damaged[0], active.size - damaged[0], damaged[4]))
+        self.report.cut_bytes += active.size - damaged[0]
         if self.apart:
             active.hide_end(damaged[0], damaged[2])
             return 0
@@ -323,17 +336,9 @@ cdef class LoadedLog:
                 found.append(LostRange(segment.end_offset(),
                                        segment.next_base if segment.next_base >= 0 else self.log_end))
         for base_offset in noted:
-            segment = self.segment_behind(base_offset)
-            found.append(LostRange(base_offset, self.log_end if segment is None else segment.base_offset))
+            behind = [each.base_offset for each in self.segments if (<Segment>each).base_offset > base_offset]
+            found.append(LostRange(base_offset, behind[0] if behind else self.log_end))
         return 0
-
-    cdef Segment segment_behind(self, int64_t offset):
-        """The first that begins behind the offset; None."""
-        cdef Segment segment
-        for segment in self.segments:
-            if segment.base_offset > offset:
-                return segment
-        return None
 
     cdef int join_losses(self) except -1:
         """Adds what lies between the log start and the first segment, and losses that were noted at earlier opens."""
@@ -362,22 +367,20 @@ cdef class LoadedLog:
 
     cdef int read_epochs(self) except -1:
         """The leader epochs as their file has them, for comparison with the batches; none when it cannot be read."""
+        cdef str what = None
         try:
             self.epochs = LeaderEpochCache(self.directory)
+            if self.epochs.stored_crc == self.marks.epochs_crc:
+                self.epochs.trusted = True
+            elif self.marks.epochs_crc >= 0 and self.marks.clean and self.marks.source == "state":
+                what = "not as it was when the log was closed"
         except CorruptFileError as error:
-            self.report.ignored.append(Ignored(self.epochs_path(), str(error)))
+            what = str(error)
+        if what is not None:
+            self.report.ignored.append(Ignored(self.epochs_path(), what))
             self.epochs = LeaderEpochCache(self.directory, load=False)
-            self.epochs.apart = self.apart
             self.epochs_lost = True
-            return 0
         self.epochs.apart = self.apart
-        if self.epochs.stored_crc == self.marks.epochs_crc:
-            self.epochs.trusted = True
-        elif self.marks.epochs_crc >= 0 and self.marks.clean and self.marks.source == "state":
-            self.report.ignored.append(Ignored(self.epochs_path(), "not as it was when the log was closed"))
-            self.epochs = LeaderEpochCache(self.directory, load=False)
-            self.epochs.apart = self.apart
-            self.epochs_lost = True
         return 0
 
     cdef int load_epochs(self) except -1:

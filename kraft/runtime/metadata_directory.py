@@ -33,5 +33,6 @@ class MetadataLogSettings:
         return LogConfig(
             segment_bytes=self.segment_bytes, segment_ms=self.segment_ms, max_message_bytes=BATCH_BYTES_MAX,
             retention_bytes=-1, retention_ms=-1, cleanup_policy="delete", durability=self.durability,
+            crash_damage="cut",
             flush_interval_us=0, message_timestamp_before_max_ms=(1 << 63) - 1,
             message_timestamp_after_max_ms=(1 << 63) - 1)

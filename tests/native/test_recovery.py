@@ -295,6 +295,45 @@ def test_damage_in_the_active_segment_is_kept_in_a_segment_of_its_own(tmp_path):
         assert [(error.offset, error.next_offset) for error in found.refused] == [tuple(damage)[3:5]]
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_log_that_ends_at_damage_keeps_all_before_it_and_nothing_behind(tmp_path, share, is_lost):
+    """With `crash_damage="cut"`, also where later segments are sound: they came to the disk before it."""
+    directory = killed(tmp_path)
+    durable_end = int(read_log_state(directory).extra["durable_end"])
+    found = read_log(directory)
+    late = [each for each in found if each.base_offset >= durable_end]
+    assert len(late) > 8
+    torn = late[int(share * len(late))]
+    path = [path for path in segments(directory) if int(path.stem) <= torn.base_offset][-1]
+    if is_lost:
+        data = bytearray(path.read_bytes())
+        data[torn.position:torn.end] = bytes(len(torn.data))
+        path.write_bytes(data)
+    else:
+        flip(path, torn.position + 30)
+    for _ in range(2):
+        with Log(directory, config(crash_damage="cut")) as log:
+            assert log.log_end_offset == torn.base_offset
+            assert log.recovery.intact
+            assert [each.base_offset for each in read_log(directory)] == [
+                each.base_offset for each in found if each.base_offset < torn.base_offset]
+            assert serve(log).refused == []
+    with Log(directory, config(crash_damage="cut")) as log:
+        assert log.append(batch()).first_offset == torn.base_offset
+
+
+def test_damage_to_what_was_durable_is_never_cut(tmp_path):
+    directory = killed(tmp_path)
+    found = read_log(directory)
+    durable_end = int(read_log_state(directory).extra["durable_end"])
+    hit = [each for each in found if each.base_offset < durable_end][-2]
+    flip([path for path in segments(directory) if int(path.stem) <= hit.base_offset][-1], hit.position + 30)
+    with Log(directory, config(crash_damage="cut")) as log:
+        assert log.log_end_offset == found[-1].last_offset + 1
+        assert [damage.offset for damage in log.recovery.damage] == [hit.base_offset]
+
+
 # --- what the checksum does not cover ---------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
