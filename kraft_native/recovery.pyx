@@ -220,11 +220,13 @@ cdef class LoadedLog:
     cdef int end_at_damage(self) except -1:
         """Writes that were not durable come to the disk in any order; the first that did not ends the log."""
         cdef Segment segment
-        cdef tuple damaged
+        cdef int64_t end
         cdef Py_ssize_t slot
         for slot in range(self.scanned_from, len(self.segments)):
             segment = self.segments[slot]
-            for damaged in segment.damage:
+            end = segment.end_offset()
+            missing = [(segment.size, segment.size, end, -1, "batches are missing")] if end < segment.next_base else []
+            for damaged in segment.damage + missing:
                 if <int64_t>damaged[2] >= max(self.marks.durable_end, self.marks.log_start):
                     while len(self.segments) > slot + 1:
                         (<Segment>self.segments.pop()).delete()
@@ -235,12 +237,10 @@ cdef class LoadedLog:
         """Cuts a torn end, or leaves the last segment as it is and begins a new one."""
         cdef Segment active = self.segments[len(self.segments) - 1]
         cdef int64_t known_end = max(self.marks.durable_end, self.marks.log_start)
-        cdef tuple damaged
+        cdef Py_ssize_t last = len(active.damage) - 1
         self.log_end = max(valid_end, known_end)
-        if active.damage and self.log_end == valid_end:
-            damaged = active.damage[len(active.damage) - 1]
-            if <int64_t>damaged[3] < 0:
-                self.cut_end(active, damaged)
+        if last >= 0 and self.log_end == valid_end and <int64_t>active.damage[last][3] < 0:
+            self.cut_end(active, active.damage[last])
         if not active.damage and self.log_end == valid_end:
             return 0
         self.end_damaged(active)

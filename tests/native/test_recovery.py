@@ -323,6 +323,21 @@ def test_a_log_that_ends_at_damage_keeps_all_before_it_and_nothing_behind(tmp_pa
         assert log.append(batch()).first_offset == torn.base_offset
 
 
+def test_a_log_that_ends_at_damage_ends_where_a_segment_lost_its_end(tmp_path):
+    """The file is shorter, by whole batches, and the segment behind it is sound."""
+    directory = killed(tmp_path)
+    path = segments(directory)[-2]
+    found = [each for each in read_log(directory) if each.base_offset < int(segments(directory)[-1].stem)]
+    durable_end = int(read_log_state(directory).extra["durable_end"])
+    assert found[-1].base_offset >= durable_end
+    os.truncate(path, found[-1].position)
+    with Log(directory, config(crash_damage="cut")) as log:
+        assert log.log_end_offset == found[-1].base_offset
+        assert log.recovery.intact
+        assert segments(directory)[-1] == path
+        assert log.append(batch()).first_offset == found[-1].base_offset
+
+
 def test_damage_to_what_was_durable_is_never_cut(tmp_path):
     directory = killed(tmp_path)
     found = read_log(directory)
