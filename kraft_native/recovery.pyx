@@ -211,8 +211,7 @@ cdef class LoadedLog:
             self.report.bytes_scanned += segment.size
         if self.config.crash_damage == "cut" and not self.apart:
             self.end_at_damage()
-        segment = self.segments[len(self.segments) - 1]
-        valid_end = segment.end_offset()
+        valid_end = (<Segment>self.segments[len(self.segments) - 1]).end_offset()
         self.settle_end(valid_end)
         self.note_losses(valid_end)
         return 0
@@ -220,14 +219,15 @@ cdef class LoadedLog:
     cdef int end_at_damage(self) except -1:
         """Writes that were not durable come to the disk in any order; the first that did not ends the log."""
         cdef Segment segment
-        cdef int64_t end
+        cdef int64_t end, first, durable_end = max(self.marks.durable_end, self.marks.log_start)
         cdef Py_ssize_t slot
         for slot in range(self.scanned_from, len(self.segments)):
             segment = self.segments[slot]
             end = segment.end_offset()
             missing = [(segment.size, segment.size, end, -1, "batches are missing")] if end < segment.next_base else []
             for damaged in segment.damage + missing:
-                if <int64_t>damaged[2] >= max(self.marks.durable_end, self.marks.log_start):
+                first = damaged[2]             # space that was reserved behind a sealed segment's last batch has none
+                if first >= durable_end and first != (damaged[3] if damaged[3] >= 0 else segment.next_base):
                     while len(self.segments) > slot + 1:
                         (<Segment>self.segments.pop()).delete()
                     return self.cut_end(segment, damaged)
