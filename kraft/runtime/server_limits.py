@@ -4,10 +4,10 @@ from functools import partial
 from typing import Final
 
 from kraft.broker.client_quotas import ConnectionRates
-from kraft.config.effective import BrokerLayers, broker_integer, broker_value
+from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value
 from kraft.config.listener_settings import of_listeners
 from kraft.config.node import NodeConfig
-from kraft.runtime.server import ServerLimits, default_connections_max
+from kraft.runtime.server import SYSTEM_BUFFER, ServerLimits, default_connections_max
 from kraft_native.errors import InvalidArgumentError
 
 UNLIMITED: Final = 2**31 - 1
@@ -28,7 +28,7 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
             str(broker_value("max.connections.per.ip.overrides", layers).value or "")),
         backlog=integer("socket.listen.backlog.size"),
         send_buffer_bytes=integer("socket.send.buffer.bytes"),
-        receive_buffer_bytes=integer("socket.receive.buffer.bytes"),
+        receive_buffer_bytes=_receive_buffer_bytes(layers),
         idle_timeout_ms=integer("connections.max.idle.ms"),
         frame_timeout_ms=integer("kraft.request.timeout.ms"),
         reply_timeout_ms=integer("kraft.slow.reader.timeout.ms"))
@@ -47,6 +47,12 @@ def limit_rates(rates: ConnectionRates, layers: BrokerLayers) -> None:
     """How often addresses may connect from now on."""
     rates.update_all(broker_integer("max.connection.creation.rate", layers))
     rates.limit_listeners(of_listeners("max.connection.creation.rate", layers))
+
+
+def _receive_buffer_bytes(layers: BrokerLayers) -> int:
+    """The system's choice unless it is set: Kafka's default would cost large batches a third of their throughput."""
+    found = broker_value("socket.receive.buffer.bytes", layers)
+    return SYSTEM_BUFFER if found.source == Source.DEFAULT else broker_integer(found.setting.name, layers)
 
 
 def _overrides(text: str) -> dict[str, int]:

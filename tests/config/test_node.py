@@ -117,6 +117,15 @@ def test_settings_of_one_listener_in_their_order():
         ("max.connections", "2147483647", "DEFAULT")]
 
 
+def test_buffers_of_connections():
+    """What is received is the system's business unless the file says more."""
+    limits = server_limits(NodeConfig(LISTENERS).layers())
+    assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (102_400, -1)
+    limits = server_limits(NodeConfig({**LISTENERS, "socket.receive.buffer.bytes": "102400",
+                                       "socket.send.buffer.bytes": "-1"}).layers())
+    assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (-1, 102_400)
+
+
 def test_rates_of_listeners_change_and_go():
     now_ms = 0
     rates = connection_rates(NodeConfig({**LISTENERS, "listener.name.outside.max.connection.creation.rate": "3"}))
