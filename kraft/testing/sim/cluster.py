@@ -101,7 +101,7 @@ class Cluster:
             key=ReplicaKey(node_id, directory_id(node_id, self._disks[node_id])),
             cluster_id=CLUSTER_ID,
             endpoints=(endpoint(node_id, self._addresses[node_id]),),
-            bootstrap=tuple(endpoint(each) for each in self._founders.ids if each != node_id),
+            bootstrap=self._bootstrap(node_id),
             static_voters=VoterSet() if options.dynamic else self._founders,
             election_timeout_ms=options.election_timeout_ms,
             election_backoff_max_ms=options.election_backoff_max_ms,
@@ -111,6 +111,12 @@ class Cluster:
             fetch_max_bytes=options.fetch_max_bytes,
             fetch_snapshot_max_bytes=options.fetch_max_bytes,
             start_grace_ms=min(100, options.election_timeout_ms))
+
+    def _bootstrap(self, node_id: int) -> tuple[Endpoint, ...]:
+        """The founders. A sole one has the others: it may come back with a new disk when they are the quorum."""
+        nodes = range(1, self.options.voters + self.options.observers + 1)
+        return tuple(endpoint(each) for each in (self._founders.ids if self._founders.ids != (node_id,) else nodes)
+                     if each != node_id)
 
     # --- who is there ------------------------------------------------------------------------------------------------
 
