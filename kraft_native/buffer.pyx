@@ -10,9 +10,9 @@ import resource
 import weakref
 
 from libc.errno cimport ENODATA, errno
-from posix.fcntl cimport O_RDONLY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
+from posix.fcntl cimport O_RDONLY
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

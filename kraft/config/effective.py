@@ -60,8 +60,7 @@ class BrokerLayers:
 
 def broker_value(name: str, layers: BrokerLayers) -> Effective:
     """A broker's own setting."""
-    settings = tables.broker_settings()
-    return _resolve(settings[name], tables.BROKER_SYNONYMS.get(name, ((name, 1),)), {}, Source.DEFAULT, layers)
+    return resolve(tables.broker_settings()[name], tables.BROKER_SYNONYMS.get(name, ((name, 1),)), layers)
 
 
 def broker_integer(name: str, layers: BrokerLayers) -> int:

@@ -381,9 +381,10 @@ class Node:
                              if self.broker.is_cordoned(str(each.path.absolute()))])
 
     def _limit_connections(self) -> None:
-        limit_rates(self.connection_rates, self.broker.layers())
+        layers = self.broker.layers()
+        limit_rates(self.connection_rates, layers)
         try:
-            self.server.limit_connections(server_limits(self.broker.layers()))
+            self.server.limit_connections(server_limits(layers))
         except InvalidArgumentError as error:
             log.warning("the limits of connections stay as they were: %s", error)
 
