@@ -35,8 +35,8 @@ cdef class ReplySink:
 
 cdef class Reply:
     """One request's place in its connection's row. Replies may be finished in any order; they leave in the order of
-    the requests. Loop thread only. Exactly one of `finish`, `finish_copy`, `answer`, `skip` and `refuse`, exactly
-    once."""
+    the requests. Loop thread only. Exactly one of `finish`, `finish_copy`, `answer`, `answer_parts`, `skip` and
+    `refuse`, exactly once."""
     cdef readonly ReplySink sink   # None once the connection is gone; then finishing drops the parts
     cdef Reply after               # the connection's row: the request that came next
     cdef Py_ssize_t held_bytes     # what the connection counts for this request until it is answered
@@ -61,6 +61,7 @@ cdef class Reply:
     cdef int finish_copy(self, const uint8_t* data, Py_ssize_t size) except -1
     # The same for one body; the response header (version 0 or 1) is put before it.
     cpdef int answer(self, object body, int header_version) except -1
+    cpdef int answer_parts(self, list body, int header_version) except -1
     # No reply, and the connection goes on: a Produce with acks=0 that succeeded.
     cpdef int skip(self) except -1
     # Counts the handler's time up to now that was not counted yet; nothing once the handler returned and was counted.

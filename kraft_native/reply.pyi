@@ -19,8 +19,8 @@ class ReplySink:
 
 @final
 class Reply:
-    """One request's place in its connection's row. Exactly one of `finish`, `answer`, `skip` and `refuse` is called,
-    exactly once, now or later, on the loop's thread. Replies leave in the order of the requests."""
+    """One request's place in its connection's row. Exactly one of `finish`, `answer`, `answer_parts`, `skip` and
+    `refuse` is called, exactly once, now or later, on the loop's thread. Replies leave in the order of the requests."""
 
     sink: ReplySink | None
     """The connection; None once it is gone or the reply has left."""
@@ -64,6 +64,9 @@ class Reply:
 
     def answer(self, body: Buffer, header_version: int) -> int:
         """The response header of that version, then `body`."""
+
+    def answer_parts(self, body: list[bytes], header_version: int) -> int:
+        """The same with a body in parts, which must not change until they are gone."""
 
     def skip(self) -> int:
         """No reply, and the connection goes on."""

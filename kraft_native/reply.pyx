@@ -81,6 +81,10 @@ cdef class Reply:
         check_header_version(header_version)
         return settle(self, REPLY_ANSWERED, [make_reply_header(self.correlation_id, header_version), body], None)
 
+    cpdef int answer_parts(self, list body, int header_version) except -1:
+        check_header_version(header_version)
+        return settle(self, REPLY_ANSWERED, [make_reply_header(self.correlation_id, header_version), *body], None)
+
     cpdef int skip(self) except -1:
         return settle(self, REPLY_SKIPPED, None, None)
 

@@ -8,7 +8,7 @@ All of it is about one partition, the metadata log's; a request for any other is
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from kraft.immutable import immutable
@@ -55,6 +55,8 @@ WAIT_MS_MAX: Final = 30_000
 """A Fetch waits for news no longer than this, whatever it asks for: the answer to it is kept in memory."""
 BATCH_HEAD: Final = 12
 """Offset and length, with which every batch begins; the length counts what follows."""
+
+Records = TypeVar("Records", bytes, memoryview)
 
 
 class WrongPartitionError(ProtocolError):
@@ -329,7 +331,7 @@ def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
     return None if offset == UNKNOWN_OFFSET else OffsetAndEpoch(offset, epoch)
 
 
-def whole_batches(records: bytes | None) -> bytes | None:
+def whole_batches(records: Records | None) -> Records | None:
     """The batches of an answer without the last one if that was cut off, which a sender may do; None for none."""
     end, size = 0, len(records or b"")
     while records and end + BATCH_HEAD <= size:

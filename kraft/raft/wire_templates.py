@@ -101,10 +101,10 @@ class _ResponseTemplate:
                 and response.log_start_offset == mine.log_start_offset and response.not_follower == mine.not_follower
                 and response.leader_endpoints == mine.leader_endpoints)
 
-    def write(self, response: FetchResponse) -> bytes:
+    def write(self, response: FetchResponse) -> list[bytes]:
         records = response.records if isinstance(response.records, bytes) else b""
         assert self.numbers is not None
-        return b"".join((self.numbers.write(response.high_watermark), _uvarint(len(records) + 1), records, self.tail))
+        return [self.numbers.write(response.high_watermark) + _uvarint(len(records) + 1), records, self.tail]
 
     def read(self, body: memoryview) -> FetchResponse | None:
         assert self.numbers is not None
@@ -127,7 +127,7 @@ class _ResponseTemplate:
         return FetchResponse(
             epoch=mine.epoch, leader_id=mine.leader_id, leader_endpoints=mine.leader_endpoints,
             high_watermark=values[0], log_start_offset=mine.log_start_offset,
-            records=whole_batches(bytes(body[at:end])), not_follower=mine.not_follower)
+            records=whole_batches(body[at:end]), not_follower=mine.not_follower)
 
 
 class FetchTemplates:
@@ -139,7 +139,7 @@ class FetchTemplates:
         """By source; the size of what no template could be made of."""
         self._answering: _ResponseTemplate | None = None
         self._answered: _ResponseTemplate | None = None
-        self._last: tuple[FetchResponse, int, bytes] | None = None
+        self._last: tuple[FetchResponse, int, list[bytes]] | None = None
 
     def request_bytes(self, request: FetchRequest, version: int) -> bytes:
         template = self._asking
@@ -173,23 +173,26 @@ class FetchTemplates:
             if template.is_fixed and template.write(request) == body:
                 self._asked[source] = template
 
-    def response_bytes(self, response: Response, version: int) -> bytes:
+    def response_parts(self, response: Response, version: int) -> list[bytes]:
+        """What makes the body, one after the other; the records are those of the response and not a copy."""
         if not isinstance(response, FetchResponse) or response.error is not ErrorCode.NONE or (
                 response.diverging is not None or response.snapshot is not None):
-            return FETCH_CODEC.encode_response(response, version).encode(version)
+            return [FETCH_CODEC.encode_response(response, version).encode(version)]
         last, template = self._last, self._answering
         if last is not None and last[0] is response and last[1] == version:
             return last[2]
         if template is not None and template.fits(response, version):
-            body = template.write(response)
+            parts = template.write(response)
         else:
-            body = FETCH_CODEC.encode_response(response, version).encode(version)
+            parts = [FETCH_CODEC.encode_response(response, version).encode(version)]
             template = _ResponseTemplate(response, version)
-            self._answering = template if template.is_fixed and template.write(response) == body else None
-        self._last = response, version, body
-        return body
+            is_alike = template.is_fixed and b"".join(template.write(response)) == parts[0]
+            self._answering = template if is_alike else None
+        self._last = response, version, parts
+        return parts
 
     def response_of(self, body: memoryview, version: int) -> Response:
+        """What came. Records may be a view of `body`, and are then good for as long as that is."""
         template = self._answered
         if template is not None and template.version == version:
             found = template.read(body)

@@ -50,7 +50,7 @@ class Line:
 
     def __init__(self, client_id: str, on_lost: Callable[[], None] = lambda: None) -> None:
         self._on_lost = on_lost
-        self._answer: asyncio.Future[memoryview] | None = None
+        self._answer: asyncio.Future[bytes] | None = None
         self._ready: asyncio.Future[PeerVersions] = asyncio.get_running_loop().create_future()
         self.connection = PeerConnection(client_id, self._ready.set_result, self._answered, self._broke)
         self.broken = False
@@ -68,7 +68,7 @@ class Line:
                 raise ConnectionError(f"{address.host!r} is no host: {error}") from error
             await self._ready
 
-    async def ask(self, message: Message, version: int, timeout_seconds: float) -> memoryview:
+    async def ask(self, message: Message, version: int, timeout_seconds: float) -> bytes:
         self._answer = asyncio.get_running_loop().create_future()
         self.connection.send(message, version)
         async with asyncio.timeout(timeout_seconds):
@@ -81,7 +81,7 @@ class Line:
 
     def _answered(self, body: memoryview) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(body)
+            self._answer.set_result(bytes(body))   # it is read in another turn
 
     def _broke(self) -> None:
         """By the other side."""

@@ -114,12 +114,12 @@ class ControllerRouter:
 
         def answer(response: Response) -> None:
             try:
-                encoded = self._templates.response_bytes(response, version)
+                parts = self._templates.response_parts(response, version)
             except KraftError:
                 log.exception("Fetch version %d: its answer cannot be written", version)
                 reply.refuse("failure")
             else:
-                reply.answer(encoded, header_version)
+                reply.answer_parts(parts, header_version)
 
         self.quorum.ask(source, asked, answer)
 

@@ -24,6 +24,7 @@ from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.raft.messages import (
     FetchRequest,
+    FetchResponse,
     Loss,
     Lost,
     Message,
@@ -43,10 +44,13 @@ from kraft_native.errors import KraftError, MalformedMessageError, UnsupportedVe
 log = logging.getLogger(__name__)
 
 API_VERSIONS: Final = 18
-NO_TAGS: Final = b"\0"
+NO_TAGS: Final = 0
 CORRELATION_AT: Final = 4
 """In the header of a request, behind the API's key and version."""
 RESPONSE_BYTES_MAX: Final = 256 << 20
+RECEIVE_BYTES: Final = 64 << 10
+RECEIVE_BYTES_KEPT: Final = 2 << 20
+"""What a connection may hold while nothing is on its way."""
 PAUSE_SECONDS: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 0.25
 CONNECT_SECONDS_MAX: Final = 5.0
@@ -77,9 +81,10 @@ class PeerVersions:
         return best
 
 
-class PeerConnection(asyncio.Protocol):
-    """One connection. `on_ready(versions)` when the peer has told them; `on_answer(body, api key, version)`;
-    `on_lost()` once, unless `abandon` was called. `catch_up()` when an answer came to what may have left ahead."""
+class PeerConnection(asyncio.BufferedProtocol):
+    """One connection. `on_ready(versions)` when the peer has told them; `on_answer(body)`, which is good for that call
+    only: the next answer is received where this one lies; `on_lost()` once, unless `abandon` was called. `catch_up()`
+    when an answer came to what may have left ahead."""
 
     def __init__(self, client_id: str, on_ready: Callable[[PeerVersions], None],
                  on_answer: Callable[[memoryview], None], on_lost: Callable[[], None],
@@ -90,7 +95,8 @@ class PeerConnection(asyncio.Protocol):
         self._on_answer = on_answer
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
-        self._received = bytearray()
+        self._buffer = bytearray(RECEIVE_BYTES)
+        self._filled = 0
         self._correlation = 0
         self._waiting: tuple[int, int] | None = None
         self._abandoned = False
@@ -146,25 +152,37 @@ class PeerConnection(asyncio.Protocol):
         self._correlation += 1
         self._waiting = key, version
 
-    def data_received(self, data: bytes) -> None:
-        """The usual answer comes in one piece; what does not is put together."""
-        if not self._received and len(data) > 8 and int.from_bytes(data[:4], "big") == len(data) - 4:
-            self._take_frame(data[4:])
-            return
-        self._received += data
-        while not self._abandoned and len(self._received) >= 4:
-            size = int.from_bytes(self._received[:4], "big", signed=True)
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - what comes decides, not what might
+        """Where the next bytes go. It grows with what has come, not with what was announced."""
+        if self._filled == len(self._buffer):
+            self._move(self._buffer, 2 * self._filled)
+        return memoryview(self._buffer)[self._filled:]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._filled += nbytes
+        start = 0
+        while not self._abandoned and self._filled - start >= 4:
+            size = int.from_bytes(self._buffer[start:start + 4], "big", signed=True)
             if not 4 <= size <= RESPONSE_BYTES_MAX:
                 self._break(f"a frame of {size} bytes")
                 return
-            if len(self._received) < 4 + size:
-                return
-            with memoryview(self._received) as received:
-                frame = bytes(received[4:4 + size])
-            del self._received[:4 + size]
-            self._take_frame(frame)
+            end = start + 4 + size
+            if end > self._filled:
+                break
+            self._take_frame(memoryview(self._buffer)[start + 4:end])
+            start = end
+        if start == self._filled and len(self._buffer) <= RECEIVE_BYTES_KEPT:
+            self._filled = 0           # the usual case: one answer, and nothing behind it
+        elif start:
+            self._move(memoryview(self._buffer)[start:self._filled], RECEIVE_BYTES)
 
-    def _take_frame(self, frame: bytes) -> None:
+    def _move(self, received: bytearray | memoryview, room: int) -> None:
+        """Goes on in a buffer of at least `room` bytes. The old one is left to whoever looks at it."""
+        self._filled = len(received)
+        self._buffer = bytearray(max(room, self._filled))
+        self._buffer[:self._filled] = received
+
+    def _take_frame(self, frame: memoryview) -> None:
         if self._abandoned:
             return
         try:
@@ -183,7 +201,7 @@ class PeerConnection(asyncio.Protocol):
         assert self._transport is not None
         self._transport.abort()
 
-    def _take(self, frame: bytes) -> None:
+    def _take(self, frame: memoryview) -> None:
         if self._waiting is None:
             self._catch_up()
         if self._waiting is None:
@@ -192,8 +210,8 @@ class PeerConnection(asyncio.Protocol):
         correlation = int.from_bytes(frame[:4], "big", signed=True)
         if correlation != self._correlation:
             raise MalformedMessageError(f"an answer to request {correlation}, not {self._correlation}")
-        if API_BY_KEY[key].response_header_version(version) == 1 and frame[4:5] == NO_TAGS:
-            body = memoryview(frame)[5:]
+        if API_BY_KEY[key].response_header_version(version) == 1 and len(frame) > 4 and frame[4] == NO_TAGS:
+            body = frame[5:]
         else:
             _, body = decode_response_header(frame, API_BY_KEY[key], version)
         if self._has_versions:
@@ -358,6 +376,8 @@ class Peer:
         self._pending = None
         self._peers.on_answer(self._node_id, ask.correlation, response)
         self._deliver(self._node_id, ask.correlation, response)
+        if isinstance(response, FetchResponse) and isinstance(response.records, memoryview):
+            response.records.release()   # who kept them has an error instead of other bytes
 
     def _lost(self) -> None:
         self._peers.catch_up()
@@ -373,8 +393,9 @@ class Peer:
 class Peers:
     """All nodes that the core asks: the driver's `Courier`.
 
-    `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is never called from inside `ask`;
-    `on_answer`, the same of each answer, is called just before. `catch_up()` has the core ask for what has left ahead.
+    `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is never called from inside `ask`; the
+    records of an answer are good for that call only. `on_answer`, the same of each answer, is called just before.
+    `catch_up()` has the core ask for what has left ahead.
     """
 
     def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:

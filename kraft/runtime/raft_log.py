@@ -80,7 +80,7 @@ class RaftLog:
     def append_ahead(self, records: object) -> None:
         """Appends fetched records of the usual kind, and begins to flush them, before the core looks at them; it will
         call `append_fetched` with the same object. Others, and those that are refused, wait for that call."""
-        assert isinstance(records, bytes)
+        assert isinstance(records, bytes | memoryview)
         end = self.end
         end_offset = plain_end(records, end.offset, end.epoch)
         if end_offset >= 0:
@@ -96,7 +96,7 @@ class RaftLog:
         return self._ahead is not None
 
     def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
-        assert isinstance(records, bytes)
+        assert isinstance(records, bytes | memoryview)
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             assert ahead is records, "other records were appended ahead"

@@ -97,10 +97,25 @@ RESPONSES = [
 def test_responses_are_those_of_the_codec(version: int) -> None:
     ours, theirs = FetchTemplates(), FetchTemplates()
     for response in [again for each in RESPONSES for again in (each, replace(each), each)]:
-        body = ours.response_bytes(response, version)
+        body = b"".join(ours.response_parts(response, version))
         assert body == FETCH_CODEC.encode_response(response, version).encode(version)
         assert theirs.response_of(memoryview(body), version) == FETCH_CODEC.decode_response(
             FETCH_CODEC.answer.decode(body, version))
+
+
+def test_records_are_not_copied() -> None:
+    """Neither on their way into the parts of an answer nor out of one: they are what was read, or what was received."""
+    ours, theirs = FetchTemplates(), FetchTemplates()
+    ours.response_parts(ANSWERED, LATEST)
+    records = batch(20_000)
+    parts = ours.response_parts(replace(ANSWERED, records=records), LATEST)
+    assert any(part is records for part in parts)
+    received = bytearray(b"".join(parts))
+    theirs.response_of(memoryview(received), LATEST)
+    answer = theirs.response_of(memoryview(received), LATEST)
+    assert isinstance(answer, FetchResponse)
+    assert isinstance(answer.records, memoryview)
+    assert (answer.records.obj is received, answer.records == records) == (True, True)
 
 
 def test_each_byte_of_a_response_counts() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -38,6 +39,7 @@ from kraft.raft.wire_changes import CODECS
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_channel import ControllerChannel
 from kraft.runtime.peers import Peers
+from kraft_native.records import BatchBuilder
 from tests.raft.world import key
 
 SECONDS = 10.0
@@ -52,6 +54,9 @@ class FakePeer:
     def __init__(self, keys: tuple[int, ...] = (API_VERSIONS_KEY, VOTE.key)) -> None:
         self.keys = keys
         self.answers = True
+        self.fetched = FETCHED
+        self.piece_bytes = 1 << 30
+        """An answer is sent in such pieces, each received by itself."""
         self.connections = 0
         self.asked = asyncio.Event()
         self.closed = asyncio.Event()
@@ -83,11 +88,14 @@ class FakePeer:
                     self.asked.set()
                     if not self.answers:
                         continue
-                    body = (FETCH_CODEC.encode_response(FETCHED, version).encode(version)
+                    body = (FETCH_CODEC.encode_response(self.fetched, version).encode(version)
                             if request.api.key == FETCH_CODEC.key else
                             VOTE.encode_response(VoteResponse(granted=True, epoch=3), version).encode(version))
                 header = encode_response_header(request.api, version, request.header.correlation_id)
-                writer.write((len(header) + len(body)).to_bytes(4, "big") + header + body)
+                answer = (len(header) + len(body)).to_bytes(4, "big") + header + body
+                for at in range(0, len(answer), self.piece_bytes):
+                    writer.write(answer[at:at + self.piece_bytes])
+                    await asyncio.sleep(0)
         except (asyncio.IncompleteReadError, ConnectionError):
             self.closed.set()
             writer.close()
@@ -182,6 +190,43 @@ def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
                 assert await told.next() == (2, correlation, FETCHED)
             assert peer.connections == 1
         peers.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 1000, 70_000, 1 << 30])
+def test_records_of_any_size_in_any_pieces(piece_bytes: int) -> None:
+    """They are good while they are delivered, and an error for who looks at them later."""
+    async def run() -> None:
+        seen: list[bytes | None] = []
+        kept: list[memoryview] = []
+        told = Told()
+
+        def deliver(node_id: int, correlation: int, message: Message) -> None:
+            if isinstance(message, FetchResponse):
+                seen.append(None if message.records is None else bytes(message.records))  # type: ignore[call-overload]
+                if isinstance(message.records, memoryview):
+                    kept.append(message.records)
+            told(node_id, correlation, message)
+
+        peers = Peers("test", deliver)
+        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+            peer.piece_bytes = piece_bytes
+            sizes = [0, 10, 3_000, 0, 100] if piece_bytes == 1 else [10, 65_000, 300_000, 0, 3_000_000, 20, 300_000]
+            for correlation, size in enumerate(sizes):
+                builder = BatchBuilder()
+                builder.append(bytes([correlation]) * size)
+                records = builder.build(7, leader_epoch=3) if size else None
+                peer.fetched = replace(FETCHED, records=records)
+                peers.ask(fetch(correlation, peer.address, 7))
+                assert (await told.next())[:2] == (2, correlation)
+                assert seen[-1] == records
+            assert peer.connections == 1
+        peers.close()
+        assert kept
+        for records in kept:
+            with pytest.raises(ValueError, match="released"):
+                bytes(records)
 
     asyncio.run(run())
 
