@@ -22,6 +22,7 @@ cdef class FollowedPartition:
 cdef class ReplicaFetcher:
     cdef readonly int64_t responses_total      # they come in the order of the requests
     cdef readonly int64_t bytes_total          # of records
+    cdef readonly int64_t received_total       # bytes of any kind
     cdef FollowerIdentity identity
     cdef int32_t partition_bytes_max
     cdef int64_t response_bytes_limit

@@ -13,6 +13,9 @@ class FollowedPartition: ...
 class ReplicaFetcher:
     responses_total: int
     bytes_total: int
+    received_total: int
+    """Bytes of any kind: what does not rise while the fetcher `waits` is a leader that says nothing."""
+
     def __init__(
         self,
         node_id: int,
@@ -27,6 +30,10 @@ class ReplicaFetcher:
         partition_bytes_max: int = 1048576,
     ) -> None: ...
     def __len__(self) -> int: ...
+    @property
+    def waits(self) -> bool:
+        """Whether an answer is to come."""
+
     def follow(self, partition: Partition) -> None: ...
     def unfollow(self, partition: Partition) -> bool: ...
     def partitions(self) -> list[Partition]: ...

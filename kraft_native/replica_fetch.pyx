@@ -98,6 +98,10 @@ cdef class ReplicaFetcher:
     def __len__(self) -> int:
         return len(self.followed)
 
+    @property
+    def waits(self) -> bool:
+        return self.transport is not None and self.responses_total < self.requests_total
+
     # --- what is followed -------------------------------------------------------------------------------------------
 
     def follow(self, Partition partition not None) -> None:
@@ -184,6 +188,7 @@ cdef class ReplicaFetcher:
 
     def buffer_updated(self, Py_ssize_t count) -> None:
         self.received.size += count
+        self.received_total += count
         if self.transport is None:
             return
         self.reading = True

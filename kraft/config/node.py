@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kraft.config import effective
+from kraft.config import effective, tables
+from kraft.config.absent import KEPT
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import listener_of
 from kraft.config.properties import parse_properties
-from kraft.config.setting import Value
+from kraft.config.setting import Setting, Value
 
 ROLES: Final = ("broker", "controller")
 PROTOCOLS: Final = ("PLAINTEXT",)
@@ -89,6 +90,12 @@ class NodeConfig:
                dynamic_default: Mapping[str, str] | None = None) -> effective.BrokerLayers:
         """This configuration under dynamic settings."""
         return effective.BrokerLayers(dynamic or {}, dynamic_default or {}, self.texts)
+
+    @property
+    def without_effect(self) -> tuple[Setting, ...]:
+        """The settings that are given, with another value than their default, and have no effect here."""
+        given = [tables.broker_settings()[name] for name in self.texts if name in tables.broker_settings()]
+        return tuple(each for each in given if KEPT in each.documentation and self.values[each.name] != each.default)
 
     @property
     def is_broker(self) -> bool:

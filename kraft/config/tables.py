@@ -10,6 +10,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final
 
+from kraft.config.absent import absence
 from kraft.config.setting import Setting
 
 SECTIONS: Final = ("topic", "broker", "broker_dynamic", "kraft", "group", "client_metrics", "client_quota", "ip_quota")
@@ -33,6 +34,7 @@ def section(name: str) -> Mapping[str, Setting]:
     for fact in sorted(_facts()[name], key=lambda fact: str(fact["name"])):
         synonyms = tuple(_synonym(entry) for entry in fact.get("synonyms", ()))
         text = texts[name].get(fact["name"]) or _borrowed(texts, name, fact["name"], synonyms)
+        text += absence(name, fact["name"])
         found[fact["name"]] = Setting(
             name=fact["name"], type=fact["type"], default=fact.get("default"), range=fact.get("range", ""),
             importance=fact["importance"], update=fact.get("update", ""), synonyms=synonyms,

@@ -1,4 +1,5 @@
-"""Kafka's settings that cannot have their effect here: they keep their default, or stay empty.
+"""Kafka's settings that cannot have their effect here: they keep their default, or stay empty. Those that may be set
+all the same are in `absent`.
 
 Whoever relies on one of them must hear of it before the node serves: the file of a Kafka with an authorizer must not
 start a node that lets everybody do everything.
@@ -12,7 +13,7 @@ from kraft.config.setting import Setting, Value
 SECURITY: Final = "this version has neither TLS nor SASL"
 FAMILIES: Final = {"ssl.": SECURITY, "sasl.": SECURITY}
 _JAVA: Final = "Java classes cannot be loaded here"
-_REASONS: Final = {
+REFUSED: Final = {
     **dict.fromkeys((
         "authorizer.class.name", "config.providers", "group.share.persister.class.name", "kafka.metrics.reporters",
         "metric.reporters", "remote.log.metadata.manager.class.name", "remote.log.storage.manager.class.name",
@@ -33,7 +34,7 @@ def check_supported(setting: Setting, value: Value) -> None:
     """Raises `InvalidConfigError` for a value that could not have its effect."""
     if value in (None, "", []) or value == setting.default:
         return
-    why = _REASONS.get(setting.name) or (_JAVA if setting.type == "class" else None)
+    why = REFUSED.get(setting.name) or (_JAVA if setting.type == "class" else None)
     why = why or next((reason for prefix, reason in FAMILIES.items() if setting.name.startswith(prefix)), None)
     if why is not None:
         raise setting.refuse(setting.format(value), f"cannot be had: {why}")

@@ -21,11 +21,13 @@ from kraft.controller.lease import Lease
 from kraft.controller.sessions import NEVER_MS
 from kraft.metadata.image import BrokerRegistration, MetadataImage
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.ids import id_text
 from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kraft_native.errors import OperationError
 
 REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 2
@@ -47,6 +49,11 @@ GONE: Final = (State.STOPPED, State.REPLACED)
 """Nothing more is asked of the controller."""
 
 
+class UntoldDirectoryError(OperationError):
+    """A log directory failed, and no controller could be told of it for log.dir.failure.timeout.ms: replicas that are
+    lost here may count as in sync. The broker must stop."""
+
+
 class ControllerDoor(Protocol):
     """The active controller, here or elsewhere. `image` is what is committed, as far as this node knows."""
 
@@ -66,7 +73,8 @@ class LocalBroker:
     """
 
     def __init__(
-        self, controller: ControllerDoor, registration: BrokerRegistrationRequest, heartbeat_interval_ms: int = 2_000
+        self, controller: ControllerDoor, registration: BrokerRegistrationRequest, heartbeat_interval_ms: int = 2_000,
+        directory_failure_timeout_ms: int = NEVER_MS,
     ):
         self.state = State.NEW
         self.epoch = -1
@@ -76,9 +84,14 @@ class LocalBroker:
         self._controller = controller
         self._registration = registration
         self._interval_ms = heartbeat_interval_ms
+        self._directory_failure_timeout_ms = directory_failure_timeout_ms
         self._ready = False
         self._in_flight = False
         self._offline: list[UUID] = []
+        self._untold: dict[UUID, int] = {}
+        """Those of them that no controller has confirmed yet, with the time from which on it must have."""
+        self._telling: tuple[UUID, ...] = ()
+        """Those that the request under way tells of."""
         self._cordoned: list[UUID] = []
         self._next_ms = NEVER_MS   # when the next request is due
         self._due = False          # when the request under way is answered
@@ -88,7 +101,7 @@ class LocalBroker:
     @property
     def deadline_ms(self) -> int:
         """When `tick` has something to do; NEVER_MS: nothing."""
-        return min(self._next_ms, self.lease.deadline_ms)
+        return min(self._next_ms, self.lease.deadline_ms, *self._untold.values())
 
     @property
     def incarnation_id(self) -> UUID:
@@ -136,6 +149,7 @@ class LocalBroker:
     def lose(self, directory_id: UUID, now_ms: int) -> None:
         """A log directory has failed: the controller hears of it at once, and from then on."""
         self._offline.append(directory_id)
+        self._untold[directory_id] = min(now_ms + self._directory_failure_timeout_ms, NEVER_MS)
         self._registration.log_dirs = [each for each in self._registration.log_dirs if each != directory_id]
         self.hurry(now_ms)
 
@@ -151,8 +165,10 @@ class LocalBroker:
             self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Sends what is due, one request at a time."""
+        """Sends what is due, one request at a time. Raises `UntoldDirectoryError`."""
         self._now_ms = now_ms
+        if self.state not in GONE:
+            self._check_told(now_ms)
         if (silent_ms := self.lease.ran_out(now_ms)) is not None:
             refusal = f", the last was refused with {self.refusal.name}" if self.refusal is not None else ""
             self.on_notice(f"the lease of broker {self._registration.broker_id} ran out: no controller has answered a "
@@ -162,7 +178,7 @@ class LocalBroker:
         if self._in_flight:
             self._due, self._next_ms = True, NEVER_MS
             return
-        self._in_flight, self._sent_ms = True, now_ms
+        self._in_flight, self._sent_ms, self._telling = True, now_ms, tuple(self._untold)
         self._next_ms = now_ms + self._interval_ms
         if self.epoch < 0:
             self._controller.submit(self._registration, REGISTRATION_VERSION, now_ms, self._registered)
@@ -170,9 +186,17 @@ class LocalBroker:
         self._controller.submit(BrokerHeartbeatRequest(
             broker_id=self._registration.broker_id, broker_epoch=self.epoch,
             current_metadata_offset=self._controller.image.offset, want_fence=not self._ready,
-            want_shut_down=self.state is State.STOPPING, offline_log_dirs=self._offline,
+            want_shut_down=self.state is State.STOPPING, offline_log_dirs=list(self._offline),
             cordoned_log_dirs=self._cordoned, lease_start_time_ms=now_ms,
         ), HEARTBEAT_VERSION, now_ms, self._beaten)
+
+    def _check_told(self, now_ms: int) -> None:
+        for directory_id, until_ms in self._untold.items():
+            if now_ms >= until_ms:
+                raise UntoldDirectoryError(
+                    f"no controller could be told for {self._directory_failure_timeout_ms} ms that log directory "
+                    f"{id_text(directory_id)} of broker {self._registration.broker_id} failed "
+                    f"(log.dir.failure.timeout.ms)")
 
     def _answered(self, code: int) -> bool:
         """Notes the outcome; after a refusal the next attempt comes soon."""
@@ -182,6 +206,9 @@ class LocalBroker:
         self.refusal = ErrorCode(code) if code else None  # type: ignore[call-arg]
         if code:
             self._next_ms = self._now_ms + RETRY_MS
+        else:
+            for each in self._telling:
+                self._untold.pop(each, None)
         return not code
 
     def _registered(self, answer: Message) -> None:

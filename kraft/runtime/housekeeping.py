@@ -6,6 +6,7 @@ the loop comes in turns of a few milliseconds.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -43,8 +44,8 @@ class Housekeeping:
         """Begins all periodic work."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(work) for work in (
-            self._every("log.retention.check.interval.ms", self._retain),
-            self._every("log.flush.offset.checkpoint.interval.ms", self._checkpoint),
+            self._every("log.retention.check.interval.ms", self._retain, self._first_seconds),
+            self._every("log.flush.offset.checkpoint.interval.ms", self._checkpoint, self._first_seconds),
             self._every(None, self._remove_files),
             self._every("log.cleaner.backoff.ms", self.cleaner.run),
         )]
@@ -57,13 +58,20 @@ class Housekeeping:
         self.cleaner.close()
         self._disk.shutdown()
 
-    async def _every(self, setting: str | None, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Repeats `work`, pausing as a setting in milliseconds says. A log or a disk that fails is told and tried again
-        later; any other failure is our own."""
+    @property
+    def _first_seconds(self) -> float:
+        """After the start: what an earlier process left undone does not wait for a whole interval."""
+        return self.broker.integer("log.initial.task.delay.ms") / 1000
+
+    async def _every(self, setting: str | None, work: Callable[[], Coroutine[None, None, None]],
+                     first: float = math.inf) -> None:
+        """Repeats `work`, pausing as a setting in milliseconds says, the first time for `first` seconds at most. A log
+        or a disk that fails is told and tried again later; any other failure is our own."""
         while True:
             seconds = FILE_REMOVAL_PERIOD_SECONDS if setting is None else self.broker.integer(setting) / 1000
-            if await self._stopped_within(seconds):
+            if await self._stopped_within(min(first, seconds)):
                 return
+            first = math.inf
             try:
                 await work()
             except (KraftError, OSError):

@@ -8,15 +8,15 @@ from kraft.raft.types import Endpoint
 from kraft.runtime.controller_channel import Line
 from kraft_native.partition import Partition
 
-TIMEOUT_SECONDS: Final = 10.0
 VERSION: Final = 9
 LATEST: Final = -1
 EARLIEST: Final = -2
 
 
-async def log_bounds(address: Endpoint, node_id: int, partition: Partition) -> tuple[int, int] | None:
+async def log_bounds(address: Endpoint, node_id: int, partition: Partition,
+                     timeout_seconds: float) -> tuple[int, int] | None:
     """Start and end of the leader's log; None when it refuses to say. Raises OSError or TimeoutError when it cannot be
-    asked."""
+    asked, or does not answer one of the two questions in time."""
     line = Line(f"broker-{node_id}-fetcher-0")
     try:
         await line.open(address)
@@ -25,7 +25,7 @@ async def log_bounds(address: Endpoint, node_id: int, partition: Partition) -> t
             body = await line.ask(ListOffsetsRequest(replica_id=node_id, topics=[ListOffsetsTopic(
                 name=partition.topic, partitions=[ListOffsetsPartition(
                     partition_index=partition.index, current_leader_epoch=partition.leader_epoch,
-                    timestamp=timestamp)])]), VERSION, TIMEOUT_SECONDS)
+                    timestamp=timestamp)])]), VERSION, timeout_seconds)
             [part] = ListOffsetsResponse.decode(body, VERSION).topics[0].partitions
             if part.error_code:
                 return None

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import resource
 import signal
@@ -16,7 +17,10 @@ from kraft.config.node import NodeConfig
 from kraft.runtime.server import Listener
 from kraft_native.errors import KraftError
 
+log = logging.getLogger(__name__)
+
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+START_SECONDS_MAX: Final = 365 * 86_400.0
 START_TIME_FIELD: Final = 19  # of /proc/self/stat, counted behind the command's name
 
 
@@ -63,13 +67,13 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
 
 async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     gc.disable()
+    for setting in config.without_effect:
+        log.warning("%s=%s is accepted and has no effect. %s", setting.name, config.texts[setting.name],
+                    setting.documentation)
     node = make_node(config)
     for each in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(each, node.stop)
-    try:
-        await node.start()
-    except OSError as error:
-        raise NodeFailedError(f"the node cannot start: {_reason(error)}") from error
+    await _start(node, config.integer("server.max.startup.time.ms"))
     gc.freeze()
     gc.enable()
     on_ready(node)
@@ -79,6 +83,18 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
         raise
     except Exception as error:
         raise NodeFailedError(f"the node stopped: {type(error).__name__}: {error}") from error
+
+
+async def _start(node: AnyNode, timeout_ms: int) -> None:
+    try:
+        async with asyncio.timeout(min(timeout_ms / 1000, START_SECONDS_MAX)) as limit:
+            await node.start()
+    except TimeoutError as error:
+        if not limit.expired():
+            raise NodeFailedError(f"the node cannot start: {_reason(error)}") from error
+        raise NodeFailedError(f"the node did not start within {timeout_ms} ms (server.max.startup.time.ms)") from error
+    except OSError as error:
+        raise NodeFailedError(f"the node cannot start: {_reason(error)}") from error
 
 
 def seconds_since_start() -> float:

@@ -243,7 +243,7 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
     listener = config.controller_listener_names[0]
 
     def number(name: str) -> int:
-        return max(1, config.integer(f"controller.quorum.{name}"))
+        return max(1, config.integer(name))
 
     def endpoint(address: Address) -> Endpoint:
         return Endpoint(listener, address.host, address.port)
@@ -251,15 +251,17 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
     def voter(static: StaticVoter) -> Voter:
         return Voter(ReplicaKey(static.node_id), (endpoint(static.address),))
 
-    fetch_timeout_ms = number("fetch.timeout.ms")
+    fetch_timeout_ms = number("controller.quorum.fetch.timeout.ms")
     return RaftConfig(
         key=ReplicaKey(config.node_id, member.directory_id), cluster_id=member.cluster_id,
         can_vote=config.is_controller, auto_join=bool(config[AUTO_JOIN]),
         endpoints=tuple(Endpoint(each.listener, each.host, each.port) for each in member.endpoints),
         bootstrap=tuple(map(endpoint, bootstrap_servers(config))),
         static_voters=VoterSet.of(*map(voter, static_voters(config))),
-        election_timeout_ms=number("election.timeout.ms"), election_backoff_max_ms=number("election.backoff.max.ms"),
-        fetch_timeout_ms=fetch_timeout_ms, request_timeout_ms=number("request.timeout.ms"),
-        retry_backoff_ms=number("retry.backoff.ms"), fetch_max_bytes=number("fetch.max.bytes"),
-        fetch_snapshot_max_bytes=number("fetch.snapshot.max.bytes"),
+        election_timeout_ms=number("controller.quorum.election.timeout.ms"),
+        election_backoff_max_ms=number("controller.quorum.election.backoff.max.ms"),
+        fetch_timeout_ms=fetch_timeout_ms, request_timeout_ms=number("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=number("controller.quorum.retry.backoff.ms"),
+        fetch_max_bytes=number("controller.quorum.fetch.max.bytes"),
+        fetch_snapshot_max_bytes=number("controller.quorum.fetch.snapshot.max.bytes"),
         fetch_max_wait_ms=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2), start_grace_ms=START_GRACE_MS)

@@ -29,7 +29,6 @@ from kraft_native.flusher import Flusher
 
 log = logging.getLogger(__name__)
 
-FORWARD_SECONDS: Final = 30.0
 LEAVE_SECONDS: Final = 5.0
 HERE: Final = 0
 """The source of what this node's own broker asks the core: no connection has it."""
@@ -55,8 +54,9 @@ class QuorumPlane:
         self._advanced = asyncio.Event()
         client_id = CLIENT_ID.format(config.node_id)
         session_seconds = config.integer("broker.session.timeout.ms") / 1000
-        self._forwarded = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
-        self._voters = ControllerChannel(client_id, self._controller_address, self._here, FORWARD_SECONDS)
+        socket_seconds = config.integer("controller.socket.timeout.ms") / 1000
+        self._forwarded = ControllerChannel(client_id, self._controller_address, self._here, socket_seconds)
+        self._voters = ControllerChannel(client_id, self._controller_address, self._here, socket_seconds)
         self._own = ControllerChannel(client_id, self._controller_address, self._here, session_seconds, self._hurry)
         self._registrar = (ControllerRegistrar(self.quorum, endpoints, self.schedule) if config.is_controller else None)
 
@@ -110,7 +110,8 @@ class QuorumPlane:
         epoch. `RegistrationError` when no controller accepted it in `initial.broker.registration.timeout.ms`."""
         request = broker_registration(self.config, self.cluster_id, endpoints, directories, previous_epoch)
         self.broker = broker = LocalBroker(
-            _OwnRequests(self), request, self.config.integer("broker.heartbeat.interval.ms"))
+            _OwnRequests(self), request, self.config.integer("broker.heartbeat.interval.ms"),
+            self.config.integer("log.dir.failure.timeout.ms"))
         broker.on_notice = log.warning
         broker.start(self.clock())
         node_id = self.config.node_id
@@ -139,8 +140,9 @@ class QuorumPlane:
             lambda: ended() or (broker.state is State.RUNNING and not self.image.brokers[node_id].fenced), None)
 
     async def leave(self) -> None:
-        """This node's broker stops in good order; waits until the controller has let it go, or cannot be found."""
-        if self.broker is not None:
+        """This node's broker stops in good order; waits until the controller has let it go, or cannot be found. With
+        `controlled.shutdown.enable=false` it just ends, and the controller finds out."""
+        if self.broker is not None and self.config["controlled.shutdown.enable"]:
             broker = self.broker
             broker.stop(self.clock())
             await self._wait(lambda: broker.state is State.STOPPED, LEAVE_SECONDS)

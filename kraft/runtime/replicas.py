@@ -229,11 +229,12 @@ class Replicas:
         if len(self._settings_of) >= SETTINGS_KEPT_MAX:
             self._settings_of.clear()
         config = log_config(dict(overrides), self.broker.layers(), replicated=replicated)
-        found = self._settings_of[key] = TopicSettings(config, minimum, self._throttled(topic, "leader"),
-                                                       self._throttled(topic, "follower"))
+        found = self._settings_of[key] = TopicSettings(
+            config, minimum, self._throttled(topic, "leader.replication.throttled.replicas"),
+            self._throttled(topic, "follower.replication.throttled.replicas"))
         return found
 
-    def _throttled(self, topic: str, role: str) -> Container[int]:
-        value = self.broker.topic_setting(topic, f"{role}.replication.throttled.replicas")
+    def _throttled(self, topic: str, setting: str) -> Container[int]:
+        value = self.broker.topic_setting(topic, setting)
         assert isinstance(value, list)
         return throttled_partitions(value, self.broker.node_id)

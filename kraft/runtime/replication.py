@@ -5,6 +5,7 @@ and what is rare.
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
@@ -12,6 +13,7 @@ from typing import Final, cast
 from kraft.broker.broker import Broker
 from kraft.broker.isr import IsrKeeper, Key
 from kraft.broker.replica_roles import ReplicaRoles, key_of
+from kraft.config.effective import Source, broker_value
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
@@ -28,7 +30,8 @@ log = logging.getLogger(__name__)
 
 ALTER_PARTITION_VERSION: Final = 3
 PAUSE_SECONDS: Final = 0.02
-CONNECT_SECONDS_MAX: Final = 5.0
+LOOKS_OF_A_TIMEOUT: Final = 4
+"""How often leaders that say nothing are looked for while one is waited for."""
 
 EXPECTED: Final = frozenset((
     ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH,
@@ -47,7 +50,11 @@ class _Leader:
         self._fetcher: ReplicaFetcher | None = None
         self._task: asyncio.Task[None] | None = None
         self._pause = 0.0
+        self._failures = 0
         self._address: Endpoint | None = None
+        self._received = 0
+        self._heard_seconds = 0.0
+        """When it was last known to answer, or to have nothing to."""
 
     def follow(self, key: Key, partition: Partition) -> None:
         self._followed[key] = partition
@@ -77,6 +84,18 @@ class _Leader:
                 self._fetcher = None
             self._task = asyncio.get_running_loop().create_task(self._connect())
 
+    def look(self, now_seconds: float, timeout_seconds: float) -> None:
+        """A leader that says nothing for so long is asked on another connection: its machine, or what is between, may
+        have forgotten this one without a word."""
+        fetcher = self._fetcher
+        if fetcher is None or not fetcher.waits or fetcher.received_total != self._received:
+            self._received = 0 if fetcher is None else fetcher.received_total
+            self._heard_seconds = now_seconds
+        elif now_seconds - self._heard_seconds >= timeout_seconds:
+            log.warning("broker %d has not answered a Fetch for %d ms: it is asked on another connection",
+                        self._node_id, round(1000 * timeout_seconds))
+            self.connect()
+
     def renew(self) -> None:
         """Opens another connection, also when one is just being opened."""
         self.close()
@@ -93,14 +112,17 @@ class _Leader:
                 continue
             fetcher = self._replication.new_fetcher(self._lost)
             try:
-                async with asyncio.timeout(CONNECT_SECONDS_MAX):
-                    await asyncio.get_running_loop().create_connection(
+                async with asyncio.timeout(self._replication.connect_seconds(self._failures)):
+                    transport, _ = await asyncio.get_running_loop().create_connection(
                         partial(cast, asyncio.BufferedProtocol, fetcher), address.host, address.port)
+                self._replication.size_buffer(transport.get_extra_info("socket"))
             except (OSError, TimeoutError, ValueError) as error:  # the last: no host can have that name
                 log.debug("broker %d at %s:%d cannot be reached: %r", self._node_id, address.host, address.port, error)
+                self._failures += 1
                 continue
             break
         self._task = None
+        self._failures = 0
         self._fetcher, self._address = fetcher, address
         for partition in self._followed.values():
             fetcher.follow(partition)
@@ -130,18 +152,19 @@ class Replication:
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(monotonic_ms, self._tick)
         self._lag_timer: asyncio.TimerHandle | None = None
+        self._silence_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     def start(self) -> None:
-        """Begins to look for followers that lag."""
-        half = self.broker.integer("replica.lag.time.max.ms") / 2000
-        self._lag_timer = asyncio.get_running_loop().call_later(half, self._look_for_lag)
+        """Begins to look for followers that lag and for leaders that say nothing."""
+        self._look_for_lag_later()
+        self._look_for_silence_later()
 
     def close(self) -> None:
         """Follows nothing any more. May be called again."""
         self._closed = True
         self._alarm.cancel()
-        for timer in (self._lag_timer, *self._retries.values()):
+        for timer in (self._lag_timer, self._silence_timer, *self._retries.values()):
             if timer is not None:
                 timer.cancel()
         self._retries.clear()
@@ -193,6 +216,18 @@ class Replication:
     def backoff_seconds(self) -> float:
         return self.broker.integer("replica.fetch.backoff.ms") / 1000
 
+    def connect_seconds(self, failures: int) -> float:
+        """How long the next connection may take to open, after so many that did not."""
+        number = self.broker.integer
+        return min(number("socket.connection.setup.timeout.ms") << min(failures, 16),
+                   number("socket.connection.setup.timeout.max.ms")) / 1000
+
+    def size_buffer(self, connection: socket.socket) -> None:
+        """The system's choice unless the setting is set, as for `socket.receive.buffer.bytes`."""
+        found = broker_value("replica.socket.receive.buffer.bytes", self.broker.layers())
+        if found.source != Source.DEFAULT and isinstance(found.value, int) and found.value > 0:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, found.value)
+
     def address_of(self, node_id: int) -> Endpoint | None:
         """Where brokers reach that one; None while it is not registered."""
         registration = self.broker.image.brokers.get(node_id)
@@ -242,7 +277,8 @@ class Replication:
         begins anew there."""
         address = self.address_of(leader_id)
         try:
-            bounds = None if address is None else await log_bounds(address, self.broker.node_id, partition)
+            bounds = None if address is None else await log_bounds(
+                address, self.broker.node_id, partition, self.broker.integer("request.timeout.ms") / 1000)
             if self.roles.following.get(key) != (leader_id, partition):
                 return
             if bounds is not None:
@@ -286,7 +322,27 @@ class Replication:
 
     def _look_for_lag(self) -> None:
         self.keeper.drop_lagging(self.broker.integer("replica.lag.time.max.ms"))
-        self.start()
+        self._look_for_lag_later()
+
+    def _look_for_lag_later(self) -> None:
+        half = self.broker.integer("replica.lag.time.max.ms") / 2000
+        self._lag_timer = asyncio.get_running_loop().call_later(half, self._look_for_lag)
+
+    def _look_for_silence(self) -> None:
+        now_seconds = asyncio.get_running_loop().time()
+        for leader in self._leaders.values():
+            leader.look(now_seconds, self._answer_seconds)
+        self._look_for_silence_later()
+
+    def _look_for_silence_later(self) -> None:
+        pause = self._answer_seconds / LOOKS_OF_A_TIMEOUT
+        self._silence_timer = asyncio.get_running_loop().call_later(pause, self._look_for_silence)
+
+    @property
+    def _answer_seconds(self) -> float:
+        """How long a leader may say nothing. It may hold a Fetch back, and that is no silence."""
+        number = self.broker.integer
+        return max(number("replica.socket.timeout.ms"), 2 * number("replica.fetch.wait.max.ms"), 1) / 1000
 
     def _tick(self) -> None:
         self.keeper.tick(monotonic_ms())

@@ -19,7 +19,7 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
     connections = integer("max.connections")
     limits = ServerLimits(
         request_bytes_max=integer("socket.request.max.bytes"),
-        memory_bytes_max=integer("kraft.request.memory.max.bytes"),
+        memory_bytes_max=_memory_bytes(layers),
         requests_in_progress_max=integer("kraft.connection.requests.max"),
         connections_max=default_connections_max() if connections == UNLIMITED else connections,
         connections_by_listener=of_listeners("max.connections", layers),
@@ -34,6 +34,13 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
         reply_timeout_ms=integer("kraft.slow.reader.timeout.ms"))
     limits.validate()
     return limits
+
+
+def _memory_bytes(layers: BrokerLayers) -> int:
+    """Our own bound, or Kafka's where that is set and smaller."""
+    ours = broker_integer("kraft.request.memory.max.bytes", layers)
+    queued = broker_integer("queued.max.request.bytes", layers)
+    return min(ours, queued) if queued > 0 else ours
 
 
 def connection_rates(config: NodeConfig) -> ConnectionRates:

@@ -121,6 +121,10 @@ def test_buffers_of_connections():
     """What is received is the system's business unless the file says more."""
     limits = server_limits(NodeConfig(LISTENERS).layers())
     assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (102_400, -1)
+    assert limits.memory_bytes_max == server_limits(NodeConfig({
+        **LISTENERS, "queued.max.request.bytes": str(1 << 40)}).layers()).memory_bytes_max
+    assert server_limits(NodeConfig({
+        **LISTENERS, "queued.max.request.bytes": str(200 << 20)}).layers()).memory_bytes_max == 200 << 20
     limits = server_limits(NodeConfig({**LISTENERS, "socket.receive.buffer.bytes": "102400",
                                        "socket.send.buffer.bytes": "-1"}).layers())
     assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (-1, 102_400)

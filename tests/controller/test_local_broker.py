@@ -4,10 +4,14 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from kraft.controller.local_broker import RETRY_MS, LocalBroker, State
+import pytest
+
+from kraft.controller.local_broker import RETRY_MS, LocalBroker, State, UntoldDirectoryError
 from kraft.controller.sessions import NEVER_MS
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.ids import id_text
 from kraft.protocol.message import Message
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
@@ -20,7 +24,8 @@ def broker_of(world: World, incarnation: int = 1, **fields: Any) -> LocalBroker:
         "broker_id": 1, "cluster_id": CLUSTER, "incarnation_id": UUID(int=6000 + incarnation),
         "log_dirs": [UUID(int=9001)], "features": [
             Feature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in world.settings.features.items()], **fields}))
+            for name, (low, high) in world.settings.features.items()], **fields}),
+        directory_failure_timeout_ms=30_000)
 
 
 def run(world: World, broker: LocalBroker) -> None:
@@ -294,3 +299,49 @@ def test_a_broker_that_the_controller_does_not_know_has_no_lease() -> None:
     assert notices[1:] == ["broker 1 has a lease again: controller 3 answered its heartbeat"]
     broker.give_up()
     assert (broker.lease.left_ms(9_000), broker.deadline_ms) == (None, NEVER_MS)
+
+
+def test_a_failed_directory_that_no_controller_hears_of_ends_the_broker() -> None:
+    """Its replicas there may be counted as in sync by everybody else."""
+    requests: list[tuple[BrokerHeartbeatRequest, Callable[[Message], None]]] = []
+    controller = World().controller
+
+    class Door:
+        image = controller.image
+
+        def submit(self, request: Any, _version: int, _now_ms: int, answer: Callable[[Message], None]) -> None:
+            requests.append((request, answer))
+
+    broker = LocalBroker(Door(), BrokerRegistrationRequest(
+        broker_id=1, log_dirs=[UUID(int=1), UUID(int=2)]), 2_000, 30_000)
+    broker.start(0)
+    requests.pop()[1](BrokerRegistrationResponse(broker_epoch=3))
+    broker.tick(0)
+    broker.lose(UUID(int=1), 1_000)
+    heartbeat, answer = requests.pop()
+    assert heartbeat.offline_log_dirs == [], "it had left before"
+    answer(BrokerHeartbeatResponse())
+    broker.tick(1_000)
+    heartbeat, answer = requests.pop()
+    assert heartbeat.offline_log_dirs == [UUID(int=1)]
+    broker.lose(UUID(int=2), 2_000)
+    assert heartbeat.offline_log_dirs == [UUID(int=1)], "what has left does not change"
+    answer(BrokerHeartbeatResponse())
+    broker.tick(30_999)
+    assert requests.pop()[0].offline_log_dirs == [UUID(int=1), UUID(int=2)]
+    assert broker.deadline_ms <= 32_000
+    broker.tick(31_999)
+    with pytest.raises(UntoldDirectoryError, match=f"30000 ms that log directory {id_text(UUID(int=2))} of broker 1"):
+        broker.tick(32_000)
+
+
+def test_a_failed_directory_that_a_controller_has_heard_of_is_no_reason_to_stop() -> None:
+    world = World()
+    broker = broker_of(world, log_dirs=[UUID(int=9001), UUID(int=9002)])
+    broker.start(world.now_ms)
+    run(world, broker)
+    broker.lose(UUID(int=9002), world.now_ms)
+    run(world, broker)
+    world.now_ms += 60_000
+    broker.tick(world.now_ms)
+    assert broker.state is not State.STOPPED

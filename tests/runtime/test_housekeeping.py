@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
@@ -45,9 +46,9 @@ def fill(cluster, topic: str) -> None:
         assert answer.responses[0].partition_responses[0].error_code == 0
 
 
-def on_loop(node, work) -> None:
-    """Has the node's loop run a coroutine."""
-    asyncio.run_coroutine_threadsafe(work, node.housekeeping.cleaner.loop).result()
+def on_loop(node, work):
+    """Has the node's loop run a coroutine; gives what that gave."""
+    return asyncio.run_coroutine_threadsafe(work, node.housekeeping.cleaner.loop).result()
 
 
 def run_cleaner(node) -> None:
@@ -192,3 +193,21 @@ def test_throttle_keeps_to_its_rate():
     assert throttle.seconds_for(500) == 1.0
     now[0] = 128.0
     assert throttle.seconds_for(250) == 0.25
+
+
+def test_the_first_round_comes_soon_after_the_start(tmp_path):
+    """Retention that is due when a node starts does not wait for a whole interval."""
+    def fill_log(cluster, _node):
+        create(cluster, "old", retention_bytes="1", file_delete_delay_ms="0")
+        fill(cluster, "old")
+
+    async def start_offset(node) -> int:
+        return node.table.get("old", 0).log.log_start_offset
+
+    def wait(_cluster, node):
+        deadline = time.monotonic() + 10
+        while not on_loop(node, start_offset(node)):
+            assert time.monotonic() < deadline, "nothing was deleted"
+
+    with_node(node_config(tmp_path), fill_log)
+    with_node(node_config(tmp_path, log_initial_task_delay_ms="10"), wait)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from kraft.client import ConnectionFailedError
+from kraft.controller.local_broker import State
 from kraft.load.measure import create_topic, offset_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -362,3 +363,10 @@ def test_a_node_that_is_gone_refuses(tmp_path):
     with_node(config(tmp_path), lambda cluster, node: addresses.append(cluster))
     with pytest.raises(ConnectionFailedError):
         addresses[0].metadata([])
+
+
+@pytest.mark.parametrize(("enabled", "last"), [("true", State.STOPPED), ("false", State.RUNNING)])
+def test_a_node_says_goodbye_unless_it_is_told_not_to(tmp_path, enabled, last):
+    """`controlled.shutdown.enable`."""
+    node = with_node(config(tmp_path, controlled_shutdown_enable=enabled), lambda _cluster, node: node)
+    assert node.control.broker.state is last

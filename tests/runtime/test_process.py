@@ -1,8 +1,18 @@
 """A node as a process."""
 
+import asyncio
+import gc
+import logging
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from kraft.config.node import NodeConfig
+from kraft.runtime import process
+from kraft.runtime.process import NodeFailedError, run_node
+from tests.runtime.nodes import config
 
 PROGRAM = """
 import gc, os, signal, sys
@@ -16,6 +26,34 @@ def ready(node):
 
 run_node(config(Path(sys.argv[1])), ready)
 """
+
+
+class SlowNode:
+    """Its start takes for ever."""
+
+    cluster_id, listeners = "", {}
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+
+    async def start(self) -> None:
+        await asyncio.Event().wait()
+
+    async def run(self) -> None:
+        raise AssertionError("it did not start")
+
+    def stop(self) -> None:
+        """Nothing of it is there."""
+
+
+def test_a_start_that_takes_too_long_is_given_up(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """What is set and has no effect is told before."""
+    monkeypatch.setattr(process, "make_node", SlowNode)
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    with caplog.at_level(logging.WARNING), pytest.raises(NodeFailedError, match="did not start within 50 ms"):
+        run_node(config(tmp_path, server_max_startup_time_ms="50", num_io_threads="16"), pytest.fail)
+    assert any(line.startswith("num.io.threads=16 is accepted and has no effect.") for line in caplog.messages)
 
 
 def test_what_a_start_made_is_no_garbage(tmp_path: Path) -> None:
