@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import uvloop
 
+from kraft.config.absent import absence
 from kraft.config.node import NodeConfig
 from kraft.runtime.server import Listener
 from kraft_native.errors import KraftError
@@ -67,9 +68,7 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
 
 async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     gc.disable()
-    for setting in config.without_effect:
-        log.warning("%s=%s is accepted and has no effect. %s", setting.name, config.texts[setting.name],
-                    setting.documentation)
+    _tell_without_effect(config)
     node = make_node(config)
     for each in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(each, node.stop)
@@ -83,6 +82,15 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
         raise
     except Exception as error:
         raise NodeFailedError(f"the node stopped: {type(error).__name__}: {error}") from error
+
+
+def _tell_without_effect(config: NodeConfig) -> None:
+    """What tunes a whole feature that is not here (Kafka's own `server.properties` has four of these) warns nobody:
+    who uses the feature is told by its APIs."""
+    for setting in config.without_effect:
+        log.log(logging.INFO if absence("broker", setting.name) else logging.WARNING,
+                "%s=%s is accepted and has no effect. %s", setting.name, config.texts[setting.name],
+                setting.documentation)
 
 
 async def _start(node: AnyNode, timeout_ms: int) -> None:

@@ -26,7 +26,8 @@ from tests.integration.process import DEFAULTS
 
 PARTITIONS: Final = 3
 OFFSETS_PARTITIONS: Final = 3
-CODECS: Final = ("none", "zstd")
+PRODUCERS: Final = (("none", 5), ("zstd", 1))
+"""Their codecs, and how many requests each may have under way."""
 MEMBERS: Final = 2
 SETTINGS: Final = {
     **DEFAULTS, "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS), "min.insync.replicas": "2",
@@ -75,7 +76,8 @@ class Load:
         self.readers: list[Watcher] = []
         self._cluster = cluster
         floors = [-1] * partitions
-        self.producers = [Producer(cluster, topic, number, floors, codec) for number, codec in enumerate(CODECS)]
+        self.producers = [Producer(cluster, topic, number, floors, codec, in_flight)
+                          for number, (codec, in_flight) in enumerate(PRODUCERS)]
         self.watcher = Watcher(f"watcher of {topic}", cluster, topic, partitions)
         for each in (*self.producers, self.watcher):
             each.start()

@@ -71,17 +71,27 @@ class Client(threading.Thread):
 
 class Producer(Client):
     """Idempotent, acks=all, for as long as it takes. `floors`, of all producers of the topic: the highest offset that
-    was acknowledged, by partition."""
+    was acknowledged, by partition.
 
-    def __init__(self, cluster: Reachable, topic: str, number: int, floors: list[int], codec: str) -> None:
+    Where it may have several requests under way, each partition has a client of its own. librdkafka answers an
+    OUT_OF_ORDER_SEQUENCE_NUMBER of one partition with a new producer epoch, under which it sends again what it holds of
+    all others, also what may have been stored under the former one: then a record stands twice behind any server's
+    back (confluentinc/librdkafka#4953).
+    """
+
+    def __init__(self, cluster: Reachable, topic: str, number: int, floors: list[int], codec: str,
+                 in_flight_max: int) -> None:
         super().__init__(f"producer {number} of {topic}")
         self.topic, self.number = topic, number
         self.sends = [Sends(number) for _ in floors]
         self.outstanding = [0] * len(floors)
         self._floors = floors
-        self._producer = librdkafka_producer(
+        clients = [librdkafka_producer(
             cluster, enable_idempotence=True, acks="all", linger_ms=2, message_timeout_ms=0, retry_backoff_ms=20,
-            compression_type=codec, **PATIENCE)
+            max_in_flight=in_flight_max, compression_type=codec, **PATIENCE)
+            for _ in (floors if in_flight_max > 1 else [0])]
+        self._clients = clients
+        self._by_partition = clients if in_flight_max > 1 else clients * len(floors)
 
     def work(self) -> None:
         while not self._end.is_set():
@@ -89,15 +99,16 @@ class Producer(Client):
                 if self.outstanding[partition] < OUTSTANDING_MAX:
                     for _ in range(BURST):
                         self._send(partition, sends)
-            self._producer.poll(0)
+            for each in self._clients:
+                each.poll(0)
             self._end.wait(PAUSE_SECONDS)
-        left = self._producer.flush(FINISH_SECONDS)
+        left = sum(each.flush(FINISH_SECONDS) for each in self._clients)
         assert left == 0, f"{self.name}: {left} records are not answered"
 
     def _send(self, partition: int, sends: Sends) -> None:
         sequence = sends.send(self._floors[partition])
         self.outstanding[partition] += 1
-        self._producer.produce(
+        self._by_partition[partition].produce(
             self.topic, VALUE.pack(self.number, partition, sequence) + FILLER[:sequence * 7 % len(FILLER)],
             partition=partition, on_delivery=self._delivered)
 
