@@ -24,6 +24,8 @@ PLANS: Final = {
     "nowhere": [[1, 2], ["/nowhere", "any"]],
 }
 """Replicas of the one partition, and in which directory of its broker each shall lie."""
+LOST: Final = "is not being moved from log dir"
+"""Kafka's own brokers forget a move now and then that comes while the leader changes; then it is asked for again."""
 
 
 @pytest.fixture(autouse=True)
@@ -59,11 +61,15 @@ def told_by(kind: str, directory: Path) -> list[object]:
                            idempotent=True, acks="all")
         for name in PLANS:
             file = f"--reassignment-json-file {{files}}/{name}.json"
-            found.append((name, run(f"--execute {file} --replica-alter-log-dirs-throttle 100000000")))
+            execute = f"--execute {file} --replica-alter-log-dirs-throttle 100000000"
+            found.append((name, run(execute)))
             verified: list[Told] = []
 
-            def done(file: str = file, verified: list[Told] = verified) -> bool:
+            def done(file: str = file, execute: str = execute, verified: list[Told] = verified) -> bool:
                 verified.append(run(f"--verify {file} --preserve-throttles"))
+                if kind == JAVA and LOST in verified[-1].text and "nowhere" not in file:
+                    run(execute)
+                    return False
                 return "in progress" not in verified[-1].text
 
             wait_until(done, f"{name} is done", SECONDS)
