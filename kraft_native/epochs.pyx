@@ -123,17 +123,18 @@ cdef class LeaderEpochCache:
         return 1
 
     cpdef int truncate_from_start(self, int64_t start_offset) except -1:
-        """Drops epochs that ended by `start_offset` (the new log start); the one in force there starts there.
+        """Drops epochs that ended by `start_offset` (the new log start); the one in force there keeps its own start.
 
-        Returns 1 when an entry was changed or dropped, else 0. The file is not written now (see the head of this
-        module).
+        Kafka moves that to the log start. Then a follower with records of an older epoch up to the log start hears that
+        they agree, and keeps what only a leader that was overtaken ever had: of its producers it would say later that
+        they had been acknowledged.
+
+        Returns 1 when an entry was dropped, else 0. The file is not written now (see the head of this module).
         """
         cdef Py_ssize_t first = bisect_right(self.starts, start_offset) - 1
-        if first < 0 or (first == 0 and <int64_t>self.starts[0] == start_offset):
+        if first <= 0:
             return 0
         self.keep(first, len(self.epochs))
-        self.starts[0] = start_offset
-        self.keep(0, len(self.epochs))
         self.dirty = True
         return 1
 

@@ -102,10 +102,20 @@ def test_truncate_from_start_is_written_with_the_next_change_or_flush(tmp_path):
     assert len(LeaderEpochCache(tmp_path)) == 3
     stale = LeaderEpochCache(tmp_path)
     stale.truncate_from_start(15)
-    assert stale.entries() == cache.entries() == [(1, 15), (2, 20)]
+    assert stale.entries() == cache.entries() == [(1, 10), (2, 20)]
     cache.flush()
     assert not cache.dirty
-    assert LeaderEpochCache(tmp_path).entries() == [(1, 15), (2, 20)]
+    assert LeaderEpochCache(tmp_path).entries() == [(1, 10), (2, 20)]
+
+
+def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
+    """Records of epoch 0 up to 12, where the log starts, are not those of the epoch that was in force there."""
+    cache = LeaderEpochCache(tmp_path)
+    for epoch, start in [(0, 0), (1, 10)]:
+        cache.assign(epoch, start)
+    cache.truncate_from_start(12)
+    assert cache.entries() == [(1, 10)]
+    assert cache.end_offset_for(0, 99) == (0, 10)
 
 
 class EpochMachine(RuleBasedStateMachine):

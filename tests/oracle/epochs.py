@@ -19,8 +19,7 @@ class Epochs:
 
     def truncate_from_start(self, start: int) -> None:
         below = [entry for entry in self.entries if entry[1] <= start]
-        if below:
-            self.entries = [(below[-1][0], start), *(entry for entry in self.entries if entry[1] > start)]
+        self.entries = [entry for entry in self.entries if entry not in below[:-1]]
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
         if epoch < 0 or not self.entries or epoch > self.entries[-1][0]:

@@ -12,6 +12,7 @@ from kraft.testing.mutants.registry import MUTANTS
 from kraft.testing.sim.campaign import campaign, finding_of, shrink, table
 from kraft.testing.sim.options import Options, parse
 from kraft.testing.sim.run import Outcome, options_of, simulate
+from kraft.testing.sim.world import World
 
 SHORT = {"fault_seconds": 1}
 
@@ -71,6 +72,13 @@ def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:
     assert len(dict.fromkeys(first)) == 200
     assert first == second
     assert first[:10] == [short(seed).digest for seed in range(10)]
+
+
+def test_a_run_that_raises_is_told_by_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(World, "_heal", lambda _: {}["nobody"])
+    finding, other = campaign([3, 4], run=short).findings
+    assert (finding.seed, other.seed, finding.name) == (3, 4, "NothingRaises")
+    assert finding.text.startswith("KeyError: 'nobody' (")
 
 
 def test_jobs_change_nothing() -> None:

@@ -49,6 +49,10 @@ class BrokerFaults(Faults):
                 (options.zombie_every_ms, self._overtake), (options.stall_every_ms, self._stall),
                 (options.reset_every_ms, self._reset))
 
+    def stop(self) -> None:
+        super().stop()
+        self._wire.release()
+
     def _stop(self, node: Node, *, power: bool, down_ms: int | None = None) -> None:
         assert isinstance(node, BrokerNode)
         if self._guard.may_die(node, power=power):
@@ -263,7 +267,7 @@ class BrokerFaults(Faults):
         if partition is None:
             return
         successors = [each for each in partition.isr if each not in (partition.leader, *controllers)]
-        if successors:
+        if successors and len(partition.isr) > 1:
             successor = self._random.choice(successors)
             followers = [each for each in partition.isr if each != successor]
             self._admin.lead(topic, index, successor)

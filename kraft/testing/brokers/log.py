@@ -148,8 +148,6 @@ class ReplicaLog:
         del self.batches[:drop], self._ends[:drop]
         while len(self.epochs) > 1 and self.epochs[1][1] <= self.start_offset:
             del self.epochs[0]
-        if self.epochs and self.epochs[0][1] < self.start_offset:
-            self.epochs[0] = (self.epochs[0][0], self.start_offset)
         self.durable_end = max(self.durable_end, self.start_offset)
         self.saved_high_watermark = max(self.saved_high_watermark, self.start_offset)
         self.high_watermark = max(self.high_watermark, self.start_offset)

@@ -200,6 +200,12 @@ class Wire:
         """Holds back what goes over the connection that will be opened there."""
         self._holds.setdefault((source_id, target_id, lane), []).append(hold)
 
+    def release(self) -> None:
+        """Nothing is held back any more."""
+        self._holds.clear()
+        for connection in self._connections.values():
+            connection.holds.clear()
+
     def _refuse(self, source: Process, answered: Answered) -> None:
         life = source.life
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from time import process_time
+from traceback import extract_tb
 from typing import TextIO
 
 from kraft.raft.ports import Event
@@ -60,5 +61,9 @@ def simulate(seed: int, options: Options | None = None, trace: TextIO | None = N
         world.run()
     except ViolationError as error:
         violation = error
+    except Exception as error:  # noqa: BLE001 - of thousands of runs this one is told by its seed, and the rest go on
+        at = extract_tb(error.__traceback__)[-1]
+        violation = ViolationError("NothingRaises", f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})")
+        violation.__cause__ = error
     return Outcome(seed, options, world.digest, violation, world.loop.now_us / SECOND, process_time() - started,
                    world.loop.events, world.counts, world.transitions)
