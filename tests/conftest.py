@@ -46,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_finish() -> None:
+    """All tests and modules are here to stay: collections need not look at them after each test that makes one due."""
+    gc.collect()
+    gc.freeze()
+
+
 def held() -> dict[str, int]:
     """Everything countable that a test could keep by mistake."""
     return {
