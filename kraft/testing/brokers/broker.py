@@ -303,8 +303,11 @@ class Broker:
             assert isinstance(body, Bounds)
             partition = self._by_key.get(body.key)
             error = ErrorCode.UNKNOWN_TOPIC_ID if partition is None else partition.fence(body.leader_epoch)
-            log = None if partition is None else partition.log
-            reply(BoundsAre(error, -1 if log is None else log.start_offset, -1 if log is None else log.end_offset))
+            if partition is None:
+                reply(BoundsAre(error))
+            else:
+                log = partition.log
+                reply(BoundsAre(error, log.start_offset, log.end_offset, log.start_chain))
 
     def _produce(self, request: Produce, reply: Reply) -> None:
         partition = self._by_key.get(request.key)

@@ -164,5 +164,5 @@ class Fetcher:
         if answer.end < partition.log.end_offset:
             partition.cut_to(answer.end)
         elif answer.start > partition.log.end_offset:
-            partition.restart_at(answer.start)
+            partition.restart_at(answer.start, answer.start_chain)
         self.follow(key, partition)

@@ -64,9 +64,12 @@ class Bounds(NamedTuple):
 
 
 class BoundsAre(NamedTuple):
+    """`start_chain` is not on any wire: with it the judges know what a log begins with that begins anew."""
+
     error: int
-    start: int
-    end: int
+    start: int = -1
+    end: int = -1
+    start_chain: int | None = None
 
 
 class Produce(NamedTuple):

@@ -332,8 +332,9 @@ class Partition:
         self.home.judge.cut(self)
         self.home.news(self)
 
-    def restart_at(self, offset: int) -> None:
+    def restart_at(self, offset: int, start_chain: int | None) -> None:
         """What is here is not the leader's any more: the log begins anew."""
         self.log.restart_at(offset)
+        self.log.start_chain = start_chain
         self.home.judge.cut(self)
         self.home.news(self)
