@@ -74,8 +74,9 @@ cdef class LeaderEpochCache:
     cpdef int assign(self, int32_t epoch, int64_t start_offset) except -1:
         """Notes that `epoch` starts at `start_offset`. Returns 1 when that changed the cache and its file, else 0.
 
-        Older entries that contradict the new one (epoch >= its epoch, or start >= its start) are dropped, as a log
-        that was overwritten demands. InvalidArgumentError: either number is negative. StorageError: the file could
+        Entries that start there or behind it never had a batch, or their batches were overwritten: they are dropped,
+        and when the epoch before them is the one that is noted, it just goes on. Otherwise entries of its epoch or a
+        later one are dropped, too. InvalidArgumentError: either number is negative. StorageError: the file could
         not be written; the cache has changed, and the caller must stop writing to the log.
         """
         if epoch == self.last_epoch and start_offset >= self.last_start and epoch >= 0:
@@ -102,8 +103,11 @@ cdef class LeaderEpochCache:
         if epoch < 0 or start_offset < 0:
             raise InvalidArgumentError(
                 f"leader epoch {epoch} at start offset {start_offset}: neither may be negative")
-        end = min(bisect_left(self.epochs, epoch), bisect_left(self.starts, start_offset))
-        self.keep(0, end)
+        end = bisect_left(self.starts, start_offset)
+        if end > 0 and <int32_t>self.epochs[end - 1] == epoch:
+            # One that led without a batch of its epoch follows a leader that has more of the epoch before.
+            return self.keep(0, end)
+        self.keep(0, min(end, bisect_left(self.epochs, epoch)))
         self.epochs.append(epoch)
         self.starts.append(start_offset)
         self.last_epoch = epoch

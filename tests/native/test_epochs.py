@@ -118,6 +118,17 @@ def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
     assert cache.end_offset_for(0, 99) == (0, 10)
 
 
+def test_an_epoch_goes_on_behind_a_later_one_that_had_no_batch(tmp_path):
+    """A leader of epoch 3 has appended nothing when it follows another replica, which has more of epoch 2."""
+    cache = LeaderEpochCache(tmp_path)
+    for epoch, start in [(1, 83), (2, 89)]:
+        cache.assign(epoch, start)
+    cache.begin(3, 136)
+    assert cache.assign(2, 136) == 1
+    assert cache.latest_epoch == 2
+    assert cache.entries() == LeaderEpochCache(tmp_path).entries() == [(1, 83), (2, 89)]
+
+
 class EpochMachine(RuleBasedStateMachine):
     """Random changes; after each, answers and the file (after what opening a log does) equal the oracle."""
 

@@ -10,7 +10,10 @@ class Epochs:
     def assign(self, epoch: int, start: int) -> None:
         if self.entries and self.entries[-1][0] == epoch and self.entries[-1][1] <= start:
             return
-        while self.entries and (self.entries[-1][0] >= epoch or self.entries[-1][1] >= start):
+        self.truncate_from_end(start)
+        if self.entries and self.entries[-1][0] == epoch:
+            return
+        while self.entries and self.entries[-1][0] >= epoch:
             self.entries.pop()
         self.entries.append((epoch, start))
 

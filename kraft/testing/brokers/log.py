@@ -89,7 +89,10 @@ class ReplicaLog:
         """The epoch starts at the log end, unless it is the latest already."""
         if self.epochs and self.epochs[-1][0] == epoch:
             return
-        while self.epochs and (self.epochs[-1][0] >= epoch or self.epochs[-1][1] >= self.end_offset):
+        self.forget_epochs()
+        if self.epochs and self.epochs[-1][0] == epoch:
+            return
+        while self.epochs and self.epochs[-1][0] >= epoch:
             self.epochs.pop()
         self.epochs.append((epoch, self.end_offset))
 
