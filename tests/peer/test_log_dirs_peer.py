@@ -24,6 +24,8 @@ PLANS: Final = {
     "nowhere": [[1, 2], ["/nowhere", "any"]],
 }
 """Replicas of the one partition, and in which directory of its broker each shall lie."""
+UNDER_WAY: Final = "in progress", "There is no active reassignment"
+"""The second is told for a moment when the controller has ended a move and the broker that is asked knows it not yet."""
 LOST: Final = "is not being moved from log dir"
 """Kafka's own brokers forget a move now and then that comes while the leader changes; then it is asked for again."""
 
@@ -70,7 +72,7 @@ def told_by(kind: str, directory: Path) -> list[object]:
                 if kind == JAVA and LOST in verified[-1].text and "nowhere" not in file:
                     run(execute)
                     return False
-                return "in progress" not in verified[-1].text
+                return not any(each in verified[-1].text for each in UNDER_WAY)
 
             wait_until(done, f"{name} is done", SECONDS)
             found += [verified[-1], run(f"--verify {file}"), placed(cluster, kafka, directory)]
