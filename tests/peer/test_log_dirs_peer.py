@@ -25,7 +25,7 @@ PLANS: Final = {
 }
 """Replicas of the one partition, and in which directory of its broker each shall lie."""
 UNDER_WAY: Final = "in progress", "There is no active reassignment"
-"""The second is told for a moment when the controller has ended a move and the broker that is asked knows it not yet."""
+"""The second is told for a moment when the controller has ended a move that the broker asked does not know of yet."""
 LOST: Final = "is not being moved from log dir"
 """Kafka's own brokers forget a move now and then that comes while the leader changes; then it is asked for again."""
 
