@@ -70,12 +70,21 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     gc.disable()
     _tell_without_effect(config)
     node = make_node(config)
+    loop = asyncio.get_running_loop()
     for each in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(each, node.stop)
-    await _start(node, config.integer("server.max.startup.time.ms"))
-    gc.freeze()
-    gc.enable()
-    on_ready(node)
+        loop.add_signal_handler(each, node.stop)
+    try:
+        await _start(node, config.integer("server.max.startup.time.ms"))
+        gc.freeze()
+        gc.enable()
+        on_ready(node)
+        await _serve(node)
+    finally:
+        for each in STOP_SIGNALS:
+            loop.remove_signal_handler(each)       # a closed loop of uvloop's would go on swallowing them
+
+
+async def _serve(node: AnyNode) -> None:
     try:
         await node.run()
     except KraftError:

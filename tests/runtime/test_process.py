@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_a_start_that_takes_too_long_is_given_up(
     with caplog.at_level(logging.INFO), pytest.raises(NodeFailedError, match="did not start within 50 ms"):
         run_node(config(tmp_path, server_max_startup_time_ms="50", num_io_threads="16",
                         transaction_state_log_min_isr="1"), pytest.fail)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "what it sent would be swallowed"
     told = {line.message.partition(" is accepted")[0]: line.levelname for line in caplog.records
             if "has no effect" in line.message}
     assert told == {"num.io.threads=16": "WARNING", "transaction.state.log.min.isr=1": "INFO"}
