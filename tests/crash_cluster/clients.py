@@ -86,12 +86,10 @@ class Producer(Client):
         self.sends = [Sends(number) for _ in floors]
         self.outstanding = [0] * len(floors)
         self._floors = floors
-        clients = [librdkafka_producer(
+        self._clients = [librdkafka_producer(
             cluster, enable_idempotence=True, acks="all", linger_ms=2, message_timeout_ms=0, retry_backoff_ms=20,
             max_in_flight=in_flight_max, compression_type=codec, **PATIENCE)
-            for _ in (floors if in_flight_max > 1 else [0])]
-        self._clients = clients
-        self._by_partition = clients if in_flight_max > 1 else clients * len(floors)
+            for _ in range(len(floors) if in_flight_max > 1 else 1)]
 
     def work(self) -> None:
         while not self._end.is_set():
@@ -108,7 +106,7 @@ class Producer(Client):
     def _send(self, partition: int, sends: Sends) -> None:
         sequence = sends.send(self._floors[partition])
         self.outstanding[partition] += 1
-        self._by_partition[partition].produce(
+        self._clients[partition % len(self._clients)].produce(
             self.topic, VALUE.pack(self.number, partition, sequence) + FILLER[:sequence * 7 % len(FILLER)],
             partition=partition, on_delivery=self._delivered)
 

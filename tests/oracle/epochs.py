@@ -8,8 +8,6 @@ class Epochs:
         self.entries: list[tuple[int, int]] = []
 
     def assign(self, epoch: int, start: int) -> None:
-        if self.entries and self.entries[-1][0] == epoch and self.entries[-1][1] <= start:
-            return
         self.truncate_from_end(start)
         if self.entries and self.entries[-1][0] == epoch:
             return

@@ -87,8 +87,6 @@ class ReplicaLog:
 
     def begin_epoch(self, epoch: int) -> None:
         """The epoch starts at the log end, unless it is the latest already."""
-        if self.epochs and self.epochs[-1][0] == epoch:
-            return
         self.forget_epochs()
         if self.epochs and self.epochs[-1][0] == epoch:
             return
