@@ -52,6 +52,7 @@ cdef extern from "flusher.h" nogil:
     int kf_flush_reset(kf_flush_handle* handle, int64_t end_offset)
     int kf_flush_forget(kf_flush_handle* handle, int fd)
     int kf_flush_eventfd(kf_flush_handle* handle)
+    int kf_flush_tell_from(kf_flush_handle* handle, int64_t end_offset)
     int64_t kf_flush_submitted(kf_flush_handle* handle)
 
 # A blocked waiter looks for signals this often, so that Ctrl-C works. It does not poll for the flush.
@@ -242,6 +243,11 @@ cdef class FlushHandle:
     def take_back(self) -> bool:
         """Takes the message back. Whether it has been sent; if not, it will not be."""
         return self.raise_result(kf_flush_take_back(self.handle)) == 1
+
+    def tell_from(self, int64_t end_offset) -> bool:
+        """Has events, this handle's and the flusher's, tell of `durable` from `end_offset` on only, and of failures;
+        False when it is there already, and no event will tell of that. At first they tell of all."""
+        return self.raise_result(kf_flush_tell_from(self.handle, end_offset)) == 1
 
     def wait(self, int64_t end_offset, timeout=None) -> bool:
         """Asks, then blocks until `durable` >= `end_offset`; False when `timeout` seconds passed first.

@@ -537,6 +537,11 @@ cdef class Log:
         self.core.enter()
         return self.core.handle().take_back()
 
+    def tell_flushes_from(self, int64_t end_offset) -> bool:
+        """Group commit: has `flush_eventfd` tell of durable ends from `end_offset` on; see `FlushHandle.tell_from`."""
+        self.core.enter()
+        return self.core.handle().tell_from(end_offset)
+
     def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
         """As `flush`, for what lies below `end_offset`."""
         cdef int64_t timeout_ns = timeout_to_ns(timeout)

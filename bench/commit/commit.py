@@ -155,6 +155,8 @@ def main(quick: bool, replicas: tuple[int, ...], only: str, directory: Path, sec
         console.print(f"SKIPPED: Kafka: {without_kafka}")
     if quick:
         seconds, turns, kills = 0.3, 1, min(kills, 2)
+    else:
+        touch_memory()
     directory.mkdir(parents=True, exist_ok=True)
     places = [("durable", directory), *([("page cache", MEMORY)] if MEMORY.is_dir() else [])]
     found: list[Row] = []

@@ -26,9 +26,9 @@ def loads() -> Iterator[Row]:
     """What is produced, by name."""
     for load in CLUSTER_LOADS:
         yield load[0], partial(load_rows, load=load)
-    yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=100_000_000, produce_aim=0.3,
+    yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=300_000_000, produce_aim=0.3,
                                        consume_aim=None, rate_aim=2.0)
-    yield "librdkafka, 1024 B", partial(client_rows, record_bytes=1024, data_bytes=300_000_000, produce_aim=0.3,
+    yield "librdkafka, 1024 B", partial(client_rows, record_bytes=1024, data_bytes=600_000_000, produce_aim=0.3,
                                         consume_aim=None, rate_aim=3.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import statistics
@@ -74,9 +75,12 @@ class Pair:
     def servers(self) -> list[Server]:
         return [self.ours] if self.peer is None else [self.ours, self.peer]
 
-    def prepare_memory(self, size: int) -> None:
-        """Before a turn that fills the page cache, of either: what it gets must not be the host's to give."""
-        touch_memory(at_most=int(size * self.bytes_scale))
+    def settle(self, size: int) -> None:
+        """Before a turn, of either: nothing that another one wrote is left to be written to the disk, and the `size`
+        bytes of memory that this one fills are not the host's to give."""
+        os.sync()
+        if size:
+            touch_memory(at_most=int(size * self.bytes_scale))
 
     def alternate(self, action: Callable[[Server], tuple[float, ...]],
                   figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:

@@ -26,9 +26,9 @@ def loads() -> Iterator[Row]:
     """What is produced, fetched and asked, by name; librdkafka with its defaults."""
     for load in LOADS:
         yield load[0], partial(load_rows, load=load)
-    yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=200_000_000, produce_aim=0.35,
+    yield "librdkafka, 100 B", partial(client_rows, record_bytes=100, data_bytes=300_000_000, produce_aim=0.35,
                                        consume_aim=0.7)
-    yield "librdkafka, 1024 B", partial(client_rows, record_bytes=1024, data_bytes=500_000_000, produce_aim=0.5,
+    yield "librdkafka, 1024 B", partial(client_rows, record_bytes=1024, data_bytes=600_000_000, produce_aim=0.5,
                                         consume_aim=1.0)
 
 

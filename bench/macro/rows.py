@@ -100,8 +100,8 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
                     fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
 
     def run(server: Server) -> tuple[float, ...]:
-        if workload.kind == "produce" and workload.batch_bytes > workload.record_bytes:
-            pair.prepare_memory(LOAD_BYTES_MAX * len(server.pids))      # each node keeps a copy
+        fills = workload.kind == "produce" and workload.batch_bytes > workload.record_bytes
+        pair.settle(LOAD_BYTES_MAX * len(server.pids) if fills else 0)      # each node keeps a copy
         with Cluster(server.bootstrap) as cluster:
             found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pids=server.pids)
         if found.errors:
@@ -140,7 +140,7 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
         topic = f"client-{uuid.uuid4().hex[:8]}"
         with Cluster(server.bootstrap) as cluster:
             create_topic(cluster, topic, 1)
-        pair.prepare_memory(2 * data_bytes)
+        pair.settle(len(server.pids) * data_bytes)
         before = cpu_seconds(server.pids)
         begin = time.monotonic()
         _produce(server, topic, count, record_bytes)
@@ -156,16 +156,17 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
 
 def _produce(server: Server, topic: str, count: int, record_bytes: int) -> None:
     producer = Producer({"bootstrap.servers": server.bootstrap})
-    value = bytes(range(256)) * (record_bytes // 256 + 1)
+    value = (bytes(range(256)) * (record_bytes // 256 + 1))[:record_bytes]
+    produce, poll = producer.produce, producer.poll
     for i in range(count):
         while True:
             try:
-                producer.produce(topic, value[:record_bytes])
+                produce(topic, value)
                 break
             except BufferError:
-                producer.poll(0.05)
+                poll(0.05)
         if i % 1000 == 0:
-            producer.poll(0)
+            poll(0)
     if left := producer.flush(60):
         raise RuntimeError(f"{server.name}: {left} records were not acknowledged")
 

@@ -99,7 +99,7 @@ def bare(paths: list[Path], kept_bytes: int, target: Path) -> tuple[float, float
 def settle(log_bytes: int) -> None:
     """The same for both sides: nothing is left to be written, the memory that is handed out next was used before."""
     os.sync()
-    touch_memory(0.95, at_most=TOUCHED_PER_LOG * log_bytes)
+    touch_memory(at_most=TOUCHED_PER_LOG * log_bytes)
 
 
 def resident_bytes(which: str) -> int:

@@ -65,8 +65,7 @@ def _next_fetch(replica: Replica, max_wait_ms: int, role: Follower | Unattached)
 
 
 def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
-    """What `drive` will ask the leader when the log is durable to its end, and nothing else has happened by then; None
-    when that is not a Fetch."""
+    """What `drive` would ask the leader if the log were durable to its end; None when that is not a Fetch."""
     if (replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None
             or not replica.may_ask(replica.leader_id)):
         return None

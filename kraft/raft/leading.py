@@ -88,7 +88,12 @@ def drive(replica: Replica, leader: Leader) -> None:
     _update_high_watermark(replica, leader)
     if membership.drive(replica, leader):
         resign(replica, leader)
-        return
+    elif replica.now_ms >= leader.due_ms or leader.others_of is not replica.voters:
+        _look_after(replica, leader)
+
+
+def _look_after(replica: Replica, leader: Leader) -> None:
+    """The voters are looked at when one of them may be due, not at each of their Fetches: those only put it off."""
     if replica.now_ms >= _check_quorum_ms(replica, leader):
         replica.note("hears no majority", epoch=replica.epoch)
         resign(replica, leader)
@@ -99,6 +104,7 @@ def drive(replica: Replica, leader: Leader) -> None:
             replica.ask(voter.key.node_id, BeginQuorumEpochRequest(
                 cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id, voter=voter.key,
                 leader_endpoints=replica.config.endpoints))
+    leader.due_ms = _due_ms(replica, leader)
 
 
 def _update_high_watermark(replica: Replica, leader: Leader) -> None:
@@ -111,9 +117,21 @@ def _update_high_watermark(replica: Replica, leader: Leader) -> None:
         replica.advance_high_watermark(committed, by=by)
 
 
+def awaits_flush(replica: Replica, leader: Leader) -> bool:
+    """Whether more is committed as soon as this log is durable to its end."""
+    ends = [progress.end_offset for _, progress in others(replica, leader)]
+    return majority_value(_with_own(leader, ends, replica.log.end.offset)) > replica.high_watermark
+
+
 def deadline_ms(replica: Replica, leader: Leader) -> int:
-    times = [_check_quorum_ms(replica, leader), membership.deadline_ms(leader)]
+    times = [_due_ms(replica, leader), membership.deadline_ms(leader)]
     times += [parked.expires_ms for parked in leader.parked]
+    return min(times)
+
+
+def _due_ms(replica: Replica, leader: Leader) -> int:
+    """When to give up, or to remind a voter."""
+    times = [_check_quorum_ms(replica, leader)]
     times += [max(progress.begin_due_ms, replica.requests.ready_ms(voter.key.node_id, replica.now_ms))
               for voter, progress in others(replica, leader)]
     return min(times)
@@ -250,9 +268,10 @@ def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchRes
              int(not_follower))
     if leader.answered is not None and leader.answered[0] == asked:
         return leader.answered[1]
-    response = replica.told(FetchResponse(
+    response = FetchResponse(
+        epoch=replica.epoch, leader_id=replica.leader_id, leader_endpoints=replica.leader_endpoints,
         high_watermark=high_watermark, log_start_offset=start_offset, not_follower=not_follower,
-        records=replica.log.read(request.fetch_offset, request.max_bytes)))
+        records=replica.log.read(request.fetch_offset, request.max_bytes))
     leader.answered = asked, response
     return response
 

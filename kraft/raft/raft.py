@@ -142,6 +142,8 @@ class Raft:
             REQUEST_HANDLERS[type(message)](replica, source, correlation, message)
         else:
             request = replica.requests.finish(source, correlation)
+            if isinstance(replica.role, Leader):
+                replica.role.due_ms = 0        # who answered may be asked again
             if request is not None and isinstance(message, Lost) and message.reason is not Loss.UNSUPPORTED:
                 replica.directory.failed(source)
             if isinstance(message, QuorumResponse) and message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
@@ -155,8 +157,9 @@ class Raft:
         self.replica.now_ms = max(self.replica.now_ms, now_ms)
         self._settle()
 
-    def log_flushed(self, end_offset: int, now_ms: int) -> None:
-        """The flush that a `Ready` asked for has ended well. A failed flush is not told: the node ends."""
+    def log_flushed(self, end_offset: int, now_ms: int, *, is_followed: bool = False) -> None:
+        """The flush that a `Ready` asked for has ended well. A failed flush is not told: the node ends. `is_followed`:
+        another event will be told at once, and what is due then is done once."""
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
         assert end_offset == self._flushing, f"flushed to {end_offset}, and {self._flushing} was asked for"
@@ -164,7 +167,8 @@ class Raft:
         replica.flushed = end_offset
         if isinstance(replica.role, Leader):
             replica.role.acknowledged_by = replica.config.node_id
-        self._settle()
+        if not is_followed:
+            self._settle()
 
     def propose(self, records: object, now_ms: int, epoch: int | None = None) -> OffsetAndEpoch:
         """Appends records of the state machine; gives the log end after them. They are committed when the high
@@ -254,15 +258,29 @@ class Raft:
         return replica.high_watermark
 
     def fetch_ahead(self) -> Ask | None:
-        """The Fetch that will leave when the flush under way has ended, unless anything else happens before. The driver
-        may have it sent at that very moment, and tells `log_flushed` then, before it tells of anything else: the `Ask`
-        in the next `Ready` is the one that has left. It has no correlation yet. None when there is no such Fetch."""
+        """The Fetch that is due as soon as the flush under way has ended; None when there is no such Fetch. The driver
+        has it sent at that very moment, and from here on the core waits for its answer. `log_flushed` is told before
+        anything else is, and `withdraw` first when anything else happens before the Fetch has left."""
         replica, role = self.replica, self.replica.role
         if not isinstance(role, Follower) or self._flushing is None or self._flushing != replica.log.end.offset:
             return None
         request = following.fetch_ahead(replica, role)
+        if request is None:
+            return None
         node_id = replica.leader_id
-        return None if request is None else Ask(node_id, replica.address_of(node_id), UNKNOWN_OFFSET, request)
+        correlation = replica.requests.sent(node_id, request, replica.now_ms)
+        return Ask(node_id, replica.address_of(node_id), correlation, request)
+
+    def withdraw(self, ahead: Ask) -> None:
+        """What `fetch_ahead` gave has not left, and will not."""
+        self.replica.requests.withdraw(ahead.node_id, ahead.correlation)
+
+    @property
+    def awaits_flush(self) -> bool:
+        """Whether the end of the flush under way would bring anything about: a leader whose followers have less than
+        that does not wait for it. Any other event that `log_flushed` is told before will do then."""
+        role = self.replica.role
+        return not isinstance(role, Leader) or leading.awaits_flush(self.replica, role)
 
     def takes_records(self, node_id: int, correlation: int, answer: Response) -> bool:
         """Whether `step` with this answer will append its records. The driver may do that before, so that their flush

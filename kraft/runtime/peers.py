@@ -28,7 +28,6 @@ from kraft.raft.messages import (
     Loss,
     Lost,
     Message,
-    Request,
     Response,
     VersionsRequest,
     VersionsResponse,
@@ -250,8 +249,6 @@ class Peer:
         self._templates = peers.templates
         self._client_id = peers.client_id
         self._deliver = peers.deliver
-        self._left: Request | None = None
-        """What left ahead, and was not asked for yet."""
         self._address: Endpoint | None = None
         self._connection: PeerConnection | None = None
         self._versions: PeerVersions | None = None
@@ -268,12 +265,6 @@ class Peer:
         if address is None:
             self._lose(ask, Loss.DISCONNECTED)
             return
-        left, self._left = self._left, None
-        if left is not None:
-            if ask.request == left and address == self._address:
-                self._pending = ask
-                return
-            self.close()               # what answers that would be taken for the answer to this
         if self._connecting is None:
             is_stuck = self._pending is not None
         else:
@@ -290,7 +281,7 @@ class Peer:
 
     def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
         """See `Courier`; only of Fetches."""
-        if (self._versions is None or self._connection is None or self._pending is not None or self._left is not None
+        if (self._versions is None or self._connection is None or self._pending is not None
                 or ask.address not in (None, self._address)):
             return None
         assert isinstance(ask.request, FetchRequest)
@@ -305,11 +296,10 @@ class Peer:
         assert self._versions is not None
         assert self._connection is not None
         self._connection.has_left(FETCH_CODEC.key, self._versions.best(FETCH_CODEC.key))
-        self._left = ask.request
+        self._pending = ask
 
     def close(self) -> None:
         """Gives up the connection and what it was asked; nothing is told."""
-        self._left = None
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
@@ -360,12 +350,8 @@ class Peer:
         self._loop.call_soon(self._deliver, self._node_id, ask.correlation, Lost(reason))
 
     def _answered(self, body: memoryview) -> None:
-        if self._pending is None:
-            self._peers.catch_up()
         ask = self._pending
-        if ask is None:                # the core does not ask for what had left ahead
-            self.close()
-            return
+        assert ask is not None
         assert self._versions is not None
         codec = CODECS[type(ask.request)]
         version = self._versions.best(codec.key)
@@ -381,7 +367,6 @@ class Peer:
 
     def _lost(self) -> None:
         self._peers.catch_up()
-        self._left = None
         ask, self._pending = self._pending, None
         self._connection = self._versions = self._connecting = None
         self._failures += 1
@@ -395,7 +380,7 @@ class Peers:
 
     `deliver(node id, correlation, message)` gets each answer, or a `Lost`, and is never called from inside `ask`; the
     records of an answer are good for that call only. `on_answer`, the same of each answer, is called just before.
-    `catch_up()` has the core ask for what has left ahead.
+    `catch_up()` has `has_left` called for what has left ahead.
     """
 
     def __init__(self, client_id: str, deliver: Callable[[int, int, Message], None]) -> None:

@@ -13,7 +13,7 @@ it may still propose.
 
 A follower's way from the leader's answer to its next Fetch is the longest part of a commit, so the core is asked ahead:
 records that it will append are appended before it looks at the answer, and the Fetch that acknowledges them is sent by
-the flusher's thread the moment they are durable. What has left is told to the core before anything else is.
+the flusher's thread the moment they are durable. Whether it has left is found out before the core hears of anything.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from kraft.raft.messages import Message, Response
+from kraft.raft.messages import Message, Request, Response
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
 from kraft.raft.transitions import Role
@@ -31,6 +31,7 @@ from kraft.raft.types import NEVER_MS, OffsetAndEpoch
 
 TIMER_SECONDS_MAX: Final = 60.0
 LOOK_MS: Final = 5
+NEVER_OFFSET: Final = (1 << 63) - 1
 
 
 class SteadyClock:
@@ -79,16 +80,19 @@ class FlushedLog(Protocol):
     def poll(self) -> int: ...
     def send_when_durable(self, end_offset: int, fd: int, message: bytes) -> bool: ...
     def take_back(self) -> bool: ...
+    def tell_flushes_from(self, end_offset: int) -> bool: ...
 
 
 class DrivenLog(Protocol):
-    """Of `RaftLog`, what the driver needs. What is appended is flushed without being asked for."""
+    """Of `RaftLog`, what the driver needs. What was fetched is flushed without being asked for, what was proposed by
+    `flush_appended`."""
 
     @property
     def log(self) -> FlushedLog: ...
     @property
     def is_ahead(self) -> bool: ...
     def append_ahead(self, records: object) -> None: ...
+    def flush_appended(self) -> None: ...
 
 
 class StateMachine(Protocol):
@@ -105,13 +109,13 @@ class Courier(Protocol):
     """Who brings requests to other nodes (see `Peers`); each call returns at once."""
 
     def ask(self, ask: Ask) -> None:
-        """Sends it. One that equals what was told to have left has left."""
+        """Sends it."""
 
     def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
         """The socket and the bytes by which somebody else can send it now; None when that cannot be."""
 
     def has_left(self, ask: Ask) -> None:
-        """What was prepared last was sent by somebody else."""
+        """It was prepared last, and was sent by somebody else."""
 
 
 class RaftDriver:
@@ -144,6 +148,8 @@ class RaftDriver:
         """The offset up to which the core waits for the log to be durable."""
         self._ahead: Ask | None = None
         """What the flusher's thread sends when it is."""
+        self._hears_from = 0
+        """The durable end from which on the flusher's thread wakes the loop."""
         self._scheduled = False
         self._stopped = True
         self._timer: Timer | None = None
@@ -195,8 +201,7 @@ class RaftDriver:
     def hand_over(self) -> None:
         """Gives up the leadership, if it is held, and goes on as a follower of whoever leads next."""
         try:
-            if self._ahead is not None:
-                self._settle_ahead()
+            self._settle(is_followed=True)
             self.raft.resign(self.raft.replica.epoch, self._clock())
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
@@ -210,14 +215,13 @@ class RaftDriver:
         if self._stopped:
             return
         try:
-            if self._ahead is not None:
-                self._settle_ahead()
+            self._settle(is_followed=True)
             self.raft.step(source, correlation, message, self._clock())
             assert not self._raft_log.is_ahead, "records were appended that the core did not want"
         except Exception as error:  # noqa: BLE001 - a core that failed half-way must not answer
             self._fail(error)
             return
-        self._stepped()
+        self._stepped(is_answer=not isinstance(message, Request))
 
     def take_ahead(self, node_id: int, correlation: int, answer: Response) -> None:
         """An answer has come that `step` will be told of at once: if the core will append its records, that is done and
@@ -230,11 +234,17 @@ class RaftDriver:
             self._fail(error)
 
     def catch_up(self) -> None:
-        """The core hears of what left ahead and asks for it now: its answer has come, or its connection is gone."""
-        self._run()
+        """The courier hears now of what has left ahead: its answer has come, or its connection is gone."""
+        try:
+            self._settle_ahead()
+        except Exception as error:  # noqa: BLE001 - as in `step`
+            self._fail(error)
+            return
+        self._schedule()
 
-    def _stepped(self) -> None:
-        if self._is_leading and self.raft.leadership != self._leadership:
+    def _stepped(self, *, is_answer: bool = False) -> None:
+        """A follower has one answer in a turn, and what that brings about need not wait for the next."""
+        if self.raft.leadership != self._leadership if self._is_leading else is_answer:
             self._run()
         else:
             self._schedule()
@@ -262,28 +272,38 @@ class RaftDriver:
             return                     # its descriptor may be another's by now
         with suppress(BlockingIOError):
             self._read_event(self._eventfd)
+        if self._log.failure is not None:
+            self._fail(self._log.failure)  # what may not be durable is nothing to go on with
+            return
         try:
-            if self._ahead is not None:
-                self._settle_ahead()
-            self._tell_flushes()
-        except Exception as error:  # noqa: BLE001 - what may not be durable is nothing to go on with
+            self._log.poll()
+            self._settle()
+        except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
         self._run(is_turn=True)
 
-    def _tell_flushes(self) -> None:
-        self._log.poll()
-        if self._log.failure is not None:
-            raise self._log.failure
+    def _settle(self, *, is_followed: bool = False) -> None:
+        """The core hears first of what has happened in the flusher's thread: what has left, and what is durable."""
+        self._settle_ahead()
         if self._flushing is not None and self._flushing <= self._log.durable_end_offset:
             end_offset, self._flushing = self._flushing, None
-            self.raft.log_flushed(end_offset, self._clock())
+            self._log.poll()
+            self.raft.log_flushed(end_offset, self._clock(), is_followed=is_followed)
+
+    def _settle_ahead(self) -> None:
+        """What has left waits for its answer; what has not is taken back, for something else may come first."""
+        if self._ahead is not None:
+            ask, self._ahead = self._ahead, None
+            if self._log.take_back():
+                self._courier.has_left(ask)
+            else:
+                self.raft.withdraw(ask)
 
     def _tick(self) -> None:
         self._timer = None
         try:
-            if self._ahead is not None:
-                self._settle_ahead()
+            self._settle(is_followed=True)
             self.raft.tick(self._clock())
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
@@ -306,17 +326,15 @@ class RaftDriver:
         if self._stopped:
             return
         try:
-            if self._ahead is not None:
-                self._settle_ahead()
+            self._settle()
             committed = self.raft.take_high_watermark()
             if committed is not None:
                 self.machine.committed(committed)
             ready = self.raft.take_ready()
-            self._carry_out(ready)
-            if is_turn and ready.messages:
-                self.on_answers()
+            self._carry_out(ready, is_turn=is_turn)
             if self._flushing is not None:
                 self._send_ahead(self._flushing)
+                self._hear(self._flushing)
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
             return
@@ -325,7 +343,7 @@ class RaftDriver:
         self._arm()
         self.on_turn()
 
-    def _carry_out(self, ready: Ready) -> None:
+    def _carry_out(self, ready: Ready, *, is_turn: bool) -> None:
         if ready.hard_state is not None:
             self._write_hard_state(ready.hard_state)
         for message in ready.messages:
@@ -333,8 +351,11 @@ class RaftDriver:
                 self._courier.ask(message)
             else:
                 self._answer(message)
+        if is_turn and ready.messages:
+            self.on_answers()
+        self._raft_log.flush_appended()    # now that nobody waits for what is sent
         if ready.flush is not None:
-            self._flush(ready.flush)
+            self._flushing = ready.flush
         ends = self._is_leading
         if ends:
             self._tell_leadership(ready.leadership)
@@ -351,26 +372,25 @@ class RaftDriver:
             self._is_leading = leadership.role is Role.LEADER
             self.machine.leadership(leadership)
 
-    def _flush(self, end_offset: int) -> None:
-        """The log flushes what is appended by itself; this notes that the core is to be told."""
-        self._flushing = end_offset
-        if self._log.durable_end_offset >= end_offset:
-            self._loop.call_soon(self._flushed)  # it was faster than we are
-
     def _send_ahead(self, end_offset: int) -> None:
         """What waits for the flush under way leaves with its end."""
         ask = self.raft.fetch_ahead()
-        prepared = None if ask is None else self._courier.prepare(ask)
-        if prepared is not None and self._log.send_when_durable(end_offset, *prepared):
-            self._ahead = ask
+        if ask is not None:
+            prepared = self._courier.prepare(ask)
+            if prepared is not None and self._log.send_when_durable(end_offset, *prepared):
+                self._ahead = ask
+            else:
+                self.raft.withdraw(ask)
 
-    def _settle_ahead(self) -> None:
-        """What has left is told to the core; what has not is taken back, for something else may come first."""
-        ask, self._ahead = self._ahead, None
-        if self._log.take_back():
-            assert ask is not None
-            self._courier.has_left(ask)
-            self._tell_flushes()
+    def _hear(self, end_offset: int) -> None:
+        """The loop is woken by the end of the flush only where something waits for that: not at a follower whose Fetch
+        leaves with it, nor at a leader whose followers have less. They hear of it before the next event."""
+        waits = self._ahead is None and self.raft.awaits_flush
+        hears_from = end_offset if waits else NEVER_OFFSET
+        if hears_from != self._hears_from:
+            self._hears_from = hears_from
+            if not self._log.tell_flushes_from(hears_from):
+                self._loop.call_soon(self._flushed)  # it was faster than we are
 
     def _arm(self) -> None:
         """Has `_tick` called in time. While turn follows turn it looks at the deadlines once in `LOOK_MS` only."""

@@ -35,6 +35,7 @@ class RaftLog:
         """See `LogPort`; the core asks for it all the time."""
         self._builder = BatchBuilder()
         self._ahead: object = None
+        self._is_flushed = True
 
     @property
     def start_offset(self) -> int:
@@ -73,9 +74,15 @@ class RaftLog:
 
     def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
         end_offset = self.log.append_as_raft_leader(batch, epoch, now_ms=now_ms).last_offset + 1
-        self.log.flush_soon()          # somebody waits for it
+        self._is_flushed = False
         self.end = OffsetAndEpoch(end_offset, epoch)
         return end_offset
+
+    def flush_appended(self) -> None:
+        """Begins to flush what was appended as leader."""
+        if not self._is_flushed:
+            self._is_flushed = True
+            self.log.flush_soon()      # somebody waits for it
 
     def append_ahead(self, records: object) -> None:
         """Appends fetched records of the usual kind, and begins to flush them, before the core looks at them; it will

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "flusher.h"
 
+#include "flush_clock.h"
 #include "flush_message.h"
 #include "flush_steps.h"
 
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Limits of `hold` in nanoseconds. */
@@ -39,6 +39,7 @@ typedef struct log_state {
     int64_t hold_until_ns;  /* after a slow round: see `hold` */
     int64_t hold_bytes;
     int event_fd;           /* -1 until asked for */
+    int64_t event_end;      /* an event tells of a mark from here on, and of a failure */
     bool happened;          /* what an event tells of, since the handle was made */
     int waiters;
     unsigned resets;
@@ -65,6 +66,7 @@ struct kf_flusher {
     int event_fd;    /* -1 until asked for; of all logs */
     bool happened;   /* what it tells of, since the start */
     bool sleeping;   /* the thread waits for `work` */
+    bool waking;     /* it is to be woken when the lock is given up: see `unlock` */
     bool stopping;
     kf_flush_statistics statistics;
 };
@@ -82,28 +84,6 @@ static inline bool forked(const kf_flusher *flusher) {
 }
 
 static inline log_state *state_of(kf_flush_handle *handle) { return (log_state *)handle; }
-
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static int init_condition(pthread_cond_t *condition) {
-    pthread_condattr_t attributes;
-    int error = pthread_condattr_init(&attributes);
-    if (error) return error;
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    error = pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return error;
-}
-
-/* Whether the deadline passed. */
-static bool wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t deadline_ns) {
-    struct timespec deadline = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
-    return pthread_cond_timedwait(condition, lock, &deadline) == ETIMEDOUT;
-}
 
 /* ---- queues ---- */
 
@@ -137,8 +117,21 @@ static void enter_queue(log_state *log, enum place place) {
 static void wake_thread(kf_flusher *flusher) {
     if (flusher->sleeping) {
         flusher->sleeping = false; /* one signal is enough, further submissions need not pay for it */
-        pthread_cond_signal(&flusher->work);
+        flusher->waking = true;
     }
+}
+
+static bool take_waking(kf_flusher *flusher) {
+    bool waking = flusher->waking;
+    flusher->waking = false;
+    return waking;
+}
+
+/* Wakes the thread behind the lock, not under it, where it would find the lock taken and sleep again. */
+static void unlock(kf_flusher *flusher) {
+    bool waking = take_waking(flusher);
+    pthread_mutex_unlock(&flusher->lock);
+    if (waking) pthread_cond_signal(&flusher->work);
 }
 
 static void gather_until(log_state *log, int64_t deadline_ns) {
@@ -254,7 +247,7 @@ static void run_round(kf_flusher *flusher, log_state *log) {
         tell(log);
         log->happened = flusher->happened = true;
         int own = log->event_fd, common = flusher->event_fd;
-        if (own >= 0 || common >= 0) {
+        if ((own >= 0 || common >= 0) && (error || log->public.durable >= log->event_end)) {
             pthread_mutex_unlock(&flusher->lock);
             signal_event(own);
             signal_event(common);
@@ -340,7 +333,7 @@ int kf_flusher_stop(kf_flusher *flusher) {
     bool join = !flusher->stopping;
     flusher->stopping = true;
     wake_thread(flusher);
-    pthread_mutex_unlock(&flusher->lock);
+    unlock(flusher);
     if (join) pthread_join(flusher->thread, NULL);
     return 0;
 }
@@ -387,6 +380,7 @@ kf_flush_handle *kf_flush_register(kf_flusher *flusher, int64_t durable, int *er
     log->public.durable = log->submitted_end = log->taken_end = log->wanted_end = durable;
     log->public.failed_fd = -1;
     log->event_fd = -1;
+    log->event_end = INT64_MIN;
     pthread_mutex_lock(&flusher->lock);
     log->next_registered = flusher->registered;
     if (flusher->registered) flusher->registered->previous_registered = log;
@@ -460,7 +454,7 @@ int kf_flush_submit(kf_flush_handle *handle, int fd, int64_t end_offset, int64_t
     log->queued_bytes += size;
     log->flusher->statistics.submissions++;
     place_log(log);
-    pthread_mutex_unlock(&log->flusher->lock);
+    unlock(log->flusher);
     return result;
 }
 
@@ -477,7 +471,7 @@ int kf_flush_submit_directory(kf_flush_handle *handle, const char *path) {
         }
     }
     place_log(log);
-    pthread_mutex_unlock(&log->flusher->lock);
+    unlock(log->flusher);
     return result;
 }
 
@@ -488,7 +482,7 @@ int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset) {
     if (result < 0) return result;
     if (end_offset > log->wanted_end) log->wanted_end = end_offset;
     place_log(log);
-    pthread_mutex_unlock(&log->flusher->lock);
+    unlock(log->flusher);
     return 0;
 }
 
@@ -524,6 +518,7 @@ int kf_flush_wait(kf_flush_handle *handle, int64_t end_offset, int64_t timeout_n
     unsigned resets = log->resets;
     if (end_offset > log->wanted_end) log->wanted_end = end_offset;
     place_log(log);
+    if (take_waking(flusher)) pthread_cond_signal(&flusher->work);
     log->waiters++;
     for (;;) {
         bool idle = !log->running && log->queued.count == 0;
@@ -579,6 +574,16 @@ int kf_flush_eventfd(kf_flush_handle *handle) {
     int result = lock_usable(log);
     if (result < 0) return result;
     result = event_of(&log->event_fd, log->happened);
+    pthread_mutex_unlock(&log->flusher->lock);
+    return result;
+}
+
+int kf_flush_tell_from(kf_flush_handle *handle, int64_t end_offset) {
+    log_state *log = state_of(handle);
+    int result = lock_usable(log);
+    if (result < 0) return result;
+    log->event_end = end_offset;
+    result = log->public.durable < end_offset;
     pthread_mutex_unlock(&log->flusher->lock);
     return result;
 }

@@ -62,8 +62,8 @@ kf_flusher *kf_flusher_start(kf_datasync_fn datasync, kf_sync_directory_fn sync_
 int kf_flusher_stop(kf_flusher *flusher);
 /* Stops if that was not done. No handle may be left. */
 void kf_flusher_free(kf_flusher *flusher);
-/* A descriptor that becomes readable when any log's mark moves or a flush fails. Made at the first call, readable if
- * that has happened before; the flusher owns it. */
+/* A descriptor that becomes readable when any log's mark moves, as far as events tell of it, or a flush fails. Made at
+ * the first call, readable if that has happened before; the flusher owns it. */
 int kf_flusher_eventfd(kf_flusher *flusher);
 int kf_flusher_statistics(kf_flusher *flusher, kf_flush_statistics *out);
 
@@ -93,6 +93,9 @@ int kf_flush_forget(kf_flush_handle *handle, int fd);
 /* A descriptor that becomes readable at each move of the mark and at a failure. Made at the first call, readable if
  * that has happened before; the handle owns it. */
 int kf_flush_eventfd(kf_flush_handle *handle);
+/* Has events tell of marks from end_offset on only, and of failures: who does not wait for a flush need not be woken by
+ * it. 1; 0 when the mark is there already, and no event will tell of that. At first they tell of all. */
+int kf_flush_tell_from(kf_flush_handle *handle, int64_t end_offset);
 int64_t kf_flush_submitted(kf_flush_handle *handle);
 
 #endif

@@ -6,7 +6,6 @@ import gc
 import os
 import select
 import signal
-import socket
 import threading
 import time
 
@@ -80,61 +79,6 @@ def test_a_descriptor_asked_for_late_tells_what_happened_before(files):
         for late in (moved.eventfd, thread.eventfd):
             assert select.select([late], [], [], 0)[0]
             assert os.eventfd_read(late) == 1
-
-
-@pytest.fixture
-def pair():
-    ours, theirs = socket.socketpair()
-    theirs.settimeout(SOON)
-    with ours, theirs:
-        yield ours, theirs
-
-
-def test_a_message_leaves_when_its_end_is_durable(files, gate, pair):
-    ours, theirs = pair
-    thread, [handle] = handles_of()
-    with thread:
-        handle.submit(files[0], 3, 1)
-        gate.arrived()
-        handle.submit(files[0], 7, 1)
-        assert handle.send(7, ours.fileno(), b"durable")
-        gate.let_go()
-        gate.arrived()
-        assert handle.durable == 3
-        theirs.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            theirs.recv(100)
-        theirs.settimeout(SOON)
-        gate.let_go()
-        assert theirs.recv(100) == b"durable"
-        assert handle.wait(7, SOON)
-        assert (handle.take_back(), handle.take_back()) == (True, False)
-        assert not handle.send(7, ours.fileno(), b"too late"), "it is durable already"
-        assert not handle.take_back()
-        with pytest.raises(OSError, match="too long"):
-            handle.send(8, ours.fileno(), b"x" * 513)
-        del handle
-
-
-@pytest.mark.parametrize("drop", ["take_back", "reset", "fail", "replace"])
-def test_a_message_that_is_dropped_never_leaves(files, gate, pair, drop):
-    ours, theirs = pair
-    thread, [handle] = handles_of()
-    with thread:
-        handle.submit(files[0], 7, 1)
-        gate.arrived()
-        assert handle.send(7, ours.fileno(), b"never")
-        if drop == "take_back":
-            assert not handle.take_back()
-        elif drop == "reset":
-            handle.reset(5)
-        elif drop == "replace":
-            assert handle.send(7, ours.fileno(), b"instead")
-        gate.let_go(-errno.EIO if drop == "fail" else 0)
-        thread.close()                 # whatever was to happen has happened
-        assert handle.take_back() == (drop == "replace")
-    ours.shutdown(socket.SHUT_WR)
-    assert theirs.recv(100) == (b"instead" if drop == "replace" else b"")
 
 
 def test_one_descriptor_tells_of_every_log(files):

@@ -24,7 +24,7 @@ from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, Ask, HardState, Leadership
 from kraft.raft.records import Voters
 from kraft.raft.replica import Ports
-from kraft.raft.roles import Follower
+from kraft.raft.roles import Follower, Leader
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, Endpoint, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VoterSet
@@ -145,7 +145,8 @@ def answered(world: World, records: str) -> tuple[Raft, FetchResponse]:
     return world.raft(2), answer
 
 
-def test_the_fetch_that_leaves_ahead_is_the_one_that_is_asked() -> None:
+@pytest.mark.parametrize("leaves", [True, False])
+def test_the_fetch_that_leaves_ahead_is_not_asked_again(leaves: bool) -> None:
     world = World()
     raft, answer = answered(world, "r")
     correlation = raft.replica.requests._peers[1].correlation
@@ -160,11 +161,33 @@ def test_the_fetch_that_leaves_ahead_is_the_one_that_is_asked() -> None:
     assert ahead is not None
     assert isinstance(ahead.request, FetchRequest)
     assert ahead.request.fetch_offset == flush
+    assert raft.fetch_ahead() is None, "one at a time"
+    if not leaves:
+        raft.withdraw(ahead)
     raft.log_flushed(flush, world.now_ms)
     assert raft.fetch_ahead() is None
-    asked, = raft.take_ready().messages
-    assert isinstance(asked, Ask)
-    assert asked._replace(correlation=-1) == ahead
+    asked = raft.take_ready().messages
+    if leaves:
+        assert asked == ()
+        assert raft.takes_records(1, ahead.correlation, answer), "its answer is waited for"
+    else:
+        again, = asked
+        assert isinstance(again, Ask)
+        assert again._replace(correlation=ahead.correlation) == ahead
+
+
+def test_a_leader_waits_for_its_own_flush_when_that_commits_something() -> None:
+    world = World()
+    world.elect(1)
+    raft = world.raft(1)
+    assert not raft.awaits_flush, "a majority of all that there is has it"
+    raft.propose(("r",), world.now_ms)
+    assert not raft.awaits_flush, "nobody else has it"
+    leader = raft.replica.role
+    assert isinstance(leader, Leader)
+    next(iter(leader.progress.values())).end_offset = raft.replica.log.end.offset
+    assert raft.awaits_flush
+    assert world.raft(2).awaits_flush, "a follower fetches when it has ended"
 
 
 def test_nothing_leaves_ahead_when_something_else_is_due() -> None:
@@ -174,7 +197,9 @@ def test_nothing_leaves_ahead_when_something_else_is_due() -> None:
     assert raft.take_ready().flush is not None
     role = raft.replica.role
     assert isinstance(role, Follower)
-    assert raft.fetch_ahead() is not None
+    ahead = raft.fetch_ahead()
+    assert ahead is not None
+    raft.withdraw(ahead)
     role.update_voter_ms, before = raft.replica.now_ms, role.update_voter_ms
     assert raft.fetch_ahead() is None, "the leader is to be told the address"
     role.update_voter_ms, role.fetch_ms = before, raft.replica.now_ms

@@ -33,6 +33,7 @@ class Core:
 
     deadline_ms = NEVER_MS
     has_left = False
+    awaits_flush = True
 
     def __init__(self) -> None:
         self.replica = SimpleNamespace(epoch=3)
@@ -177,7 +178,11 @@ class Flushing(Core):
     def fetch_ahead(self) -> Ask | None:
         return None if self.heard else AHEAD
 
-    def log_flushed(self, end_offset: int, _now_ms: int) -> None:
+    def withdraw(self, ahead: Ask) -> None:
+        assert ahead is AHEAD
+        self.heard.append("withdrawn")
+
+    def log_flushed(self, end_offset: int, _now_ms: int, *, is_followed: bool = False) -> None:
         assert end_offset == 1
         self.heard.append("flushed")
         self.heard.flushed.set()
@@ -218,12 +223,12 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
             carrier.theirs.settimeout(SECONDS)
             if interrupted == "before":
                 driver.step(0, 0, VoteResponse())
-                assert heard == ["stepped"]
+                assert heard == ["withdrawn", "stepped"]
             gate.let_go()
             if interrupted == "before":
                 async with asyncio.timeout(SECONDS):
                     await heard.flushed.wait()
-                assert heard == ["stepped", "flushed"]
+                assert heard == ["withdrawn", "stepped", "flushed"]
                 carrier.ours.shutdown(socket.SHUT_WR)
                 assert carrier.theirs.recv(100) == b""
             else:
@@ -232,6 +237,8 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
                     driver.step(0, 0, VoteResponse())
                 else:
                     driver.catch_up()
+                    async with asyncio.timeout(SECONDS):
+                        await heard.flushed.wait()
                 assert heard == ["left", "flushed", "stepped"][:3 if interrupted == "after" else 2]
             driver.close()
 

@@ -41,6 +41,7 @@ class Flusher:
         self._is_flushing = False
         self._sends_at: int | None = None
         self._has_left = False
+        self._tells_from = 0
         log.appended = self.flush_soon
 
     def flush_soon(self) -> None:
@@ -63,8 +64,9 @@ class Flusher:
                 self._host.send(self._send)
             if self._log.durable_offset < self._log.end.offset:
                 self._begin()
-        self.is_readable = True
-        self._host.tell_loop()
+        if self._log.failure is not None or self._log.durable_offset >= self._tells_from:
+            self.is_readable = True
+            self._host.tell_loop()
 
     def _send(self) -> None:
         self._sends_at, self._has_left = None, True
@@ -97,6 +99,10 @@ class Flusher:
         has_left, self._has_left, self._sends_at = self._has_left, False, None
         return has_left
 
+    def tell_flushes_from(self, end_offset: int) -> bool:
+        self._tells_from = end_offset
+        return self._log.durable_offset < end_offset
+
     # --- DrivenLog
 
     @property
@@ -109,3 +115,7 @@ class Flusher:
 
     def append_ahead(self, records: object) -> None:
         self._log.append_ahead(records)
+
+    def flush_appended(self) -> None:
+        if self._log.durable_offset < self._log.end.offset:
+            self.flush_soon()

@@ -134,7 +134,6 @@ class SimLog:
     def _append_new(self, content: Content, epoch: int) -> int:
         batch = self._contents.encode(self.end.offset, epoch, content, self.chain)
         self._write(batch)
-        self.appended()
         return batch.end_offset
 
     def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
