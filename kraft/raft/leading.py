@@ -88,12 +88,7 @@ def drive(replica: Replica, leader: Leader) -> None:
     _update_high_watermark(replica, leader)
     if membership.drive(replica, leader):
         resign(replica, leader)
-    elif replica.now_ms >= leader.due_ms or leader.others_of is not replica.voters:
-        _look_after(replica, leader)
-
-
-def _look_after(replica: Replica, leader: Leader) -> None:
-    """The voters are looked at when one of them may be due, not at each of their Fetches: those only put it off."""
+        return
     if replica.now_ms >= _check_quorum_ms(replica, leader):
         replica.note("hears no majority", epoch=replica.epoch)
         resign(replica, leader)
@@ -104,7 +99,6 @@ def _look_after(replica: Replica, leader: Leader) -> None:
             replica.ask(voter.key.node_id, BeginQuorumEpochRequest(
                 cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id, voter=voter.key,
                 leader_endpoints=replica.config.endpoints))
-    leader.due_ms = _due_ms(replica, leader)
 
 
 def _update_high_watermark(replica: Replica, leader: Leader) -> None:
@@ -124,14 +118,8 @@ def awaits_flush(replica: Replica, leader: Leader) -> bool:
 
 
 def deadline_ms(replica: Replica, leader: Leader) -> int:
-    times = [_due_ms(replica, leader), membership.deadline_ms(leader)]
+    times = [_check_quorum_ms(replica, leader), membership.deadline_ms(leader)]
     times += [parked.expires_ms for parked in leader.parked]
-    return min(times)
-
-
-def _due_ms(replica: Replica, leader: Leader) -> int:
-    """When to give up, or to remind a voter."""
-    times = [_check_quorum_ms(replica, leader)]
     times += [max(progress.begin_due_ms, replica.requests.ready_ms(voter.key.node_id, replica.now_ms))
               for voter, progress in others(replica, leader)]
     return min(times)

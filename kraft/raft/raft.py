@@ -142,8 +142,6 @@ class Raft:
             REQUEST_HANDLERS[type(message)](replica, source, correlation, message)
         else:
             request = replica.requests.finish(source, correlation)
-            if isinstance(replica.role, Leader):
-                replica.role.due_ms = 0        # who answered may be asked again
             if request is not None and isinstance(message, Lost) and message.reason is not Loss.UNSUPPORTED:
                 replica.directory.failed(source)
             if isinstance(message, QuorumResponse) and message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:

@@ -119,8 +119,7 @@ class Leader:
 
     What is kept to be looked up quickly: `others`, the other voters of the set `others_of` with their progress,
     and whether this replica is one (`votes_itself`), or its node with another disk (`is_replaced`);
-    `at_rest`, the assignment for which nothing is left to be done; `due_ms`, before which no voter need be
-    looked at; `answered`, the last records sent and the Fetch they
+    `at_rest`, the assignment for which nothing is left to be done; `answered`, the last records sent and the Fetch they
     answered, because followers that keep up are sent the same.
     """
 
@@ -138,7 +137,6 @@ class Leader:
     is_replaced: bool = False
     at_rest: Assignment | None = None
     answered: tuple[tuple[int, ...], FetchResponse] | None = None
-    due_ms: int = 0
     told: dict[int, Voter] = field(default_factory=dict)
     acknowledged_by: int = NOBODY
 

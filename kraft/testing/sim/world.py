@@ -27,7 +27,7 @@ from kraft.testing.sim.violation import ViolationError
 
 STEP: Final = Struct("<QQ")
 LOOK_EVERY_US: Final = SECOND // 2
-TELL_US: Final = 200 * MILLISECOND
+TELL_US: Final = 100 * MILLISECOND
 CHUNK_US: Final = 3 * MILLISECOND // 2
 """So long a chunk of a snapshot takes at most when everything is healed."""
 HEALED: Final = (
@@ -181,10 +181,12 @@ class World:
         assert leader is not None
         self.clients.propose(0)
         self._run_until(self.loop.now_us + TELL_US)
+        end = leader.log.end           # a voter that had to catch up first may be added at the last moment
+        self._run_until(self.loop.now_us + TELL_US)
         for node in self.cluster.nodes:
-            if node.applied != leader.log.end.offset:
+            if node.applied < end.offset:
                 raise ViolationError("HighWatermarkIsTold",
-                                     f"{node} has applied {node.applied} of {leader.log.end}, {TELL_US} us later")
+                                     f"{node} has applied {node.applied} of {end}, {TELL_US} us later")
 
     def _look_closely(self) -> None:
         for node in self.cluster.up():
