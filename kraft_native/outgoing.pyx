@@ -40,7 +40,7 @@ cdef extern from "<sys/sendfile.h>" nogil:
 
 cdef enum:
     JOIN_BYTES_MAX = 16 * 1024
-    PAGES_BYTES_MIN = 32 * 1024
+    PAGES_BYTES_MIN = 128 * 1024
     JOINED_KEPT_MAX = 1024 * 1024          # a joined buffer that grew past this is not kept for the next turn
     TOTAL_BYTES_FULL = 4 * 1024 * 1024     # enough for one write
     UNLOCK_BYTES_MIN = 64 * 1024           # from here on the interpreter lock is released while the kernel copies
