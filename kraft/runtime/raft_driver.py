@@ -411,6 +411,7 @@ class RaftDriver:
         self._timer = self._loop.call_later(delay, self._tick)
 
     def _fail(self, error: BaseException) -> None:
+        """A log that cannot be written any more tells of what failed first, not of what it refuses since."""
         if not self._stopped:
             self.close()
-            self._on_failure(error)
+            self._on_failure(self._log.failure or error)

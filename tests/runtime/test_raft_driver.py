@@ -1,6 +1,8 @@
 """The order in which the driver tells a state machine what the core says."""
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +17,9 @@ from kraft.raft.ready import Answer, Ask, Leadership, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS
 from kraft.runtime.raft_driver import RaftDriver
-from kraft.runtime.raft_log import RaftLog
+from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft_native.config import LogConfig
+from kraft_native.errors import StorageError
 from kraft_native.log import Log
 from tests.native.gate import DATASYNC, Gate
 from tests.raft.world import key
@@ -241,5 +244,28 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
                         await heard.flushed.wait()
                 assert heard == ["left", "flushed", "stepped"][:3 if interrupted == "after" else 2]
             driver.close()
+
+    uvloop.run(run())
+
+
+def test_what_failed_first_is_told_not_what_the_log_refuses_since(tmp_path: Path) -> None:
+    async def run() -> None:
+        failures: list[BaseException] = []
+        with Log(tmp_path, DURABLE) as log, Gate(DATASYNC) as gate:
+            raft_log = RaftLog(log)
+            driver = RaftDriver(
+                Core(), raft_log, Machine(), write_hard_state=lambda _: None, courier=Nobody(),
+                answer=lambda _: None, clock=lambda: 0, on_failure=failures.append)
+            driver.start()
+            await asyncio.sleep(0)
+            raft_log.append(Proposal([b"first"], 0), 1, 0)
+            raft_log.flush_appended()
+            gate.arrived()
+            raft_log.append(Proposal([b"second"], 0), 1, 0)
+            gate.let_go(-errno.EIO)
+            while log.failure is None:
+                os.sched_yield()
+            driver.step(0, 0, (FOLLOWS, Ready(leadership=FOLLOWS)))     # carried out before the loop hears of the flush
+            assert [type(failure) for failure in failures] == [StorageError]
 
     uvloop.run(run())
