@@ -79,6 +79,9 @@ class Change:
         # Without ELR an ISR is never empty: the last in sync stays in it, alive or not.
         if record.isr is None and self.isr != partition.isr and (self.isr or self.elr_enabled):
             record.isr = list(self.isr)
+        elif record.isr is None and partition.isr and not any(
+                replica in self.assignment.replicas for replica in partition.isr):
+            self.take_back_uncleanly(record)
         shrunk = record.isr is not None and any(replica not in record.isr for replica in partition.isr)
         went = any(replica not in self.assignment.replicas for replica in partition.replicas)
         if record.leader == LEADER_UNCHANGED and (went or (shrunk and self.version.epoch_bump_on_isr_shrink)):
@@ -87,6 +90,13 @@ class Change:
         if self.elr_enabled:
             self.note_last_leader(record)
         return record
+
+    def take_back_uncleanly(self, record: PartitionChangeRecord) -> None:
+        """A reassignment is cancelled of which only added replicas were in sync, and nobody else is there to lead: the
+        first of the others will, as in Kafka, and says then that it has recovered."""
+        record.isr = [self.assignment.replicas[0]]
+        if self.partition.leader_recovery_state != RECOVERING:
+            record.leader_recovery_state = RECOVERING
 
     def complete_reassignment(self) -> None:
         """Rule 6."""
