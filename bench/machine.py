@@ -28,6 +28,7 @@ HERE = Path(__file__).parent
 OUT = HERE / "out"
 REPORTED_ORDER = Path("/sys/module/page_reporting/parameters/page_reporting_order")
 NEVER_REPORTED_ORDER = 11              # blocks have orders up to 10
+TOUCHED_SHARE = 0.9
 
 
 def kernel(block: bytes) -> float:
@@ -99,31 +100,36 @@ def keep_memory() -> bool:
     return True
 
 
-def touch_memory(share: float = 0.9, at_most: int | None = None) -> int:
-    """Touches that share of the free memory once, in another process; gives the bytes touched.
+def touch_memory(at_most: int | None = None) -> int:
+    """Touches most of the free memory once, in another process; gives the bytes touched.
 
     A fresh virtual machine gets its memory page by page at the first touch, at more than ten times the cost of a
     later one. Without this the first benchmark would pay for all that follow. Where the machine gives freed memory back
     to its host, and may not be kept from that, the same is true of every turn that fills memory: touch as much as it
     needs before it, `at_most`.
     """
-    if keep_memory():
-        return _touch_once(share)
-    return _touch(share, at_most)
+    return _touch_once() if keep_memory() else _touch(at_most)
 
 
 @cache
-def _touch_once(share: float) -> int:
-    return _touch(share, None)
+def _touch_once() -> int:
+    return _touch(None)
 
 
-def _touch(share: float, at_most: int | None) -> int:
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    count = int(free * share)
+def _touch(at_most: int | None) -> int:
+    count = int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * TOUCHED_SHARE)
     if at_most is not None:
         count = min(count, at_most)
     limit("touch", count)
     return count
+
+
+def settle(filled_bytes: int) -> None:
+    """Before a turn of one side: nothing that another one wrote is left to be written to the disk, and the memory that
+    this one fills, so many bytes, is not the host's to give."""
+    os.sync()
+    if filled_bytes:
+        touch_memory(at_most=filled_bytes)
 
 
 def begin(console: Console, directory: Path, name: str, *, touch: bool) -> Path:

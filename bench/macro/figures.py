@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import statistics
@@ -18,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.commit.quorums import cpu_seconds
-from bench.machine import begin, touch_memory
+from bench.machine import begin
 from bench.macro.servers import Server, compiler_seconds, signal_all
 from bench.macro.topics import await_in_service
 from bench.table import number
@@ -74,13 +73,6 @@ class Pair:
     @property
     def servers(self) -> list[Server]:
         return [self.ours] if self.peer is None else [self.ours, self.peer]
-
-    def settle(self, size: int) -> None:
-        """Before a turn, of either: nothing that another one wrote is left to be written to the disk, and the `size`
-        bytes of memory that this one fills are not the host's to give."""
-        os.sync()
-        if size:
-            touch_memory(at_most=int(size * self.bytes_scale))
 
     def alternate(self, action: Callable[[Server], tuple[float, ...]],
                   figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:

@@ -12,7 +12,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.commit.quorums import cpu_seconds
-from bench.machine import limit
+from bench.machine import limit, settle
 from bench.macro.figures import Figure, Pair
 from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
@@ -101,7 +101,7 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
 
     def run(server: Server) -> tuple[float, ...]:
         fills = workload.kind == "produce" and workload.batch_bytes > workload.record_bytes
-        pair.settle(LOAD_BYTES_MAX * len(server.pids) if fills else 0)      # each node keeps a copy
+        settle(int(LOAD_BYTES_MAX * pair.bytes_scale) * len(server.pids) if fills else 0)   # each node keeps a copy
         with Cluster(server.bootstrap) as cluster:
             found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pids=server.pids)
         if found.errors:
@@ -140,7 +140,7 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
         topic = f"client-{uuid.uuid4().hex[:8]}"
         with Cluster(server.bootstrap) as cluster:
             create_topic(cluster, topic, 1)
-        pair.settle(len(server.pids) * data_bytes)
+        settle(count * record_bytes * len(server.pids))
         before = cpu_seconds(server.pids)
         begin = time.monotonic()
         _produce(server, topic, count, record_bytes)

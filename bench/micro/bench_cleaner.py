@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.machine import touch_memory
+from bench.machine import settle
 from kraft_native import crc
 from kraft_native.cleaner import CleanerStats
 from kraft_native.config import LogConfig
@@ -96,12 +96,6 @@ def bare(paths: list[Path], kept_bytes: int, target: Path) -> tuple[float, float
     return ended - started, cpu, ended - flushing
 
 
-def settle(log_bytes: int) -> None:
-    """The same for both sides: nothing is left to be written, the memory that is handed out next was used before."""
-    os.sync()
-    touch_memory(at_most=TOUCHED_PER_LOG * log_bytes)
-
-
 def resident_bytes(which: str) -> int:
     """`VmRSS`, the resident set now, or `VmHWM`, its largest since `clear_resident_peak`."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -121,7 +115,7 @@ def compacted(path: Path, buffer_bytes: int) -> tuple[CleanerStats, dict[str, fl
     """Opens the log, settles, and compacts it once."""
     with Log(path) as log:
         log.reconfigure(CONFIG)
-        settle(log.size_bytes)
+        settle(TOUCHED_PER_LOG * log.size_bytes)
         clear_resident_peak()
         resident, cpu = resident_bytes("VmRSS"), time.process_time()
         stats = log.compact(START_MS, buffer_bytes=buffer_bytes, force=True)
@@ -153,11 +147,11 @@ def measure(directory: Path, records: int, keys: int, value_bytes: int, *, buffe
         copies = sorted(copy.glob("*.log"))
         copied_bytes = sum(each.stat().st_size for each in copies)
         if kept_bytes is not None:
-            settle(copied_bytes)
+            settle(TOUCHED_PER_LOG * copied_bytes)
             seconds_bare, cpu_bare, seconds_flush = bare(copies, kept_bytes, kept)
         stats, figures = compacted(path, buffer_bytes)
         if kept_bytes is None:
-            settle(copied_bytes)
+            settle(TOUCHED_PER_LOG * copied_bytes)
             seconds_bare, cpu_bare, seconds_flush = bare(copies, stats.bytes_written, kept)
         elif kept_bytes != stats.bytes_written:
             raise AssertionError(f"compaction kept {stats.bytes_written} bytes, the bare side wrote {kept_bytes}")

@@ -104,8 +104,7 @@ def drive(replica: Replica, leader: Leader) -> None:
 def _update_high_watermark(replica: Replica, leader: Leader) -> None:
     """A leader that was removed does not count itself (KAFKA-16530)."""
     by, leader.acknowledged_by = leader.acknowledged_by, NOBODY
-    ends = [progress.end_offset for _, progress in others(replica, leader)]
-    committed = majority_value(_with_own(leader, ends, replica.flushed))
+    committed = _majority_end(replica, leader, replica.flushed)
     if committed > leader.epoch_start:
         leader.is_established = True
         replica.advance_high_watermark(committed, by=by)
@@ -113,8 +112,12 @@ def _update_high_watermark(replica: Replica, leader: Leader) -> None:
 
 def awaits_flush(replica: Replica, leader: Leader) -> bool:
     """Whether more is committed as soon as this log is durable to its end."""
-    ends = [progress.end_offset for _, progress in others(replica, leader)]
-    return majority_value(_with_own(leader, ends, replica.log.end.offset)) > replica.high_watermark
+    return _majority_end(replica, leader, replica.log.end.offset) > replica.high_watermark
+
+
+def _majority_end(replica: Replica, leader: Leader, own_end: int) -> int:
+    """Below which a majority has everything durably, if this replica has it to `own_end`."""
+    return majority_value(_with_own(leader, [each.end_offset for _, each in others(replica, leader)], own_end))
 
 
 def deadline_ms(replica: Replica, leader: Leader) -> int:
@@ -256,10 +259,9 @@ def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchRes
              int(not_follower))
     if leader.answered is not None and leader.answered[0] == asked:
         return leader.answered[1]
-    response = FetchResponse(
-        epoch=replica.epoch, leader_id=replica.leader_id, leader_endpoints=replica.leader_endpoints,
+    response = replica.told(FetchResponse(
         high_watermark=high_watermark, log_start_offset=start_offset, not_follower=not_follower,
-        records=replica.log.read(request.fetch_offset, request.max_bytes))
+        records=replica.log.read(request.fetch_offset, request.max_bytes)))
     leader.answered = asked, response
     return response
 

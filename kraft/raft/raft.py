@@ -271,7 +271,7 @@ class Raft:
 
     def withdraw(self, ahead: Ask) -> None:
         """What `fetch_ahead` gave has not left, and will not."""
-        self.replica.requests.withdraw(ahead.node_id, ahead.correlation)
+        self.replica.requests.finish(ahead.node_id, ahead.correlation)
 
     @property
     def awaits_flush(self) -> bool:

@@ -38,10 +38,6 @@ class Requests:
         request, peer.request = peer.request, None
         return request
 
-    def withdraw(self, node_id: int, correlation: int) -> None:
-        """The request has not left after all: the node may be asked at once."""
-        self.finish(node_id, correlation)
-
     def is_waiting(self, node_id: int, correlation: int) -> bool:
         """Whether this answer is still of interest."""
         peer = self._peers.get(node_id)

@@ -8,14 +8,7 @@ import socket
 import pytest
 
 from kraft_native import errors
-from tests.native.gate import DATASYNC, Gate
-from tests.native.test_flusher import SOON, files, handles_of, no_threads_left  # noqa: F401
-
-
-@pytest.fixture
-def gate():
-    with Gate(DATASYNC) as standing:
-        yield standing
+from tests.native.test_flusher import SOON, files, gate, handles_of, no_threads_left  # noqa: F401
 
 
 @pytest.fixture
