@@ -23,12 +23,13 @@ from kraft_native.batch cimport (
 )
 from kraft_native.batch_check cimport BatchCheck
 from kraft_native.buffer cimport Scratch
+from kraft_native.clock cimport clock_ms
 from kraft_native.errors cimport Fault, raise_fault
 from kraft_native.fileio cimport iovec
 from kraft_native.limits cimport (
     BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME,
 )
-from kraft_native.logcore cimport LogCore, clock_ms
+from kraft_native.logcore cimport LogCore
 from kraft_native.producers cimport PRODUCER_DUPLICATE
 from kraft_native.producer_entry cimport KeptBatch
 from kraft_native.records cimport encode_one

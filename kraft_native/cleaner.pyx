@@ -33,11 +33,11 @@ from kraft_native.batch cimport (
 from kraft_native.cleanfilter cimport FILTER_DROP, FILTER_KEEP, FILTER_MALFORMED
 from kraft_native.cleansource cimport SOURCE_BATCH, SOURCE_END, SOURCE_GROW, SOURCE_REFILL
 from kraft_native.cleanwriter cimport INDEX_MARKS_MAX, swap_segments
+from kraft_native.clock cimport clock_ms
 from kraft_native.control cimport control_parse
 from kraft_native.dirty cimport bytes_of, due, find_dirty, group_segments
 from kraft_native.fileio cimport check
 from kraft_native.limits cimport BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES
-from kraft_native.logcore cimport clock_ms
 from kraft_native.lookup cimport aborted_between
 from kraft_native.offsetmap cimport km_prefetch
 from kraft_native.records cimport RecordView, record_next, records_of

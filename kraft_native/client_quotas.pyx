@@ -13,8 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cimport cython
 
-from kraft_native.purgatory cimport monotonic_ms
-from kraft_native.request_times cimport monotonic_ns
+from kraft_native.clock cimport monotonic_ms, monotonic_ns
 
 cdef enum:
     KNOWN_MAX = 10_000             # client ids are the clients' own choice

@@ -22,6 +22,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 cimport cython
 
+from kraft_native.clock cimport monotonic_ms
 from kraft_native.errors cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
 )
@@ -30,7 +31,7 @@ from kraft_native.fetch_wire cimport (
     FETCH_BY_ID_FROM, FETCH_VERSION_MAX, FETCH_VERSION_MIN, decode_fetch, encode_fetch,
 )
 from kraft_native.logcore cimport ISOLATION_HIGH_WATERMARK, ISOLATION_LAST_STABLE, ISOLATION_LOG_END
-from kraft_native.purgatory cimport PARKED_FETCH, monotonic_ms
+from kraft_native.purgatory cimport PARKED_FETCH
 from kraft_native.span cimport Span, span_of
 
 from kraft_native.errors import InvalidArgumentError

@@ -117,6 +117,3 @@ cdef class LogCore:
     cdef int finish(self) except -1
     cdef int release(self) except -1
     cdef int forget_segment(self, Segment segment) except -1
-
-
-cdef int64_t clock_ms() noexcept nogil

@@ -23,8 +23,8 @@ cimport cython
 from libc.errno cimport ENOENT
 from libc.stdint cimport INT64_MAX, int64_t
 from posix.fcntl cimport O_RDONLY
-from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
+from kraft_native.clock cimport clock_ms
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, DURABILITY_PER_APPEND
 from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir
 from kraft_native.limits cimport INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
@@ -69,12 +69,6 @@ cdef Flusher obtain_shared_flusher():
         if shared_flusher is None:
             shared_flusher = Flusher()
         return shared_flusher
-
-
-cdef int64_t clock_ms() noexcept nogil:
-    cdef timespec now
-    clock_gettime(CLOCK_REALTIME, &now)
-    return now.tv_sec * 1000 + now.tv_nsec // 1_000_000
 
 
 cdef int sync_if_present(bytes path) except -1:

@@ -13,6 +13,7 @@ from kraft_native.batch cimport (
     BatchHeader, batch_bytes, batch_is_log_append_time, batch_last_offset,
 )
 from kraft_native.buffer cimport Mapping, Slice, map_file, slice_bytes, slice_mapping
+from kraft_native.clock cimport monotonic_ns
 from kraft_native.fileio cimport file_close, file_open, file_resident, file_size
 from kraft_native.indexfile cimport IndexFile
 from kraft_native.limits cimport NO_TIMESTAMP
@@ -28,6 +29,9 @@ cdef enum:
     TAIL_BYTES = 1 << 20
     # What is read for the first time is checked in such stretches.
     CHECKED_BYTES = 256 << 10
+    # So far ahead it is found out what is in memory, and for so long it is taken to be there.
+    LOOK_BYTES = 1 << 20
+    RESIDENT_NS = 100_000_000
     # Few batches are larger: max.message.bytes.
     BATCH_BYTES = 1 << 20
 
@@ -92,16 +96,36 @@ cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):
 
 
 cdef Slice cold_part(LogCore core, Segment segment, int64_t start, int64_t end):
-    cdef bint was_open, resident
+    cdef int64_t now_ns
     if end <= start or (segment is core.active and start >= segment.size - TAIL_BYTES):
         return None
+    now_ns = monotonic_ns()
+    if segment.resident_start <= start and end <= segment.resident_end and now_ns < segment.resident_until_ns:
+        return None
     segment.map_to(end)
-    was_open = segment.fd >= 0
+    if not look_for_resident(segment, start, end):
+        return slice_mapping(segment.mapping, start, end - start)
+    segment.resident_until_ns = now_ns + RESIDENT_NS
+    return None
+
+
+cdef bint look_for_resident(Segment segment, int64_t start, int64_t end) except -1:
+    """Whether these bytes are in memory. Who reads on in small pieces need not ask for each of them: where more is in
+    memory, that is noted."""
+    cdef bint was_open = segment.fd >= 0
+    cdef int64_t ahead_end = min(start + LOOK_BYTES, min(segment.size, <int64_t>segment.mapping.size))
+    cdef bint resident
     segment.open_file(not segment.complete)
-    resident = file_resident(segment.fd, start, segment.data + start, <size_t>(end - start))
+    resident = ahead_end > end and file_resident(segment.fd, start, segment.data + start, <size_t>(ahead_end - start))
+    if not resident:
+        ahead_end = end
+        resident = file_resident(segment.fd, start, segment.data + start, <size_t>(end - start))
     if not was_open:
         segment.close_file()           # sealed segments are read without a descriptor
-    return None if resident else slice_mapping(segment.mapping, start, end - start)
+    if resident:
+        segment.resident_start = start
+        segment.resident_end = ahead_end
+    return resident
 
 
 cdef Slice cold_indexes(Segment segment):

@@ -2,7 +2,8 @@
 
 A reply on the wire is an int32 length and its parts. Parts below `JOIN_BYTES_MAX` are copied together, because a copy
 costs less than one more piece of a gathered write; larger ones are sent from where they lie. Of what is settled in a
-mapped file the socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on: nobody copies them on this side.
+mapped file the socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on, from a whole one on: nobody copies
+them on this side.
 
 What a peer has not taken yet are memoryviews of the pinned objects and bytes of what was joined, for the transport or
 for a later write. So whoever has them holds references to everything that is still to be sent, and no memory is reused
@@ -40,7 +41,8 @@ cdef extern from "<sys/sendfile.h>" nogil:
 
 cdef enum:
     JOIN_BYTES_MAX = 16 * 1024
-    PAGES_BYTES_MIN = 128 * 1024
+    PAGES_BYTES_MIN = 32 * 1024
+    PAGE_BYTES = 4096
     JOINED_KEPT_MAX = 1024 * 1024          # a joined buffer that grew past this is not kept for the next turn
     TOTAL_BYTES_FULL = 4 * 1024 * 1024     # enough for one write
     UNLOCK_BYTES_MIN = 64 * 1024           # from here on the interpreter lock is released while the kernel copies
@@ -116,20 +118,30 @@ cdef class Outgoing:
 
     cdef int put_bytes(self, object part, Slice owner, const uint8_t* data, Py_ssize_t count) except -1:
         cdef Piece* piece
-        # A reply of very many parts: the last piece takes them all.
-        if count <= JOIN_BYTES_MAX or self.piece_count >= PIECES_MAX - 1:
+        cdef int file = -1
+        cdef int64_t position = 0
+        cdef Py_ssize_t lead = 0
+        # A reply of very many parts: the last piece takes them all. One part makes up to two pieces.
+        if count <= JOIN_BYTES_MAX or self.piece_count >= PIECES_MAX - 2:
             return self.join(data, count)
-        piece = &self.pieces[self.piece_count]
-        piece.data = data
-        piece.at = len(self.pinned)
-        piece.count = count
-        piece.file = -1
         if count >= PAGES_BYTES_MIN and owner is not None and owner.settled and type(owner.owner) is Mapping:
-            piece.file = mapped_file(<Mapping>owner.owner)
-            piece.position = data - (<Mapping>owner.owner).data
+            file = mapped_file(<Mapping>owner.owner)
+            if file >= 0:
+                position = data - (<Mapping>owner.owner).data
+                lead = -position & (PAGE_BYTES - 1)
+                if lead > 0:
+                    # Pages that begin in the middle of a packet's last one make it, and all after it, smaller.
+                    self.join(data, lead)
+                    part = memoryview(part)[lead:]
+        piece = &self.pieces[self.piece_count]
+        piece.data = data + lead
+        piece.at = len(self.pinned)
+        piece.count = count - lead
+        piece.file = file
+        piece.position = position + lead
         self.pinned.append(part)
         self.piece_count += 1
-        self.total_bytes += count
+        self.total_bytes += count - lead
         return 0
 
     cdef int join(self, const uint8_t* data, Py_ssize_t count) except -1:

@@ -22,13 +22,14 @@ cimport cython
 
 from kraft_native.batch cimport HeldBuffer
 from kraft_native.batch_check cimport BatchCheck
+from kraft_native.clock cimport monotonic_ms
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, LogConfig
 from kraft_native.errors cimport (
     ERROR_FENCED_LEADER_EPOCH, ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT, ERROR_UNKNOWN_LEADER_EPOCH,
     ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
-from kraft_native.purgatory cimport WAKE_BYTES_ALL, monotonic_ms
+from kraft_native.purgatory cimport WAKE_BYTES_ALL
 from kraft_native.validate cimport ORIGIN_CLIENT, ORIGIN_COORDINATOR
 from kraft_native.fields cimport UUID_BYTES
 from kraft_native.watermark cimport Replica

@@ -36,6 +36,7 @@ cimport cython
 from kraft_native.append cimport AppendInfo
 from kraft_native.batch_check cimport BatchCheck, new_batch_check
 from kraft_native.bytes_be cimport load_i16, load_i64
+from kraft_native.clock cimport clock_ms, monotonic_ms
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
     ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP, ERROR_INVALID_TOPIC,
@@ -47,11 +48,10 @@ from kraft_native.limits cimport (
     ATTR_CODEC_MASK, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_HEADER_BYTES, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID,
     CODEC_ZSTD,
 )
-from kraft_native.logcore cimport clock_ms
 from kraft_native.partition cimport COMMIT_PENDING
 from kraft_native.produce_wait cimport ParkedProduce, PendingAppend, put_leader
 from kraft_native.producer_entry cimport ProducerEntry
-from kraft_native.purgatory cimport PARKED_PRODUCE, monotonic_ms
+from kraft_native.purgatory cimport PARKED_PRODUCE
 from kraft_native.reply cimport REPLY_OPEN, put_reply_header
 from kraft_native.span cimport span_bytes, span_i16, span_i32, span_of
 from kraft_native.table cimport Absence, Topic

@@ -85,7 +85,3 @@ cdef class Purgatory:
     # The same, a few times per second at most: for who has a limit of its own on what waits.
     cdef int make_room(self) except -1
     cdef int64_t next_deadline(self) noexcept
-
-
-# Milliseconds of the clock by which deadlines are told; it only goes forward.
-cdef int64_t monotonic_ms() noexcept nogil

@@ -11,8 +11,9 @@ and again costs no timer per request: the one that is armed fires, finds nothing
 
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from posix.unistd cimport read
+
+from kraft_native.clock cimport monotonic_ms
 
 from kraft_native.errors import InvalidArgumentError
 
@@ -20,12 +21,6 @@ cdef enum:
     SLOTS = 2048                   # a power of two
     PARKED_MAX_DEFAULT = 100_000
     ROOM_INTERVAL_MS = 200
-
-
-cdef int64_t monotonic_ms() noexcept nogil:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec * 1000 + now.tv_nsec // 1_000_000
 
 
 def now_ms() -> int:

@@ -24,10 +24,10 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from kraft_native.apply cimport replay_segment
 from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset
+from kraft_native.clock cimport clock_ms
 from kraft_native.epochscan cimport epoch_starts
 from kraft_native.fileio cimport check, disk_is_full, file_sync_dir
 from kraft_native.leftovers cimport tidy_directory, view_directory
-from kraft_native.logcore cimport clock_ms
 from kraft_native.marks cimport drop_kafka_mark, gap_marks, read_marks
 from kraft_native.segment cimport (
     STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load,

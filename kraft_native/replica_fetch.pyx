@@ -28,6 +28,7 @@ from libc.string cimport memmove
 cimport cython
 
 from kraft_native.bytes_be cimport load_i32, load_i64
+from kraft_native.clock cimport monotonic_ms
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
     ERROR_FETCH_SESSION_ID_NOT_FOUND, ERROR_FETCH_SESSION_TOPIC_ID_ERROR, ERROR_INVALID_FETCH_SESSION_EPOCH, ERROR_NONE,
@@ -35,7 +36,6 @@ from kraft_native.errors cimport (
 )
 from kraft_native.fields cimport UUID_BYTES, read_count, skip_tags
 from kraft_native.limits cimport BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
-from kraft_native.purgatory cimport monotonic_ms
 from kraft_native.replica_wire cimport FollowerSpec, read_fetch_head, read_fetch_part, read_fetch_topic
 from kraft_native.span cimport span_of
 

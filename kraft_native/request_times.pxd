@@ -44,6 +44,3 @@ cdef class RequestTimes:
     cdef int64_t read_clock(self) noexcept
     # `count` requests were written from `begin_ns` to `end_ns`.
     cdef int left(self, const Moments* requests, Py_ssize_t count, int64_t begin_ns, int64_t end_ns) except -1
-
-
-cdef int64_t monotonic_ns() noexcept nogil

@@ -6,9 +6,10 @@ counting bits.
 """
 
 from libc.stdlib cimport calloc, free
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cimport cython
+
+from kraft_native.clock cimport monotonic_ns
 
 cdef extern from * nogil:
     int __builtin_clzll(unsigned long long value)
@@ -16,12 +17,6 @@ cdef extern from * nogil:
 NAMES = ("RequestQueueTimeMs", "LocalTimeMs", "RemoteTimeMs", "ResponseQueueTimeMs", "ResponseSendTimeMs",
          "TotalTimeMs")
 BUCKET_ENDS_NS = tuple(1 << (TIME_BUCKET_SHIFT + bucket) for bucket in range(TIME_BUCKETS - 1))
-
-
-cdef int64_t monotonic_ns() noexcept nogil:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec * 1_000_000_000 + now.tv_nsec
 
 
 cdef inline void count(TimeHistogram* histogram, int64_t time_ns) noexcept nogil:

@@ -47,6 +47,9 @@ cdef class Segment(SegmentFile):
     cdef int64_t gaps_end                       # only damage leaves gaps before batches behind it; INT64_MAX: not known
     cdef bint durable                           # its bytes were flushed when it was made: compaction's output
     cdef int64_t known_end                      # active: where the log was closed, -1: not known
+    cdef int64_t resident_start                 # bytes that were in memory when somebody looked last
+    cdef int64_t resident_end
+    cdef int64_t resident_until_ns              # on the monotonic clock: until then nobody looks again
 
     # --- writing (active segment) -----------------------------------------------------------------------------------
     # Counts the next batch of what was written: indexes, timestamps, size. Its bytes are taken as checked.

@@ -14,8 +14,8 @@ from libc.stdint cimport INT64_MAX, int64_t
 
 from kraft_native.apply cimport replay_segment
 from kraft_native.batch cimport BatchHeader
+from kraft_native.clock cimport clock_ms
 from kraft_native.fileio cimport check, file_sync_dir
-from kraft_native.logcore cimport clock_ms
 from kraft_native.lookup cimport cold_for_largest
 from kraft_native.segment cimport segment_create
 

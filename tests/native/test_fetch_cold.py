@@ -2,6 +2,7 @@
 
 import os
 import select
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,35 @@ def test_cold_data_is_read_by_the_other_thread(tmp_path: Path) -> None:
             assert part.records == everything[5 * size:15 * size] and cold.pending_count == 0
             # It is there now.
             assert node.fetch(("t", 0, 5), partition_max_bytes=1 << 20).answered
+            reply = None  # type: ignore[assignment]
+    finally:
+        cold.close()
+
+
+def test_what_was_in_memory_is_taken_to_be_there_for_a_moment_only(tmp_path: Path) -> None:
+    """Who reads on in small pieces is not asked about each of them, but what lies further on is asked about."""
+    with serving(tmp_path) as node:
+        partition = node.partition()
+        for _ in range(40):
+            partition.append(batch(1, value=os.urandom(100_000)))
+        directory = partition.log.directory
+    cold = ColdReader()
+    try:
+        with serving(tmp_path, cold_reader=cold) as node:
+            node.partition()
+            evict(directory)
+            Path(directory, f"{0:020}.log").read_bytes()
+            assert node.fetch(("t", 0, 0), partition_max_bytes=1).answered and cold.ranges_total == 0
+            evict(directory)
+            reply = node.fetch(("t", 0, 20), partition_max_bytes=1)
+            if cold.ranges_total == 0:
+                pytest.skip("the system keeps the data in memory")
+            assert not reply.answered
+            end = time.monotonic() + 0.15
+            while time.monotonic() < end:      # longer than that moment
+                evict(directory)
+            reply = node.fetch(("t", 0, 5), partition_max_bytes=1)
+            assert not reply.answered and cold.ranges_total == 2
             reply = None  # type: ignore[assignment]
     finally:
         cold.close()

@@ -97,6 +97,23 @@ def test_all_arrives_in_order(directory: Path, buffers: dict[str, int], at_once:
     run()
 
 
+@pytest.mark.parametrize(("bytes_max", "as_pages"), [(24_000, 0), (64 * 1024, 1)])
+def test_small_replies_are_copied(directory: Path, bytes_max: int, as_pages: int) -> None:
+    @on_uvloop
+    async def run() -> None:
+        before = counters()["mapped_files"]
+        with Log(directory) as log:
+            wanted = expected(log, [0, 1, 2], bytes_max)
+            async with node(of_log(log, bytes_max)) as it:
+                peer = peer_of(it)
+                await asyncio.get_running_loop().sock_sendall(peer, asks([0, 1, 2]))
+                assert await received(peer, len(wanted)) == wanted
+                assert counters()["mapped_files"] == before + as_pages
+                peer.close()
+
+    run()
+
+
 def test_requests_of_one_read_are_answered_in_their_order(directory: Path) -> None:
     offsets = list(range(0, BATCHES, 3))
 
