@@ -538,9 +538,10 @@ cdef class Log:
         return self.core.handle().take_back()
 
     def tell_flushes_from(self, int64_t end_offset) -> bool:
-        """Group commit: has `flush_eventfd` tell of durable ends from `end_offset` on; see `FlushHandle.tell_from`."""
+        """Has `flush_eventfd` tell of durable ends from `end_offset` on; see `FlushHandle.tell_from`. With per-append
+        durability the flusher has no part in them: False for all that was appended."""
         self.core.enter()
-        return self.core.handle().tell_from(end_offset)
+        return self.core.handle().tell_from(end_offset) and self.core.durable_end() < end_offset
 
     def wait_durable(self, int64_t end_offset, timeout: float | None = None) -> bool:
         """As `flush`, for what lies below `end_offset`."""

@@ -2,8 +2,8 @@
 
 A reply on the wire is an int32 length and its parts. Parts below `JOIN_BYTES_MAX` are copied together, because a copy
 costs less than one more piece of a gathered write; larger ones are sent from where they lie. Of what is settled in a
-mapped file the socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on, from a whole one on: nobody copies
-them on this side.
+mapped file the socket gets the pages themselves (sendfile) from `PAGES_BYTES_MIN` on, from the first whole one:
+nobody copies them on this side.
 
 What a peer has not taken yet are memoryviews of the pinned objects and bytes of what was joined, for the transport or
 for a later write. So whoever has them holds references to everything that is still to be sent, and no memory is reused

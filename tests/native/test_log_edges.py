@@ -258,6 +258,13 @@ def test_a_flush_soon_does_not_gather(tmp_path):
         assert log.durable_end_offset == log.log_end_offset
 
 
+def test_a_flush_that_was_part_of_the_append_is_not_waited_for(tmp_path):
+    with Log(tmp_path / "log", small(durability="per-append")) as log:
+        log.append(batch())
+        assert log.tell_flushes_from(log.log_end_offset + 1)
+        assert not log.tell_flushes_from(log.log_end_offset)
+
+
 def test_silent_producers_are_forgotten_with_retention(tmp_path):
     with Log(tmp_path / "log", small(producer_id_expiration_ms=1000)) as log:
         log.append(batch(producer_id=7, producer_epoch=0, base_sequence=0))
