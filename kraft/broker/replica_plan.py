@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 def plan_all(image: MetadataImage, node_id: int) -> list[Step]:
     """Every replica of this broker, for a start."""
-    return [_step(topic.name, topic.topic_id, index, partition, node_id)
+    return [plan_one(topic.name, topic.topic_id, index, partition, node_id)
             for topic, index, partition in image.partitions() if node_id in partition.replicas]
 
 
@@ -45,10 +45,11 @@ def plan_change(delta: MetadataDelta, node_id: int) -> list[Step]:
 def _kept(changes: Iterable[PartitionChange], node_id: int) -> Iterable[Step]:
     for change in changes:
         if change.after is not None and _is_here(change, node_id):
-            yield _step(change.topic.name, change.topic.topic_id, change.index, change.after, node_id)
+            yield plan_one(change.topic.name, change.topic.topic_id, change.index, change.after, node_id)
 
 
-def _step(topic: str, topic_id: UUID, index: int, partition: PartitionRegistration, node_id: int) -> Step:
+def plan_one(topic: str, topic_id: UUID, index: int, partition: PartitionRegistration, node_id: int) -> Step:
+    """One replica of this broker, as it is."""
     action = Action.LEAD if partition.leader == node_id else Action.FOLLOW
     return Step(action, topic, topic_id, index, partition)
 

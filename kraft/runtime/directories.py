@@ -9,7 +9,7 @@ from uuid import UUID
 from kraft.broker.broker import Broker
 from kraft.broker.directory_assignments import NEVER_MS, DirectoryAssignments
 from kraft.log_dir import LogDir
-from kraft.metadata.image import PartitionRegistration
+from kraft.metadata.image import LOST_DIRECTORY, PartitionRegistration
 from kraft.protocol.message import Message
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
@@ -59,6 +59,14 @@ class Directories:
             if home == assigned:
                 known.set()
         if self._assignments.note((topic_id, index), home, assigned):
+            self._arm(GATHER_MS)
+
+    def lost(self, topic_id: UUID, index: int, registration: PartitionRegistration) -> None:
+        """A replica's log cannot be opened: the controller is told, so that another one leads and this one does not
+        count as in sync. Where the replica lies is told when it was opened."""
+        assigned = registration.directory_of(self._broker.node_id)
+        if (self._broker.image.metadata_version.directories
+                and self._assignments.note((topic_id, index), LOST_DIRECTORY, assigned)):
             self._arm(GATHER_MS)
 
     def promise(self, topic: str, index: int, topic_id: UUID, directory: UUID) -> asyncio.Event:

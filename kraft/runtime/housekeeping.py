@@ -1,4 +1,4 @@
-"""Upkeep between requests: retention, compaction, checkpoints, removed files.
+"""Upkeep between requests: retention, compaction, checkpoints, removed files, replicas that could not be opened.
 
 What waits for the disk is done by threads: compaction by the cleaner's, the rest by one of its own. What is left for
 the loop comes in turns of a few milliseconds.
@@ -15,6 +15,7 @@ from kraft.broker.broker import Broker
 from kraft.log import Log
 from kraft.runtime.cleaning import Cleaner
 from kraft.runtime.log_manager import LogManager, remove_paths
+from kraft.runtime.replicas import Replicas
 from kraft.runtime.turns import Turn
 from kraft_native.errors import KraftError, LogClosedError
 from kraft_native.partition import Partition
@@ -22,6 +23,7 @@ from kraft_native.partition import Partition
 log = logging.getLogger(__name__)
 
 FILE_REMOVAL_PERIOD_SECONDS: Final = 1.0
+REOPENING_PERIOD_SECONDS: Final = 10.0
 # Segments that retention takes from a log, with one durable mark, before it looks at the clock.
 RETAINED_AT_ONCE_MAX: Final = 5
 
@@ -29,10 +31,11 @@ RETAINED_AT_ONCE_MAX: Final = 5
 class Housekeeping:
     """Loop thread only. What fails on one log is logged, and fences that log alone."""
 
-    def __init__(self, broker: Broker, logs: LogManager, clock: Callable[[], int],
+    def __init__(self, broker: Broker, logs: LogManager, replicas: Replicas, clock: Callable[[], int],
                  on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
         self.logs = logs
+        self.replicas = replicas
         self.clock = clock
         self.cleaner = Cleaner(broker, clock)
         self._on_failure = on_failure
@@ -46,7 +49,8 @@ class Housekeeping:
         self._tasks = [loop.create_task(work) for work in (
             self._every("log.retention.check.interval.ms", self._retain, self._first_seconds),
             self._every("log.flush.offset.checkpoint.interval.ms", self._checkpoint, self._first_seconds),
-            self._every(None, self._remove_files),
+            self._every(FILE_REMOVAL_PERIOD_SECONDS, self._remove_files),
+            self._every(REOPENING_PERIOD_SECONDS, self._open_again),
             self._every("log.cleaner.backoff.ms", self.cleaner.run),
         )]
 
@@ -63,12 +67,13 @@ class Housekeeping:
         """After the start: what an earlier process left undone does not wait for a whole interval."""
         return self.broker.integer("log.initial.task.delay.ms") / 1000
 
-    async def _every(self, setting: str | None, work: Callable[[], Coroutine[None, None, None]],
+    async def _every(self, period: str | float, work: Callable[[], Coroutine[None, None, None]],
                      first: float = math.inf) -> None:
-        """Repeats `work`, pausing as a setting in milliseconds says, the first time for `first` seconds at most. A log
-        or a disk that fails is told and tried again later; any other failure is our own."""
+        """Repeats `work`, pausing for `period` seconds or as the setting of that name says in milliseconds, the first
+        time for `first` seconds at most. A log or a disk that fails is told and tried again later; any other failure is
+        our own."""
         while True:
-            seconds = FILE_REMOVAL_PERIOD_SECONDS if setting is None else self.broker.integer(setting) / 1000
+            seconds = self.broker.integer(period) / 1000 if isinstance(period, str) else period
             if await self._stopped_within(min(first, seconds)):
                 return
             first = math.inf
@@ -126,6 +131,16 @@ class Housekeeping:
     async def _remove_files(self) -> None:
         if due := self.logs.take_removable():
             await self._on_disk(lambda: remove_paths(due))
+
+    # --- replicas
+
+    async def _open_again(self) -> None:
+        """Logs that could not be opened for lack of room. The first that fails again stands for the others."""
+        turn = Turn()
+        for key in self.replicas.lacking():
+            if self._stopping.is_set() or not self.replicas.open_again(*key):
+                return
+            await turn.give_way()
 
     # --- checkpoints
 

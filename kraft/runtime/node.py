@@ -242,7 +242,7 @@ class Node:
         await self._accept([name for name in self.listeners if name not in self._channels])
         # While its listeners are open: the others hear a controller that leads until it has let its broker go.
         self._opened.push_async_callback(self._leave)
-        self.housekeeping = Housekeeping(self.broker, self.logs, now_ms, self.fail)
+        self.housekeeping = Housekeeping(self.broker, self.logs, self.replicas, now_ms, self.fail)
         self.housekeeping.start()
         self.replication.start()
         self._opened.push_async_callback(self.housekeeping.stop)

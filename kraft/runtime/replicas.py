@@ -1,6 +1,7 @@
 """Carries out what metadata says about this node's replicas: opens and removes logs, installs roles and settings."""
 
 import asyncio
+import errno
 import logging
 import os
 import time
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.log_settings import log_config
-from kraft.broker.replica_plan import Action, Step
+from kraft.broker.replica_plan import Action, Step, plan_one
 from kraft.broker.throttles import throttled_partitions
 from kraft.log_dir import LogDir, TopicPartition
 from kraft.metadata.image import MetadataImage, PartitionRegistration
@@ -23,7 +24,7 @@ from kraft.runtime.replica_moves import ReplicaMoves
 from kraft.runtime.replication import Replication
 from kraft.runtime.turns import TURN_SECONDS
 from kraft_native.config import LogConfig
-from kraft_native.errors import KraftError
+from kraft_native.errors import KraftError, StorageError
 from kraft_native.partition import Partition
 from kraft_native.replication_quota import ReplicationQuota
 
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 # A deleted topic's files go at once where nobody can hold them open but we.
 REMOVE_DELAY_SECONDS: Final = 0.0
 SETTINGS_KEPT_MAX: Final = 1_000
+# What a machine may lack for a while. A log that cannot be opened for another reason is tried again at the next start.
+LACKING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class TopicSettings(NamedTuple):
@@ -73,7 +76,27 @@ class Replicas:
                     self._install(step)
             except KraftError as error:
                 log.exception("%s-%d cannot be served", step.topic, step.number)
-                self.failed[step.topic, step.number] = error
+                self._not_served(step, error)
+
+    def _not_served(self, step: Step, error: KraftError) -> None:
+        """The controller has another replica lead."""
+        self.failed[step.topic, step.number] = error
+        if step.partition is not None and self.broker.table.get(step.topic, step.number) is None:
+            self.directories.lost(step.topic_id, step.number, step.partition)
+
+    def lacking(self) -> list[tuple[str, int]]:
+        """Replicas whose log could not be opened for lack of room, descriptors or memory."""
+        return [key for key, error in self.failed.items()
+                if isinstance(error, StorageError) and error.errno in LACKING]
+
+    def open_again(self, topic: str, number: int) -> bool:
+        """Opens one of those, unless it was removed meanwhile. Whether that went well."""
+        if self.failed.pop((topic, number), None) is not None:
+            found, registration = self.broker.image.topic(topic), self.broker.image.partition(topic, number)
+            assert found is not None, "a replica that is removed has not failed any more"
+            assert registration is not None
+            self.carry_out([plan_one(topic, found.topic_id, number, registration, self.broker.node_id)])
+        return (topic, number) not in self.failed
 
     def remove_strays(self, image: MetadataImage) -> None:
         """Takes away logs of topics that were deleted while this node was down."""
@@ -137,6 +160,8 @@ class Replicas:
             log.warning("%s-%d is offline: its log may lie in a directory that cannot be opened", step.topic,
                         step.number)
             return
+        if partition is None and (step.topic, step.number) in self.failed:
+            return                     # the controller is told; see `open_again`
         if partition is None:
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log)
             opened.remove_with(partial(self._segments_removed, step.topic))
@@ -145,7 +170,6 @@ class Replicas:
             self._throttle(partition, settings)
             partition.watch_failure(self._log_failed)
             self.broker.table.add(partition)
-            self.failed.pop((step.topic, step.number), None)
             self.moves.installed(partition)
         self.directories.placed(step.topic, step.number, step.topic_id, registration)
         if registration.leader_epoch < partition.leader_epoch:

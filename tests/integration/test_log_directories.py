@@ -96,6 +96,28 @@ def test_a_node_starts_without_a_directory_that_cannot_be_opened(new_quorum: Mak
     assert directories(victim) == before
 
 
+def test_a_leader_that_cannot_make_its_log_gives_way(new_quorum: MakeQuorum) -> None:
+    """The others serve the partition; the replica takes part again once its broker was started with room for it."""
+    made = new_quorum(3, is_broker=True, session_ms=5000)
+    made.start()
+    nodes, victim = made.nodes, made.nodes[2]
+    in_its_place = victim.directory / f"{TOPIC}-0"
+    in_its_place.write_text("no directory")
+    new = NewTopic(TOPIC, 2, replica_assignment=[[2, 1, 3], [1, 2, 3]])
+    admin(nodes[1]).create_topics([new])[TOPIC].result(SECONDS)
+    wait_until(lambda: partitions(nodes[1])[0][0] in (1, 3) and partitions(nodes[1])[0][1] == [1, 3], "another leads")
+    for index in range(2):
+        librdkafka_produce(nodes[1], TOPIC, plain(10, index), partition=index, acks="all")
+    assert partitions(nodes[1])[1] == (1, [1, 2, 3])
+    assert any("cannot be served" in line for line in victim.alarms())
+    victim.stop()
+    victim.log_path.write_text("")     # it was expected to fail
+    in_its_place.unlink()
+    victim.start()
+    wait_until(lambda: partitions(nodes[1])[0][1] == [1, 2, 3], "it takes part again")
+    assert librdkafka_read(victim, TOPIC, 10) == numbered(plain(10, 0))
+
+
 def test_a_directory_that_is_added_is_formatted_first(new_quorum: MakeQuorum) -> None:
     """As Kafka's: no node takes a disk that is not mounted for a new one."""
     made = new_quorum(1)

@@ -1,0 +1,77 @@
+"""Replicas whose log cannot be opened: the controller is told, and what lacked room comes back by itself."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from kraft.client import Cluster
+from kraft.metadata.image import LOST_DIRECTORY, NO_LEADER, PartitionRegistration
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kraft.runtime import housekeeping
+from kraft.runtime.node import Node
+from kraft_native import faults
+from tests.integration.admin import wait_until
+from tests.runtime.nodes import config, with_node
+from tests.runtime.test_housekeeping import create
+from tests.runtime.test_node import fetch, produce
+
+SECONDS = 20.0
+
+
+def registered(node: Node) -> PartitionRegistration:
+    found = node.broker.image.partition("t", 0)
+    assert found is not None
+    return found
+
+
+def is_lost(node: Node) -> bool:
+    return (registered(node).leader, registered(node).directory_of(1)) == (NO_LEADER, LOST_DIRECTORY)
+
+
+@pytest.mark.parametrize(("error", "again"), [(errno.ENOSPC, True), (errno.EMFILE, True), (errno.EIO, False)])
+def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: int, again: bool,
+) -> None:
+    monkeypatch.setattr(housekeeping, "REOPENING_PERIOD_SECONDS", 0.02)
+
+    def first(cluster: Cluster, node: Node) -> None:
+        with faults.fail_at(1, error=error, kinds={"mkdir"}, under=tmp_path, suffix="t-0", persistent=True) as plan:
+            create(cluster, "t")
+            wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
+            assert list(node.replicas.failed) == [("t", 0)]
+            assert node.replicas.lacking() == ([("t", 0)] if again else [])
+        assert plan.fired
+        if again:
+            wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
+            assert not node.replicas.failed
+            serves(cluster, node)
+        assert node.failure is None
+
+    def second(cluster: Cluster, node: Node) -> None:
+        wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
+        serves(cluster, node)
+
+    def serves(cluster: Cluster, node: Node) -> None:
+        wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
+        assert fetch(cluster, "t")[-1] == b"value"
+        assert registered(node).directory_of(1) == node.logs.directory_ids[0]
+
+    with_node(config(tmp_path), first)
+    caplog.clear()                     # what was logged holds the frames of the failure
+    with_node(config(tmp_path), second)
+
+
+def test_a_topic_that_is_deleted_is_not_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def work(cluster: Cluster, node: Node) -> None:
+        with faults.fail_at(1, error=errno.ENOSPC, kinds={"mkdir"}, under=tmp_path, suffix="t-0", persistent=True):
+            create(cluster, "t")
+            wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
+            cluster.controller().send(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse,
+                                      version=5)
+            wait_until(lambda: not node.replicas.failed, "nobody misses it", SECONDS)
+        assert node.replicas.open_again("t", 0), "it was removed between the look and the turn"
+
+    with_node(config(tmp_path), work)
+    caplog.clear()
