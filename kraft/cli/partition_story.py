@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from kraft.metadata.image import MetadataImage
+from kraft.metadata.image import LOST_DIRECTORY, MetadataImage
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.protocol.messages.fence_broker_record import FenceBrokerRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -120,6 +120,9 @@ class PartitionStory:
 
     def _partition_changes(self, record: PartitionChangeRecord, timestamp_ms: int) -> None:
         replicas = self.replicas if record.replicas is None else tuple(record.replicas)
+        for replica, directory in zip(replicas, record.directories or (), strict=False):
+            if directory == LOST_DIRECTORY:
+                self.left[replica] = Left("could not open the log of its replica", at_ms=timestamp_ms)
         if record.leader not in (UNCHANGED, self.leader):
             self._last = Moment(timestamp_ms, self.leader, record.leader, replicas, self.isr, self.elr, self.last_known)
             self._leads(record.leader, timestamp_ms, self._why(self._last))

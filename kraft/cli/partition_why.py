@@ -14,7 +14,7 @@ from kraft.client.partitions import Partition
 from kraft.client.reassignments import Ongoing, ongoing, progress
 from kraft.client.refusals import check, text_of
 from kraft.config.errors import InvalidConfigError
-from kraft.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
+from kraft.metadata.image import LOST_DIRECTORY, BrokerRegistration, MetadataImage, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
@@ -127,6 +127,8 @@ def trouble_of(broker: int, image: MetadataImage, known: PartitionRegistration, 
         return f"it is fenced{_why_fenced(registered, story.left.get(broker), speaking.get(broker))}"
     if registered.in_controlled_shutdown:
         return "it is being stopped"
+    if known.directory_of(broker) == LOST_DIRECTORY:
+        return "the log of its replica could not be opened there; what the node logs has the cause"
     if not registered.has_online_dir(known.directory_of(broker)):
         return "the log directory of its replica failed"
     return None

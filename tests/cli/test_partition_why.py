@@ -13,7 +13,14 @@ from kraft.cli.partition_why import Replica, about_isr, about_leader, about_reas
 from kraft.cli.recordings import find
 from kraft.client.reassignments import Ongoing
 from kraft.local.cluster import LocalCluster
-from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
+from kraft.metadata.image import (
+    EMPTY,
+    LOST_DIRECTORY,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+    TopicImage,
+)
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.protocol.messages.fence_broker_record import FenceBrokerRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -47,7 +54,7 @@ def story(*records: object, causes: Mapping[tuple[int, int], str] | None = None)
     return found
 
 
-def change(leader: int, **more: list[int]) -> PartitionChangeRecord:
+def change(leader: int, **more: object) -> PartitionChangeRecord:
     return PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, leader=leader, **more)  # type: ignore[arg-type]
 
 
@@ -96,6 +103,10 @@ def image_with(*brokers: BrokerRegistration, **partition: Any) -> MetadataImage:
     ([fenced(1), unfenced(1), change(2)], "the metadata log does not say why"),
     ([change(2), change(1)], "it is the preferred replica"),
     ([fenced(1), change(2), unfenced(1), change(1)], "it is the preferred replica"),
+    ([change(2, isr=[2, 3], directories=[LOST_DIRECTORY, UUID(int=902), UUID(int=903)])],
+     "broker 1 could not open the log of its replica"),
+    ([change(-2, directories=[LOST_DIRECTORY, UUID(int=902), UUID(int=903)]), change(2)],
+     "the metadata log does not say why"),          # lost earlier
     ([change(2, replicas=[2, 3], isr=[2, 3])], "a reassignment took broker 1 away"),
     ([change(-2, isr=[1]), fenced(1), change(-1)], "broker 1 was fenced, and no other replica was in sync and up"),
     ([change(-2, isr=[1]), change(-1), change(1)], "it was the first in-sync replica to come back"),
@@ -203,6 +214,14 @@ def test_why_a_broker_may_be_in_no_isr(registered_as: dict[str, Any] | None, lef
     known = image.partition("t", 0)
     assert known is not None
     assert trouble_of(2, image, known, told, {} if speaks is None else {2: speaks}) == trouble
+
+
+def test_a_replica_whose_log_could_not_be_opened() -> None:
+    image = image_with(member(2), directories=(UUID(int=901), LOST_DIRECTORY, UUID(int=903)))
+    known = image.partition("t", 0)
+    assert known is not None
+    assert trouble_of(2, image, known, PartitionStory("t", 0), {}) == (
+        "the log of its replica could not be opened there; what the node logs has the cause")
 
 
 def test_whom_the_active_controller_hears_of() -> None:
