@@ -134,7 +134,13 @@ def high_watermark_stays_after_full_truncation(patches: Patches) -> None:
     patches.put(ReplicaLog, "reset_marks", lambda _log, _offset: None)
 
 
-@REPLICAS.add(39, "KAFKA-9838")
+# Followers that hear late from the controller and are far behind, while leaderships go round all the time.
+@REPLICAS.add(39, "KAFKA-9838", brokers=3, voters=1, observers=3, combined=False, replication=3, min_insync=1, window=5,
+              shuffle_every_ms=100, swap_ms=40, hold_ms=500, reset_every_ms=100, unclean=True, fetch_batches=1,
+              produce_every_ms=40, lag_ms=150, fault_seconds=10, delay_ms=1, jitter_ms=1, drop_per_mille=0,
+              late_per_mille=0, flush_us=100, slow_flush_per_mille=0, isolate_every_ms=0, part_every_ms=0,
+              cut_every_ms=0, kill_every_ms=0, power_every_ms=0, blackout_every_ms=0, pause_every_ms=0,
+              shutdown_every_ms=0, topic_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0)
 def read_races_with_truncation(patches: Patches) -> None:
     """An answer has records that were read before the log was cut, and the high watermark of after it."""
     def tell(broker: Any, parked: Any, parts: Any) -> None:
