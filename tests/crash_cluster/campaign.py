@@ -105,7 +105,8 @@ class Load:
         last.start()
         self.readers = [self.watcher, last]
         for each in self.readers:
-            wait_until(lambda each=each: each.fault is not None or each.is_at(ends), f"{each.name} is at {ends}")
+            wait_until(lambda each=each: each.fault is not None or each.is_lost or each.is_at(ends),
+                       f"{each.name} is at {ends}, not at", instead=lambda each=each: each.positions)
             each.await_end()
         wanted = {partition: end for partition, end in enumerate(ends) if end}
         wait_until(lambda: self.group.committed() == wanted, f"{self.group.name} has committed {wanted}")

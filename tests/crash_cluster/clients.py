@@ -154,8 +154,17 @@ class Reader(Client):
             elif error.code() in POSITION_LOST:
                 self.reads[partition or 0].problems.append(Problem("offset-reset", f"{self.name}: {error}"))
 
+    @property
+    def positions(self) -> list[int]:
+        return [each.position for each in self.reads]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has no position any more in a partition: it reads nothing there until somebody gives it one."""
+        return any(problem.kind == "offset-reset" for each in self.reads for problem in each.problems)
+
     def is_at(self, ends: Sequence[int]) -> bool:
-        return [each.position for each in self.reads] == list(ends)
+        return self.positions == list(ends)
 
 
 class Watcher(Reader):

@@ -38,13 +38,13 @@ HOLDS: Final = (0.0, 0.1, 0.5, 1.5, 7.0)
 """Seconds for which faults last at most; the last is longer than a broker's session."""
 
 
-def wait_until(done: Callable[[], bool], what: str, looks: int = LOOKS) -> None:
-    """Counts its looks and not the time: the machine itself may be stopped for a while."""
+def wait_until(done: Callable[[], bool], what: str, looks: int = LOOKS, *, instead: Callable[[], object] = str) -> None:
+    """Counts its looks and not the time: the machine itself may be stopped for a while. `instead`: what there is."""
     for _ in range(looks):
         if done():
             return
         time.sleep(LOOK_SECONDS)
-    raise AssertionError(f"not after {looks} looks: {what}")
+    raise AssertionError(f"not after {looks} looks: {what} {instead()}")
 
 
 @dataclass(frozen=True, slots=True)
