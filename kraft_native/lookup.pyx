@@ -96,17 +96,12 @@ cdef Slice cold_extent(LogCore core, int64_t offset, int64_t max_bytes):
 
 
 cdef Slice cold_part(LogCore core, Segment segment, int64_t start, int64_t end):
-    cdef int64_t now_ns
     if end <= start or (segment is core.active and start >= segment.size - TAIL_BYTES):
         return None
-    now_ns = monotonic_ns()
-    if segment.resident_start <= start and end <= segment.resident_end and now_ns < segment.resident_until_ns:
+    if segment.resident_start <= start and end <= segment.resident_end and monotonic_ns() < segment.resident_until_ns:
         return None
     segment.map_to(end)
-    if not look_for_resident(segment, start, end):
-        return slice_mapping(segment.mapping, start, end - start)
-    segment.resident_until_ns = now_ns + RESIDENT_NS
-    return None
+    return None if look_for_resident(segment, start, end) else slice_mapping(segment.mapping, start, end - start)
 
 
 cdef bint look_for_resident(Segment segment, int64_t start, int64_t end) except -1:
@@ -125,6 +120,7 @@ cdef bint look_for_resident(Segment segment, int64_t start, int64_t end) except 
     if resident:
         segment.resident_start = start
         segment.resident_end = ahead_end
+        segment.resident_until_ns = monotonic_ns() + RESIDENT_NS
     return resident
 
 

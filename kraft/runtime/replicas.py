@@ -85,17 +85,21 @@ class Replicas:
             self.directories.lost(step.topic_id, step.number, step.partition)
 
     def lacking(self) -> list[tuple[str, int]]:
-        """Replicas whose log could not be opened for lack of room, descriptors or memory."""
+        """Replicas whose log could not be opened for lack of room, descriptors or memory. Not those of a directory that
+        failed, be it for that."""
         return [key for key, error in self.failed.items()
-                if isinstance(error, StorageError) and error.errno in LACKING]
+                if isinstance(error, StorageError) and error.errno in LACKING
+                and self.logs.directory_of(*key) not in self.logs.offline]
 
     def open_again(self, topic: str, number: int) -> bool:
-        """Opens one of those, unless it was removed meanwhile. Whether that went well."""
-        if self.failed.pop((topic, number), None) is not None:
-            found, registration = self.broker.image.topic(topic), self.broker.image.partition(topic, number)
-            assert found is not None, "a replica that is removed has not failed any more"
-            assert registration is not None
-            self.carry_out([plan_one(topic, found.topic_id, number, registration, self.broker.node_id)])
+        """Opens one of those, unless it was removed meanwhile, or will be in a turn that is due. Whether that went
+        well."""
+        found, registration = self.broker.image.topic(topic), self.broker.image.partition(topic, number)
+        if ((topic, number) not in self.failed or found is None or registration is None
+                or self.broker.node_id not in registration.replicas):
+            return True
+        del self.failed[topic, number]
+        self.carry_out([plan_one(topic, found.topic_id, number, registration, self.broker.node_id)])
         return (topic, number) not in self.failed
 
     def remove_strays(self, image: MetadataImage) -> None:

@@ -14,7 +14,7 @@ from kraft.runtime.node import Node
 from kraft_native import faults
 from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
-from tests.runtime.test_housekeeping import create
+from tests.runtime.test_housekeeping import create, on_loop
 from tests.runtime.test_node import fetch, produce
 
 SECONDS = 20.0
@@ -30,6 +30,11 @@ def is_lost(node: Node) -> bool:
     return (registered(node).leader, registered(node).directory_of(1)) == (NO_LEADER, LOST_DIRECTORY)
 
 
+async def told(node: Node) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Which replicas failed, and which of them are tried again."""
+    return list(node.replicas.failed), node.replicas.lacking()
+
+
 @pytest.mark.parametrize(("error", "again"), [(errno.ENOSPC, True), (errno.EMFILE, True), (errno.EIO, False)])
 def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: int, again: bool,
@@ -40,8 +45,7 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
         with faults.fail_at(1, error=error, kinds={"mkdir"}, under=tmp_path, suffix="t-0", persistent=True) as plan:
             create(cluster, "t")
             wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
-            assert list(node.replicas.failed) == [("t", 0)]
-            assert node.replicas.lacking() == ([("t", 0)] if again else [])
+            assert on_loop(node, told(node)) == ([("t", 0)], [("t", 0)] if again else [])
         assert plan.fired
         if again:
             wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
@@ -74,4 +78,22 @@ def test_a_topic_that_is_deleted_is_not_tried_again(tmp_path: Path, caplog: pyte
         assert node.replicas.open_again("t", 0), "it was removed between the look and the turn"
 
     with_node(config(tmp_path), work)
+    caplog.clear()
+
+
+def test_a_directory_that_is_full_stays_offline(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def work(cluster: Cluster, node: Node) -> None:
+        create(cluster, "other")
+        create(cluster, "t")
+        wait_until((second / "t-0").is_dir, "it lies in the second one", SECONDS)
+        with faults.fail_at(1, error=errno.ENOSPC, kinds={"write"}, under=second, suffix=".log", persistent=True):
+            assert produce(cluster, "t", b"value").error_code
+            wait_until(lambda: bool(node.replicas.failed), "the directory is offline", SECONDS)
+        for _ in range(2):
+            assert on_loop(node, told(node)) == ([("t", 0)], []), "there is room again, but what was it that failed?"
+            on_loop(node, node.housekeeping._open_again())
+
+    with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)
     caplog.clear()
