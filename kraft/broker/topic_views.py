@@ -33,13 +33,17 @@ def listed_brokers(broker: "Broker", listener: str, *, fenced: bool = False) -> 
 
 
 def reachable_brokers(broker: "Broker", listener: str, now_ms: int) -> list[ListedBroker]:
-    """The brokers that clients are told of as such: those that may serve, and those that were fenced a moment ago.
+    """The brokers that clients are told of as such: those that may serve, and those that were fenced a moment ago. All
+    that are registered, when there are none of those.
 
     In the one answer that tells of a new leader the old one must still be there: librdkafka (2.16) closes the thread of
     a broker that is not, and with it, for a second, partitions that were about to move from there to the new leader.
+    And what is told must not be empty: it drops all brokers then, those of its configuration too, and never asks
+    anybody again unless it may bootstrap anew (KIP-899).
     """
-    return [each for each in listed_brokers(broker, listener, fenced=True)
-            if not each.fenced or _was_fenced_now(broker, each.broker_id, now_ms)]
+    registered = listed_brokers(broker, listener, fenced=True)
+    return [each for each in registered
+            if not each.fenced or _was_fenced_now(broker, each.broker_id, now_ms)] or registered
 
 
 def _was_fenced_now(broker: "Broker", broker_id: int, now_ms: int) -> bool:

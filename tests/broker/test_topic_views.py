@@ -57,3 +57,11 @@ def test_its_next_incarnation_is_listed_when_it_serves() -> None:
     assert told.listed(NOW_MS) == [1]
     told.apply(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=20, fenced=-1))
     assert told.listed(NOW_MS) == [1, 2]
+
+
+def test_clients_keep_an_address_while_nobody_may_serve() -> None:
+    told = Told()
+    told.apply(register(1, 10, fenced=True), register(2, 11, fenced=True))
+    assert told.listed(NOW_MS) == [1, 2]
+    told.apply(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=11, fenced=-1))
+    assert told.listed(NOW_MS) == [2]
