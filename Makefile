@@ -17,6 +17,7 @@ CLUSTER_FAULTS  ?= 1000
 KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
 CLUSTER_CYCLES  ?= 200
+COMPARE_ROWS    ?= 0..99
 EXPLORE_STATES  ?= 1300000
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
@@ -25,7 +26,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(JOBS)
 
-.PHONY: help preflight build test test-spark peer package crash crash-node crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build test test-spark peer compare package crash crash-node crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -69,6 +70,9 @@ package: build ## a real installation of the sources into an empty environment, 
 # The long form of the mixed quorum: make peer LEADER_KILLS=20
 peer: build ## the tests against Apache Kafka's own classes (needs Java)
 	@$(PYTEST) -m peer --leader-kills $(LEADER_KILLS) tests/peer
+
+compare: build ## thousands of generated requests to our node and to Kafka's, every answer compared (needs Java)
+	@$(BIN)/python -m tests.compare --rows $(COMPARE_ROWS)
 
 # Every failing call, flip and length, and each third crash point; then a log that is being compacted.
 crash: build ## the crash kit: crash states, failing calls, damaged bytes; about twenty minutes on one core

@@ -13,7 +13,7 @@
 | a throttled follower that is not in sync, and the quota is exceeded | no records |
 | damage at the offset | 56 |
 
-With an error all offsets are -1 and aborted transactions null.
+With an error all offsets are -1 and aborted transactions null; an empty list where the partition is unknown.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -22,6 +22,7 @@ cimport cython
 
 from kraft_native.errors cimport (
     ERROR_KAFKA_STORAGE_ERROR, ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_OFFSET_OUT_OF_RANGE,
+    ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kraft_native.logcore cimport LogCore
 from kraft_native.lookup cimport aborted_between, cold_extent, read_from
@@ -78,6 +79,8 @@ cdef class FetchEntry(Observer):
         self.leader_id = absence.leader_id
         self.leader_epoch = absence.leader_epoch
         self.fail(absence.error)
+        if self.error == ERROR_UNKNOWN_TOPIC_OR_PARTITION or self.error == ERROR_UNKNOWN_TOPIC_ID:
+            self.aborted = NOTHING_ABORTED
         return False
 
     cdef int observe(self, Partition partition) except -1:

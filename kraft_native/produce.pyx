@@ -35,18 +35,18 @@ cimport cython
 
 from kraft_native.append cimport AppendInfo
 from kraft_native.batch_check cimport BatchCheck, new_batch_check
-from kraft_native.bytes_be cimport load_i16, load_i64
+from kraft_native.bytes_be cimport load_i16, load_i32, load_i64
 from kraft_native.clock cimport clock_ms, monotonic_ms
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
-    ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP, ERROR_INVALID_TOPIC,
-    ERROR_INVALID_TXN_STATE, ERROR_NONE, ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER,
-    ERROR_TRANSACTION_ABORTABLE, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ERROR_UNSUPPORTED_COMPRESSION_TYPE,
+    ERROR_CORRUPT_MESSAGE, ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP,
+    ERROR_INVALID_TOPIC, ERROR_INVALID_TXN_STATE, ERROR_KAFKA_STORAGE_ERROR, ERROR_MESSAGE_TOO_LARGE, ERROR_NONE,
+    ERROR_NOT_ENOUGH_REPLICAS, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ERROR_TRANSACTION_ABORTABLE, ERROR_UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kraft_native.limits cimport (
-    ATTR_CODEC_MASK, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_HEADER_BYTES, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID,
-    CODEC_ZSTD,
+    ATTR_CODEC_MASK, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_HEADER_BYTES, BATCH_LENGTH, BATCH_MAGIC,
+    BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID, CODEC_ZSTD, LOG_OVERHEAD_BYTES, MAGIC_CURRENT,
 )
 from kraft_native.partition cimport COMMIT_PENDING
 from kraft_native.produce_wait cimport ParkedProduce, PendingAppend, put_leader
@@ -336,6 +336,8 @@ cdef class ProduceHandler(RequestHandler):
         partition.note_failure()
         if part.error == ERROR_INVALID_RECORD or part.error == ERROR_INVALID_TIMESTAMP:
             self.refusals[place] = (str(error).encode()[:TEXT_BYTES_MAX], error.record_errors)
+        if is_one_batch(part) and part.error != ERROR_CORRUPT_MESSAGE and part.error != ERROR_MESSAGE_TOO_LARGE \
+                and part.error != ERROR_KAFKA_STORAGE_ERROR:
             part.log_start_offset = partition.core.log_start
         return 0
 
@@ -461,6 +463,12 @@ cdef class ProduceHandler(RequestHandler):
                 parked.count += 1
         parked.left = parked.count
         return parked
+
+
+cdef bint is_one_batch(const PartitionData* part) noexcept:
+    """By its length and its magic; whether it is sound is another question."""
+    return (part.records_bytes >= BATCH_HEADER_BYTES and part.records[BATCH_MAGIC] == MAGIC_CURRENT
+            and <Py_ssize_t>load_i32(part.records + BATCH_LENGTH) + LOG_OVERHEAD_BYTES == part.records_bytes)
 
 
 cdef int16_t forbidden(const PartitionData* part, Partition partition, Reply reply, int16_t acks) except? -2:

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kraft.log_dir import TopicPartition
 from kraft.metadata.image import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
+from kraft_native.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
@@ -58,6 +60,15 @@ def endpoint_of(registration: BrokerRegistration, listener: str) -> tuple[str, i
         if endpoint.name == listener:
             return endpoint.host, endpoint.port
     return None
+
+
+def absence_of(topic: str) -> ErrorCode:
+    """Why there is no topic of that name: there cannot be one, or nobody made it."""
+    try:
+        TopicPartition.checked(topic, 0)
+    except InvalidArgumentError:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def partition_error(broker: "Broker", partition: PartitionRegistration, listener: str) -> int:

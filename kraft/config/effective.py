@@ -77,9 +77,13 @@ def topic_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -
 
 
 def group_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -> Effective:
-    """A group's setting; `overrides` are the group's own."""
+    """A group's setting; `overrides` are the group's own. One that brokers do not have is its own default's name."""
     setting = tables.section("group")[name]
-    return _resolve(setting, setting.synonyms, overrides, Source.GROUP, layers)
+    found = _resolve(setting, setting.synonyms, overrides, Source.GROUP, layers)
+    if setting.synonyms:
+        return found
+    default = Synonym(name, setting.format(setting.default) or "", Source.DEFAULT)
+    return found._replace(synonyms=(*found.synonyms, default))
 
 
 def client_metrics_value(name: str, overrides: Mapping[str, str]) -> Effective:

@@ -105,6 +105,9 @@ def _limits_of(entity: Mapping[str, str | None]) -> Mapping[str, tuple[float, bo
     """What can be set for an entity; INVALID_REQUEST for one that there cannot be."""
     if not entity:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "an entity without a user, client id or address")
+    nameless = [kind for kind, name in entity.items() if name == ""]
+    if nameless:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {nameless[0]} is empty")
     unknown = [kind for kind in entity if kind not in (USER, CLIENT_ID, IP)]
     if unknown:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"entity type {unknown[0]!r} is not {USER}, {CLIENT_ID} or {IP}")

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kraft.config import tables
-from kraft.config.effective import BrokerLayers, Effective, topic_value
+from kraft.config.effective import BrokerLayers, Effective, broker_value, group_value, topic_value
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import base_of, check_listener_setting
 from kraft.config.setting import Setting
 from kraft.config.unsupported import READ_AT_START, check_supported
 from kraft.controller.decision import EffectiveConfig, RefusedError
+from kraft.controller.topics import check_topic_name
 from kraft.metadata.image import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -20,6 +21,7 @@ from kraft.metadata.image import (
 )
 from kraft.protocol.error_codes import ErrorCode
 
+GROUP_KINDS: Final = ("consumer", "share", "streams")
 _SECTIONS: Final = {
     TOPIC_RESOURCE: "topic",
     GROUP_RESOURCE: "group",
@@ -47,11 +49,14 @@ class TableRules:
 
     def check(self, resource: Resource, proposed: Mapping[str, str], existing: Mapping[str, str]) -> None:
         """Names and values that change are checked alone, then those that must fit each other. What was there before
-        stays, known or not: a newer node may have written it. Broker settings are refused with INVALID_REQUEST, the
-        others with INVALID_CONFIG, as Kafka's are."""
-        if resource.type in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE) and not resource.name:
+        stays, known or not: a newer node may have written it. Settings of brokers and client metrics are refused with
+        INVALID_REQUEST, the others with INVALID_CONFIG, as Kafka's are."""
+        if resource.type != BROKER_RESOURCE and not resource.name:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {_KINDS[resource.type]} is empty")
-        code = ErrorCode.INVALID_REQUEST if resource.type == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
+        if resource.type == TOPIC_RESOURCE:
+            check_topic_name(resource.name)
+        with_request = (BROKER_RESOURCE, CLIENT_METRICS_RESOURCE)
+        code = ErrorCode.INVALID_REQUEST if resource.type in with_request else ErrorCode.INVALID_CONFIG
         settings = settings_of(resource.type)
         for name, text in proposed.items():
             if existing.get(name) == text:
@@ -71,6 +76,8 @@ class TableRules:
                 _check_update(resource, setting)
         if resource.type == TOPIC_RESOURCE:
             self._check_lags(proposed)
+        if resource.type == GROUP_RESOURCE:
+            self._check_group(proposed)
 
     def _check_lags(self, proposed: Mapping[str, str]) -> None:
         layers = BrokerLayers(static=self._static)
@@ -79,6 +86,29 @@ class TableRules:
         if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
             raise RefusedError(ErrorCode.INVALID_CONFIG,
                                f"min.compaction.lag.ms {shortest} is above max.compaction.lag.ms {longest}")
+
+    def _check_group(self, proposed: Mapping[str, str]) -> None:
+        """What is set for one group keeps within the node's `group.*.min.*` and `group.*.max.*`."""
+        layers = BrokerLayers(static=self._static)
+
+        def number(effective: Effective) -> int:
+            return effective.value if isinstance(effective.value, int) else 0
+
+        known = tables.section("group")
+        for name in proposed:
+            if name in known:
+                low, high = (number(broker_value(bound, layers)) if bound in tables.broker_settings() else None
+                             for bound in _bounds_of(name))
+                value = number(group_value(name, proposed, layers))
+                if (low is not None and value < low) or (high is not None and value > high):
+                    raise RefusedError(ErrorCode.INVALID_CONFIG, f"{name} {value} is not {low or 0} to {high}, as "
+                                                                 f"{' and '.join(_bounds_of(name))} have it")
+        for kind in GROUP_KINDS:
+            heartbeat, session = (number(group_value(f"{kind}.{name}", proposed, layers))
+                                  for name in ("heartbeat.interval.ms", "session.timeout.ms"))
+            if heartbeat >= session:
+                raise RefusedError(ErrorCode.INVALID_CONFIG, f"{kind}.heartbeat.interval.ms {heartbeat} is not below "
+                                                             f"{kind}.session.timeout.ms {session}")
 
     def is_list(self, resource_type: int, name: str) -> bool:
         setting = settings_of(resource_type).get(name)
@@ -114,6 +144,13 @@ class TableRules:
             self._inherited = {name: _told(topic_value(name, {}, layers)) for name in tables.section("topic")}
             self._inherited_from = (broker, cluster)
         return self._inherited
+
+
+def _bounds_of(name: str) -> tuple[str, str]:
+    """The broker settings that bound a group's, if there are such."""
+    kind, rest = name.split(".", 1)
+    rest = rest.removeprefix("num.")
+    return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
 
 
 def _told(effective: Effective) -> EffectiveConfig:

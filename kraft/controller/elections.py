@@ -67,9 +67,12 @@ def _elect(
 
 
 def elect_leaders_refused(
-    _request: ElectLeadersRequest, code: ErrorCode, _message: str | None
+    request: ElectLeadersRequest, code: ErrorCode, message: str | None
 ) -> ElectLeadersResponse:
-    return ElectLeadersResponse(error_code=code)
+    return ElectLeadersResponse(error_code=code, replica_election_results=[
+        ReplicaElectionResult(topic=topic.topic, partition_result=[
+            PartitionResult(partition_id=index, error_code=code, error_message=message) for index in topic.partitions])
+        for topic in request.topic_partitions or ()])
 
 
 # --- by itself --------------------------------------------------------------------------------------------------------

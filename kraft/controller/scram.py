@@ -34,19 +34,21 @@ Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest
 ) -> Decision[AlterUserScramCredentialsResponse]:
-    """Each user's deletion or upsertion on its own; a user that is named twice is refused."""
+    """Each user's deletion or upsertion on its own; a user that is named twice is refused, unless what is named first
+    is refused by itself."""
     alterations: list[Alteration] = [*request.deletions, *request.upsertions]
-    names = [each.name for each in alterations]
-    records: list[Record] = []
-    results: dict[str, AlterUserScramCredentialsResult] = {}
+    records: dict[str, Record] = {}
+    refused: dict[str, AlterUserScramCredentialsResult] = {}
     for alteration in alterations:
         name = alteration.name
+        if name in refused:
+            continue
         try:
-            records.append(Record(_record(context, alteration, twice=names.count(name) > 1)))
-            results[name] = _result(name, ErrorCode.NONE, None)
+            records[name] = Record(_record(context, alteration, twice=records.pop(name, None) is not None))
         except RefusedError as refusal:
-            results[name] = _result(name, refusal.error, refusal.message)
-    return Decision(AlterUserScramCredentialsResponse(results=results.values()), records)
+            refused[name] = _result(name, refusal.error, refusal.message)
+    results = [refused.get(name) or _result(name, ErrorCode.NONE, None) for name in _names(alterations)]
+    return Decision(AlterUserScramCredentialsResponse(results=results), list(records.values()))
 
 
 def alter_user_scram_credentials_refused(

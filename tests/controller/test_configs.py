@@ -110,6 +110,10 @@ def test_resources_that_are_not_there(world: World) -> None:
     assert alter(world, Resource(GROUP_RESOURCE, ""), ("consumer.session.timeout.ms", SET, "50000")) == 42
     assert alter(world, Resource(8, "1"), ("logger", SET, "INFO")) == 42
     assert alter(world, Resource(GROUP_RESOURCE, "g"), ("consumer.session.timeout.ms", SET, "50000")) == 0
+    for name, value in (("consumer.session.timeout.ms", "44999"), ("consumer.session.timeout.ms", "60001"),
+                        ("streams.num.standby.replicas", "3"), ("share.delivery.count.limit", "11")):
+        assert alter(world, Resource(GROUP_RESOURCE, "g"), (name, SET, value)) == 40, "the node's bounds"
+    assert alter(world, Resource(GROUP_RESOURCE, "g"), ("streams.num.standby.replicas", SET, "2")) == 0
     assert alter(world, Resource(BROKER_RESOURCE, "1"), ("log.cleaner.threads", SET, "2")) == 0
 
 

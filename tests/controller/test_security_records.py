@@ -141,6 +141,9 @@ def test_deletions_and_doubles() -> None:
     assert scram(world, deletions=(("a", 1),)) == {"a": ErrorCode.RESOURCE_NOT_FOUND}
     assert scram(world, put("a"), put("a", 2), put("b")) == {"a": ErrorCode.DUPLICATE_RESOURCE, "b": 0}
     assert scram(world, put("b"), deletions=(("b", 1),)) == {"b": ErrorCode.DUPLICATE_RESOURCE}
+    assert list(world.image.scram) == [(1, "b")], "neither of the two"
+    assert scram(world, put("a"), deletions=(("a", 1),)) == {"a": ErrorCode.RESOURCE_NOT_FOUND}, "the first is told"
+    assert list(world.image.scram) == [(1, "b")]
 
 
 def test_an_old_metadata_version_has_no_credentials() -> None:

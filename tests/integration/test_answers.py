@@ -9,6 +9,7 @@ import pytest
 from kraft.client.connection import Connection
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import describe_producers_request as producers
+from kraft.protocol.messages import describe_topic_partitions_request as pages
 from kraft.protocol.messages import elect_leaders_request as elections
 from kraft.protocol.messages import list_offsets_request as list_offsets
 from kraft.protocol.messages import list_partition_reassignments_request as reassignments
@@ -18,6 +19,7 @@ from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse
+from kraft.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kraft.protocol.messages.describe_transactions_response import DescribeTransactionsResponse
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse
@@ -151,8 +153,12 @@ def test_elections(node: NodeProcess, name: str, either_listener: str) -> None:
         every = connection.send(elections.ElectLeadersRequest(election_type=0, topic_partitions=None),
                                 ElectLeadersResponse)
         assert [each for topic in every.replica_election_results for each in topic.partition_result] == []
-        assert connection.send(elections.ElectLeadersRequest(election_type=2, topic_partitions=None),
-                               ElectLeadersResponse).error_code == ErrorCode.INVALID_REQUEST
+        for topics, told in ((None, []), (wanted, [(name, 0), (name, 5), (f"{name}-none", 0)])):
+            refused = connection.send(elections.ElectLeadersRequest(election_type=2, topic_partitions=topics),
+                                      ElectLeadersResponse)
+            assert refused.error_code == ErrorCode.INVALID_REQUEST
+            assert [(topic.topic, each.partition_id) for topic in refused.replica_election_results
+                    for each in topic.partition_result if each.error_code == ErrorCode.INVALID_REQUEST] == told
 
 
 def test_reassignments_of_which_there_are_none(node: NodeProcess, name: str, either_listener: str) -> None:
@@ -235,6 +241,44 @@ def test_a_topic_id_that_nobody_has(node: NodeProcess) -> None:
                                       MetadataResponse, version=version).topics
             assert (found.error_code, found.name, found.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, None, unknown)
             assert found.partitions == []
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_topics_cannot_be_named_by_id_before_they_can(node: NodeProcess, name: str, version: int) -> None:
+    create(node, name)
+    asked = [MetadataRequestTopic(name=name), MetadataRequestTopic(topic_id=uuid.uuid4(), name=name)]
+    with connect(node) as connection:
+        told = connection.send(MetadataRequest(topics=asked), MetadataResponse, version=version)
+    assert (told.brokers, told.controller_id) == ([], -1)
+    assert [each.error_code for each in told.topics] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+@pytest.mark.parametrize(("topic", "code"), [
+    ("none", UNKNOWN), ("no/name", ErrorCode.INVALID_TOPIC_EXCEPTION), ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ("x" * 250, ErrorCode.INVALID_TOPIC_EXCEPTION)])
+def test_topics_that_are_not_there_or_cannot_be(node: NodeProcess, topic: str, code: int) -> None:
+    with connect(node) as connection:
+        [one] = connection.send(
+            MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False,
+                            include_topic_authorized_operations=True), MetadataResponse).topics
+        [other] = connection.send(pages.DescribeTopicPartitionsRequest(topics=[pages.TopicRequest(name=topic)]),
+                                  DescribeTopicPartitionsResponse).topics
+    assert (one.error_code, other.error_code) == (code, code)
+    assert one.topic_authorized_operations == other.topic_authorized_operations == 3576, "all that there are"
+
+
+def test_a_page_begins_at_a_partition_of_a_topic_that_is_asked_for(node: NodeProcess, name: str) -> None:
+    create(node, name, 3)
+    with connect(node) as connection:
+        def page(topic: str, index: int) -> list[tuple[int, list[int]]]:
+            asked = pages.DescribeTopicPartitionsRequest(
+                topics=[pages.TopicRequest(name=name)], cursor=pages.Cursor(topic_name=topic, partition_index=index))
+            return [(each.error_code, [one.partition_index for one in each.partitions])
+                    for each in connection.send(asked, DescribeTopicPartitionsResponse).topics]
+
+        assert page(name, 1) == [(NONE, [1, 2])]
+        assert page(name, -1) == [(ErrorCode.INVALID_REQUEST, [])]
+        assert page("another", 0) == [(ErrorCode.INVALID_REQUEST, [])]
 
 
 def test_coordinators_in_every_version(node: NodeProcess, name: str) -> None:

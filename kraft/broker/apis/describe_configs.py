@@ -124,7 +124,7 @@ def _client_metrics(broker: Broker, name: str) -> Iterable[Effective]:
     if not name:
         raise _RefusedError(ErrorCode.INVALID_REQUEST, "the name of the client-metrics subscription is empty")
     overrides = broker.image.config(Resource(CLIENT_METRICS_RESOURCE, name))
-    return [client_metrics_value(each, overrides) for each in overrides if each in tables.section("client_metrics")]
+    return [client_metrics_value(each.name, overrides) for each in _public(tables.section("client_metrics").values())]
 
 
 _DESCRIBERS: Final[dict[int, Callable[[Broker, str], Iterable[Effective]]]] = {

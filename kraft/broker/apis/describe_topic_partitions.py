@@ -4,7 +4,7 @@ from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.authorized import TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal
-from kraft.broker.topic_views import offline_replicas, partition_error
+from kraft.broker.topic_views import absence_of, offline_replicas, partition_error
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
@@ -19,15 +19,21 @@ from kraft.protocol.messages.describe_topic_partitions_response import (
 @serves("DescribeTopicPartitions")
 def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext,
                               answer: Answer) -> None:
-    """At most as many partitions as client and broker allow; the cursor says where the next page begins."""
+    """At most as many partitions as client and broker allow; the cursor says where the next page begins: at a partition
+    of a topic that is asked for."""
     room = min(max(request.response_partition_limit, 1), broker.integer("max.request.partition.size.limit"))
     asked = [topic.name for topic in request.topics]
     names = sorted(dict.fromkeys(asked)) if asked else sorted(broker.image.topic_ids)
     first = 0
     if request.cursor is not None:
+        if request.cursor.partition_index < 0 or (asked and request.cursor.topic_name not in asked):
+            answer(DescribeTopicPartitionsResponse(topics=[
+                DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name)
+                for name in asked]))
+            return
         names = [name for name in names if name >= request.cursor.topic_name]
         if names and names[0] == request.cursor.topic_name:
-            first = max(request.cursor.partition_index, 0)
+            first = request.cursor.partition_index
     topics = []
     for number, name in enumerate(names):
         start = first if number == 0 else 0
@@ -49,7 +55,7 @@ def _topic(broker: Broker, context: RequestContext, name: str, start: int,
     found = broker.image.topic(name)
     if found is None:
         missing = DescribeTopicPartitionsResponseTopic(
-            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, topic_authorized_operations=TOPIC_OPERATIONS)
+            error_code=absence_of(name), name=name, topic_authorized_operations=TOPIC_OPERATIONS)
         return missing, 0, False
     indexes = [index for index in sorted(found.partitions) if index >= start]
     chosen = indexes[:room]

@@ -1,8 +1,9 @@
 """Metadata (key 3), versions 0 to 13: brokers, and topics with their leaders.
 
-Version 0: an empty list is all topics; from 1 null is all and an empty list none. From 10 topics may be named by id,
-from 12 by id alone. Versions below 4 always allow creation. A topic that does not exist is created when the client and
-`auto.create.topics.enable` allow it; the answer then waits for the creation and already tells its leaders.
+Version 0: an empty list is all topics; from 1 null is all and an empty list none. From 12 topics may be named by id;
+before, a request that has one is refused. Versions below 4 always allow creation. A topic that does not exist is
+created when the client and `auto.create.topics.enable` allow it; the answer then waits for the creation and already
+tells its leaders.
 """
 
 from uuid import UUID
@@ -11,7 +12,7 @@ from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC, is_internal, offsets_topic
-from kraft.broker.topic_views import offline_replicas, partition_error, reachable_brokers
+from kraft.broker.topic_views import absence_of, offline_replicas, partition_error, reachable_brokers
 from kraft.metadata.image import TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import ZERO_UUID, Message
@@ -35,6 +36,11 @@ DEFAULT = -1
 @serves("Metadata")
 def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, answer: Answer) -> None:
     """Answers at once, or after the topics that are missing were created."""
+    if context.version < FIRST_VERSION_BY_ID and not all(map(_is_named, request.topics or ())):
+        answer(MetadataResponse(topics=[
+            MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=each.name or "", topic_id=each.topic_id)
+            for each in request.topics or ()]))
+        return
     missing = _to_create(broker, request, context)
     if not missing:
         answer(_response(broker, request, context, {}))
@@ -47,6 +53,10 @@ def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, 
 
     creation = CreateTopicsRequest(topics=[_new_topic(broker, name) for name in missing], timeout_ms=30_000)
     broker.submit(creation, CREATE_TOPICS_VERSION, context.now_ms, created, context.client_id)
+
+
+def _is_named(topic: MetadataRequestTopic) -> bool:
+    return topic.topic_id == ZERO_UUID and topic.name is not None
 
 
 def _to_create(broker: Broker, request: MetadataRequest, context: RequestContext) -> list[str]:
@@ -102,12 +112,11 @@ def _topic(broker: Broker, context: RequestContext, wanted: MetadataRequestTopic
            operations: int) -> MetadataResponseTopic:
     found = _find(broker, wanted.name, wanted.topic_id)
     if found is None:
-        by_id = wanted.topic_id != ZERO_UUID
-        missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        code = failed.get(wanted.name or "", ErrorCode.NONE) or missing
-        hidden = by_id and context.version >= FIRST_VERSION_BY_ID
-        return MetadataResponseTopic(error_code=code, name=None if hidden else wanted.name or "",
-                                     topic_id=wanted.topic_id)
+        if wanted.topic_id != ZERO_UUID:
+            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        name = wanted.name or ""
+        code = failed.get(name) or absence_of(name)
+        return MetadataResponseTopic(error_code=code, name=name, topic_authorized_operations=operations)
     return MetadataResponseTopic(
         name=found.name, topic_id=found.topic_id, is_internal=is_internal(found.name),
         partitions=[

@@ -1,0 +1,67 @@
+"""Asks our node and Kafka's the same: `python -m tests.compare --rows 0..99`. Tells where their answers differ.
+
+Kafka rebalances a little earlier or later than we do, so that among thousands of questions about groups there may be
+one whose answers differ once.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.compare.node import Asked
+from tests.compare.run import Comparison, comparable
+from tests.integration.process import NodeProcess
+from tests.peer.kafka import kafka_node
+
+AS_KAFKA: Final = {
+    "group.min.session.timeout.ms": "6000", "offsets.topic.num.partitions": "50", "num.partitions": "1",
+    "log.retention.check.interval.ms": "300000", "log.cleaner.backoff.ms": "15000"}
+EXAMPLES: Final = 2
+"""Of each kind of difference."""
+
+
+@contextmanager
+def both_nodes(directory: Path) -> Iterator[tuple[Asked, Asked]]:
+    """Ours and Kafka's, with the same settings, for as long as the block runs."""
+    with ExitStack() as stack:
+        kafka = stack.enter_context(kafka_node(directory / "kafka"))
+        kafka.start()
+        node = NodeProcess(directory / "node", AS_KAFKA)
+        stack.callback(node.stop)
+        node.start()
+        asked = Asked(node.port), Asked(kafka.port)
+        for each in asked:
+            stack.callback(each.close)
+        yield asked
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.compare", description=__doc__)
+    parser.add_argument("--rows", default="0..49", help="seeds, the last one with them")
+    parser.add_argument("--questions", type=int, default=60, help="in each row")
+    parser.add_argument("--api", action="append", help="only of this one; may be given again")
+    parser.add_argument("--trace", action="store_true", help="print every question and our answer")
+    arguments = parser.parse_args()
+    first, last = map(int, arguments.rows.split(".."))
+    kinds: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as directory, both_nodes(Path(directory)) as (ours, theirs):
+        comparison = Comparison(ours, theirs, arguments.api or comparable(ours, theirs), trace=arguments.trace)
+        for seed in range(first, last + 1):
+            for difference in comparison.row(seed, arguments.questions):
+                kinds[difference.kind] += 1
+                if kinds[difference.kind] <= EXAMPLES:
+                    print(difference, flush=True)
+    print(f"{comparison.asked} questions of {len(comparison.apis)} APIs; {sum(kinds.values())} differences of "
+          f"{len(kinds)} kinds; {comparison.given_up} rows ended by a fault of Kafka's own")
+    for kind, count in kinds.most_common():
+        print(f"{count:5d} {kind}")
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

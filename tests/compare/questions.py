@@ -1,0 +1,267 @@
+"""Requests to ask: of every API that both nodes serve, in a common version, with values that mean something.
+
+A request is a tree of values by attribute, made by the schema. What a node gives out itself (ids of topics and members)
+stands in it as a `Name`, which each node resolves to what it gave.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from kraft.protocol.apis import API_BY_NAME
+from tests.compare.batches import batches, wrong_batches
+from tests.protocol.json_form import default_value, schemas, struct_class
+from tools.schema import Field, Schema, Struct
+
+VERSIONS_MIN: Final = {"Metadata": 4, "JoinGroup": 1}
+"""Before, Metadata makes topics that are missing, and Kafka does not wait until it has them; and a member that joins
+may wait for a whole session."""
+WRONG_SHARE: Final = 0.3
+NULL_SHARE: Final = 0.06
+DEFAULT_SHARE: Final = 0.25
+"""Of values that are neither names nor enumerations: left as the schema has them."""
+LENGTHS: Final = (1, 1, 1, 1, 1, 1, 2, 2, 3)
+IDENTITY: Final = (
+    "name", "topic", "topic_id", "partition_index", "partition", "partition_id", "index", "resource_name", "group_id",
+    "user", "mechanism", "path", "topic_name", "member_id", "entity_type", "key")
+"""What tells elements of a list apart: each node has its own way with one that is there twice."""
+TOPIC_CONFIGS: Final = {
+    "cleanup.policy": ("delete", "compact", "compact,delete", "none", ""), "retention.ms": ("-1", "1000", "-2", "x"),
+    "segment.bytes": ("1048576", "1", "14"), "min.insync.replicas": ("1", "2", "0"),
+    "compression.type": ("producer", "lz4", "zstd", "zip"), "max.message.bytes": ("1000", "1048588", "-1"),
+    "message.timestamp.type": ("CreateTime", "LogAppendTime", "Now"), "retention.bytes": ("-1", "100", "0"),
+    "message.timestamp.before.max.ms": ("9223372036854775807", "1", "-5"), "segment.ms": ("604800000", "0"),
+    "unclean.leader.election.enable": ("true", "false", "maybe"), "flush.messages": ("1", "0"),
+    "min.cleanable.dirty.ratio": ("0.5", "1.5"), "no.such.setting": ("1",), "": ("1",), "preallocate": ("false",),
+    "leader.replication.throttled.replicas": ("*", "0:1", "0:1,x"), "file.delete.delay.ms": ("60000", "-1"),
+}
+GROUP_CONFIGS: Final = {
+    "consumer.session.timeout.ms": ("45000", "10", "x"), "consumer.heartbeat.interval.ms": ("5000", "999999"),
+    "streams.num.standby.replicas": ("0", "-1"), "no.such.setting": ("1",),
+    "share.auto.offset.reset": ("latest", "soon"),
+}
+TIMESTAMPS: Final = (-1, -2, -3, -4, -5, -6, -7, 0, 1_700_000_000_000, 1_700_000_000_500, 1_900_000_000_000)
+KINDS: Final[dict[str, tuple[int, int]]] = {
+    "int8": (-(1 << 7), (1 << 7) - 1), "int16": (-(1 << 15), (1 << 15) - 1), "int32": (-(1 << 31), (1 << 31) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1)}
+
+
+class Name(NamedTuple):
+    """What each node gave out itself. `kind`: topic (its id), member, producer (its id)."""
+
+    kind: str
+    key: str
+
+
+class Question(NamedTuple):
+    api: str
+    version: int
+    values: dict[str, Any]
+
+    def request(self, resolve: Callable[[Name], Any]) -> Any:
+        schema = schemas()[f"{self.api}Request"]
+        return build(schema, schema.message, self.values, resolve)
+
+
+def build(schema: Schema, struct: Struct, values: dict[str, Any], resolve: Callable[[Name], Any]) -> Any:
+    structs = {each.name: each for each in schema.structs}
+
+    def one(field: Field, value: Any) -> Any:
+        if isinstance(value, Name):
+            return resolve(value)
+        return build(schema, structs[field.kind], value, resolve) if isinstance(value, dict) else value
+
+    given = {}
+    for field in struct.fields:
+        if field.attribute in values:
+            value = values[field.attribute]
+            given[field.attribute] = [one(field, each) for each in value] if isinstance(value, list) \
+                else one(field, value)
+    return struct_class(schema, struct.name)(**given)
+
+
+def identity(element: Any) -> Any:
+    if not isinstance(element, dict):
+        return element
+    return tuple(element[name] for name in IDENTITY if name in element and not isinstance(element[name], list))
+
+
+class Questions:
+    """An endless row of them; a function of the seed. `prefix` stands in all names, so that a row meets only what it
+    made itself."""
+
+    def __init__(self, source: random.Random, prefix: str, apis: Sequence[str]) -> None:
+        self.source = source
+        self.prefix = prefix
+        self.apis = apis
+        self.topics = [f"{prefix}-{letter}" for letter in "ab.c_"]
+        self.groups = [f"{prefix}-g{number}" for number in range(2)]
+        self.batches = batches()
+
+    def next(self) -> Question:
+        api = API_BY_NAME[self.source.choices(self.apis, [WEIGHTS.get(each, 1) for each in self.apis])[0]]
+        assert api.broker_versions is not None
+        high = min(api.broker_versions.stop, api.versions.stop, api.latest_stable + 1)
+        version = self.source.randrange(api.versions.start, high)
+        if self.source.random() < 0.3:
+            version = high - 1
+        version = max(version, VERSIONS_MIN.get(api.name, 0))
+        schema = schemas()[f"{api.name}Request"]
+        values = self.struct(api.name, schema, schema.message, version)
+        if api.name == "Produce" and self.source.random() < WRONG_SHARE:
+            # Alone and to a partition that there is: what Kafka does with the others, and first, is its own.
+            topic = {"topic_id": Name("topic", self.topics[0])} if version >= 13 else {"name": self.topics[0]}
+            values["topic_data"] = [{**topic, "partition_data": [
+                {"index": 0, "records": self.source.choice(wrong_batches())}]}]
+        return Question(api.name, version, values)
+
+    def struct(self, api: str, schema: Schema, struct: Struct, version: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for field in struct.fields:
+            if version in field.versions:
+                values[field.attribute] = self.field(api, schema, field, version, values)
+        return values
+
+    def field(self, api: str, schema: Schema, field: Field, version: int, before: dict[str, Any]) -> Any:
+        if version in field.nullable and field.kind != "records" and self.source.random() < NULL_SHARE:
+            return None
+        if field.tag is not None and self.source.random() < 0.7:
+            return default_value(schema, field)
+        if field.is_array:
+            found = [self.one(api, schema, field, version, before) for _ in range(self.source.choice(LENGTHS))]
+            return list({identity(each): each for each in found}.values())
+        return self.one(api, schema, field, version, before)
+
+    def one(self, api: str, schema: Schema, field: Field, version: int, before: dict[str, Any]) -> Any:
+        if field.is_struct:
+            struct = next(each for each in schema.structs if each.name == field.kind)
+            return self.struct(api, schema, struct, version)
+        pool = self.pool(api, field, version, before)
+        if pool is not None:
+            return self.source.choice(pool)
+        if field.kind == "bool":
+            return self.source.random() < 0.5
+        if field.kind in KINDS:
+            low, high = KINDS[field.kind]
+            if not field.is_array and self.source.random() < DEFAULT_SHARE:
+                return default_value(schema, field)
+            return self.source.choice((-1, 0, 0, 0, 1, 1, 2, 100, low, high))
+        if field.kind == "float64":
+            return self.source.choice((0.0, 1.0, 1000.5, -1.0))
+        if field.kind == "uuid":
+            return UUID(int=self.source.getrandbits(128))
+        if field.kind == "string":
+            return self.source.choice(("", "a", "é", "x" * 300))
+        return self.source.choice((b"", b"a", b"\0\1", b"x" * 100))
+
+    # --- what a field of that name may have
+
+    def pool(self, api: str, field: Field, version: int, before: dict[str, Any]) -> Sequence[Any] | None:
+        name = field.attribute
+        if (special := SPECIAL.get((api, name))) is not None:
+            return special
+        if name in TOPIC_NAMES.get(api, ()):
+            return self.topic_names()
+        if name in ("topic_id", "topic_ids") and field.kind == "uuid":
+            return self.topic_ids(before)
+        if name in ("partition_index", "partition", "partition_indexes", "partitions", "partition_id") and \
+                field.kind == "int32":
+            return (0, 0, 0, 0, 1, 1, 2, 3, -1, 1000)
+        if name in ("group_id", "groups", "groups_names", "group_ids") or (api, name) == ("DescribeGroups", "groups"):
+            return (*self.groups * 4, f"{self.prefix}-none", "")
+        if name == "member_id":
+            return (*(Name("member", each) for each in ("newest", "newest", "newest", "older")), "", "", "nobody")
+        if name in ("generation_id", "generation_id_or_member_epoch"):
+            return (*[Name("generation", "newest")] * 5, -1, 0, 1, 7)
+        if name == "records":
+            return self.batches
+        if name in ("broker_id", "broker_ids", "replicas", "replica_nodes"):
+            return (1, 1, 1, 1, 1, 2, -1)
+        if name in ("configs", "configuration_keys") and field.kind == "string":
+            return tuple(TOPIC_CONFIGS)
+        if api in ("CreateTopics", "AlterConfigs", "IncrementalAlterConfigs") and name in ("name", "value"):
+            return self.config(name, before)
+        if name in ("key", "coordinator_keys"):
+            return (*self.groups, "", "a:b", f"{self.prefix}-x")
+        if name == "transactional_id":
+            return (None,) if version in field.nullable else ("",)
+        if name == "producer_id":
+            return (Name("producer", "newest"), Name("producer", "newest"), -1, 0, 1_000_000)
+        if name == "resource_name":
+            return {2: self.topic_names(), 4: ("1",), 32: self.groups, 16: self.groups}.get(
+                before.get("resource_type", 2), self.topic_names())
+        return COMMON.get(name)
+
+    def topic_names(self) -> Sequence[str]:
+        return (*self.topics[:2] * 5, *self.topics, f"{self.prefix}-none", "", ".", "bad name", "x" * 250)
+
+    def topic_ids(self, before: dict[str, Any]) -> Sequence[Any]:
+        """With a name beside it mostly none."""
+        given = tuple(Name("topic", each) for each in self.topics[:2])
+        if before.get("name") or before.get("topic"):
+            return (*[UUID(int=0)] * 6, given[0])
+        return (*given * 3, UUID(int=0), UUID(int=1 << 100))
+
+    def config(self, name: str, before: dict[str, Any]) -> Sequence[Any]:
+        if name == "name":
+            return tuple(TOPIC_CONFIGS) + tuple(GROUP_CONFIGS)[:2]
+        known = {**GROUP_CONFIGS, **TOPIC_CONFIGS}.get(before.get("name", ""), ("1",))
+        return (*known, *known, *known, "", "delete")
+
+
+WEIGHTS: Final = {
+    "CreateTopics": 4, "Produce": 8, "Fetch": 5, "ListOffsets": 4, "JoinGroup": 6, "SyncGroup": 4, "OffsetCommit": 5,
+    "OffsetFetch": 4, "Heartbeat": 2, "LeaveGroup": 2, "DescribeGroups": 2, "IncrementalAlterConfigs": 3,
+    "DeleteRecords": 2, "Metadata": 3, "DeleteTopics": 1, "CreatePartitions": 2, "InitProducerId": 2,
+}
+TOPIC_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "CreatePartitions": ("name",), "CreateTopics": (), "DeleteTopics": ("name", "topic_names"), "Metadata": ("name",),
+    "Produce": ("name",), "Fetch": ("topic",), "ListOffsets": ("name",), "OffsetForLeaderEpoch": ("topic",),
+    "OffsetCommit": ("name",), "OffsetFetch": ("name",), "OffsetDelete": ("name",), "DeleteRecords": ("name",),
+    "DescribeProducers": ("name",), "DescribeTopicPartitions": ("name", "topic_name"), "ElectLeaders": ("topic",),
+    "AlterPartitionReassignments": ("name",), "ListPartitionReassignments": ("name",), "DescribeLogDirs": ("topic",),
+    "DescribeQuorum": ("topic_name",), "TxnOffsetCommit": ("name",),
+    "AddPartitionsToTxn": ("name",),
+}
+COMMON: Final[dict[str, Sequence[Any]]] = {
+    "timeout_ms": (1000, 1000, 1000, 5000), "max_wait_ms": (0, 0, 20), "min_bytes": (0, 1, 1),
+    "max_bytes": (1 << 20, 1 << 20, 1, 0), "partition_max_bytes": (1 << 20, 1 << 20, 1, 0),
+    "isolation_level": (0, 0, 1), "replica_id": (-1, -1, -1, -1, -2), "session_id": (0, 0, 0, 5),
+    "session_epoch": (-1, -1, -1, 0, 1), "acks": (-1, 1), "current_leader_epoch": (-1, -1, 0, 1),
+    "leader_epoch": (0, 0, -1, 1), "fetch_offset": (0, 0, 1, 3, -1, 10_000), "log_start_offset": (-1, -1, 0),
+    "timestamp": TIMESTAMPS, "resource_type": (2, 2, 2, 32, 16), "config_operation": (0, 0, 0, 1),
+    "offset": (0, 1, 2, -1, -2, 10_000), "committed_offset": (0, 1, 5, -1, -2),
+    "committed_metadata": ("", None, "m"), "session_timeout_ms": (10_000, 10_000, 6_000, 100, 9_999_999),
+    "rebalance_timeout_ms": (2_500,), "protocol_type": ("consumer", "consumer", "consumer", "", "connect"),
+    "protocol_name": ("range", "range", "sticky", ""), "group_instance_id": (None, None, None, "i1"),
+    "validate_only": (False, False, False, True), "num_partitions": (-1, 1, 2, 3, 0), "count": (2, 3, 4, 1, 0, -1),
+    "replication_factor": (1, 1, 1, -1, 2, 0), "allow_auto_topic_creation": (False,), "key_type": (0, 0, 1, 2, 3),
+    "producer_epoch": (0, 0, -1, 1), "transaction_timeout_ms": (60_000, 0, -1, 2**31 - 1), "election_type": (0, 1, 2),
+    "rack_id": ("", "r"), "require_stable": (False, True), "retention_time_ms": (-1, 60_000),
+    "states_filter": ("Empty", "Stable", "Dead", "x", "stable"),
+    "types_filter": ("classic", "consumer", "Classic", "x"),
+    "include_topic_authorized_operations": (False, True), "response_partition_limit": (2000, 1, 0, -1),
+    "endpoint_type": (1, 1, 2, 0), "duration_filter": (-1, 0, 1000), "strict": (False, True),
+    "transactional_ids": ("", "t"), "state_filters": ("Ongoing", "x"),
+    "entity_type": ("client-id", "user", "ip", "x", ""),
+    "match_type": (0, 1, 2, 3), "entity_name": (None, "n", "127.0.0.1", ""), "match": ("n", None),
+    "user": ("u", ""), "users": ("u",), "resource_type_filter": (1, 2, 3, 4), "pattern_type_filter": (1, 2, 3, 4),
+    "resource_pattern_type": (3, 4), "operation": (1, 2, 3, 8), "permission_type": (1, 2, 3),
+}
+SPECIAL: Final[dict[tuple[str, str], Sequence[Any]]] = {
+    ("Metadata", "topic_id"): (UUID(int=0),),      # with some by id, Kafka leaves those out that are named
+    # An empty one is taken by Kafka's controller, and no change of credentials reaches its broker any more.
+    ("AlterUserScramCredentials", "salted_password"): (b"\0\1" * 16,),
+    ("AlterReplicaLogDirs", "name"): ("nowhere", "elsewhere"), ("AlterReplicaLogDirs", "path"): ("/nowhere",),
+    ("JoinGroup", "name"): ("range", "range", "range", "sticky"), ("JoinGroup", "reason"): (None, "why"),
+    # What is no subscription, and says that it is long, Kafka does not answer.
+    ("JoinGroup", "metadata"): (b"", b"a", b"\0\1"),
+    ("AlterClientQuotas", "key"): ("producer_byte_rate", "consumer_byte_rate", "connection_creation_rate", "x"),
+    ("AlterClientQuotas", "value"): (1000.0, 1e9, 0.0, -1.0, 1.5), ("AlterUserScramCredentials", "name"): ("u", ""),
+    ("DescribeUserScramCredentials", "name"): ("u", ""), ("AlterUserScramCredentials", "mechanism"): (1, 2, 0, 3),
+    ("AlterUserScramCredentials", "iterations"): (4096, 8192, 1, 20000),
+    ("CreateAcls", "resource_type"): (2, 3, 4), ("CreateAcls", "permission_type"): (2, 3),
+    ("CreateTopics", "num_partitions"): (-1, 1, 2, 3, 0), ("FindCoordinator", "key_type"): (0, 0, 0, 2, 3),
+    ("ListPartitionReassignments", "partition_indexes"): (0, 1, 9),
+}

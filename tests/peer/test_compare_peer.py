@@ -1,0 +1,28 @@
+"""The same questions to our node and to Kafka's, as far as a clock has no part in the answers; `make compare` asks
+more, and about groups that rebalance."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.compare.__main__ import both_nodes
+from tests.compare.run import Comparison, comparable
+from tests.peer.kafka import require_kafka
+
+pytestmark = pytest.mark.peer
+
+ROWS = range(16)
+QUESTIONS = 60
+WITH_TIMES = {"JoinGroup", "SyncGroup"}
+APIS_MIN = 40
+
+
+def test_both_answer_the_same(tmp_path: Path) -> None:
+    require_kafka()
+    with both_nodes(tmp_path) as (ours, theirs):
+        apis = [name for name in comparable(ours, theirs) if name not in WITH_TIMES]
+        assert len(apis) >= APIS_MIN
+        comparison = Comparison(ours, theirs, apis)
+        found = [str(each) for seed in ROWS for each in comparison.row(seed, QUESTIONS)]
+    assert not found, "\n".join(found)
+    assert comparison.asked > len(ROWS) * QUESTIONS // 2, "rows end early when Kafka meets a fault of its own"
