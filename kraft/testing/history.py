@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -116,8 +116,11 @@ class Commit(NamedTuple):
     answered: float | None
 
 
-def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int]) -> list[Problem]:
-    """What a partition's log has, a code for each offset from 0 on, beside what was sent to it."""
+def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int],
+              sent_again: Collection[int] = ()) -> list[Problem]:
+    """What a partition's log has, a code for each offset from 0 on, beside what was sent to it. What was `sent_again`
+    under another producer epoch is new to every server: it may stand twice, and its last place is the one that counts.
+    """
     problems = []
     places: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -127,13 +130,13 @@ def judge_log(name: str, sends: Mapping[int, Sends], log: Sequence[int]) -> list
         if code < 0 or sent is None or sequence >= len(sent.offsets):
             problems.append(Problem("phantom", f"{name}: {told(code)} at {offset}"))
             continue
-        if code in places:
+        if code in places and code not in sent_again:
             problems.append(Problem("duplicate", f"{name}: {told(code)} at {places[code]} and at {offset}"))
             continue
         places[code] = offset
         if sequence in sent.failed:
             problems.append(Problem("G1a", f"{name}: {told(code)} at {offset}, failed: {sent.failed[sequence]}"))
-        if sequence < last.get(producer, -1):
+        if sequence < last.get(producer, -1) and code not in sent_again:
             problems.append(Problem("nonmonotonic-send", f"{name}: {told(code)} at {offset}, behind {last[producer]}"))
         last[producer] = max(sequence, last.get(producer, -1))
         if offset <= sent.floors[sequence]:

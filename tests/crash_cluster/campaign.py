@@ -116,12 +116,13 @@ class Load:
         consumer.close()
         return {each.partition: each.offset for each in found}
 
-    def judge(self, contents: list[list[int]], committed: dict[int, int]) -> list[Problem]:
-        """`contents`: the log of each partition, as files have it."""
+    def judge(self, contents: list[list[int]], sent_again: list[set[int]], committed: dict[int, int]) -> list[Problem]:
+        """`contents`: the log of each partition, as files have it, and of that what was `sent_again`."""
         problems = judge_commits(self.topic, self.group.commits, committed)
         for index, log in enumerate(contents):
             name = f"{self.topic}-{index}"
-            problems += judge_log(name, {each.number: each.sends[index] for each in self.producers}, log)
+            sends = {each.number: each.sends[index] for each in self.producers}
+            problems += judge_log(name, sends, log, sent_again[index])
             for reader in self.readers:
                 problems += judge_reads(name, [reader.reads[index]], log)
             problems += judge_reads(name, [each.reads[index] for each in self.group.all], log)
@@ -251,8 +252,10 @@ class Campaign:
             found = [self._compared(load.topic, index) for index in range(load.partitions)]
             contents = [logs.codes_in(log, index) for index, (log, _) in enumerate(found)]
             problems += [problem for _, different in found for problem in different]
-            problems += load.judge(contents, load.finish_readers([len(each) for each in contents]))
+            again = [logs.sent_again(log, index) for index, (log, _) in enumerate(found)]
+            problems += load.judge(contents, again, load.finish_readers([len(each) for each in contents]))
             self.totals.counts["records stored"] += sum(map(len, contents))
+            self.totals.counts["records that their client sent anew under another epoch"] += sum(map(len, again))
         for index in range(OFFSETS_PARTITIONS):
             problems += self._compared(OFFSETS_TOPIC, index)[1]
         self._compare_metadata()

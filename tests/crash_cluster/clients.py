@@ -76,7 +76,8 @@ class Producer(Client):
     Where it may have several requests under way, each partition has a client of its own. librdkafka answers an
     OUT_OF_ORDER_SEQUENCE_NUMBER of one partition with a new producer epoch, under which it sends again what it holds of
     all others, also what may have been stored under the former one: then a record stands twice behind any server's
-    back (confluentinc/librdkafka#4953).
+    back (confluentinc/librdkafka#4953). With one request under way that is seldom, but it is: a partition that moves to
+    another leader may have the next batch sent there before the one under way has ended. `logs.sent_again` finds these.
     """
 
     def __init__(self, cluster: Reachable, topic: str, number: int, floors: list[int], codec: str,

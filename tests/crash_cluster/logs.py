@@ -8,7 +8,7 @@ from uuid import UUID
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.testing.history import NO_RECORD, Problem, code_of
 from kraft_native.batch import walk
-from kraft_native.records import records
+from kraft_native.records import Record, records
 from tests.crash_cluster.clients import VALUE
 from tests.integration.history import log_batches, log_messages
 
@@ -47,14 +47,29 @@ def codes_in(log: bytes, index: int) -> list[int]:
     found: list[int] = []
     for batch in walk(log):
         for record in records(batch):
-            value = record.value or b""
             found += [NO_RECORD] * (record.offset - len(found))
-            code = NO_RECORD
-            if len(value) >= VALUE.size:
-                producer, partition, sequence = VALUE.unpack_from(value)
-                code = code_of(producer, sequence) if partition == index else NO_RECORD
-            found.append(code)
+            found.append(_code_of(record, index))
     return found
+
+
+def sent_again(log: bytes, index: int) -> set[int]:
+    """Codes of records that stand there under two epochs of one producer id: their client sent them anew."""
+    epochs: dict[tuple[int, int], int] = {}
+    found = set()
+    for batch in walk(log):
+        for record in records(batch):
+            code = _code_of(record, index)
+            if epochs.setdefault((batch.producer_id, code), batch.producer_epoch) != batch.producer_epoch:
+                found.add(code)
+    return found
+
+
+def _code_of(record: Record, index: int) -> int:
+    value = record.value or b""
+    if len(value) < VALUE.size:
+        return NO_RECORD
+    producer, partition, sequence = VALUE.unpack_from(value)
+    return code_of(producer, sequence) if partition == index else NO_RECORD
 
 
 class Changes:

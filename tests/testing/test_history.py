@@ -38,6 +38,10 @@ def test_a_good_log_passes() -> None:
     assert judge_log("t", {7: sends([0, 1, NONE, 2], [-1, -1, 0, 1])}, log(0, 1, 3)) == []
     assert judge_log("t", {7: sends([0, NONE, NONE])}, log(0, 1)) == []       # one was not answered and is there
     assert judge_log("t", {7: sends([0, SOMEWHERE])}, log(0, 1)) == []
+    twice = log(0, 1, 2, 1, 2)
+    assert judge_log("t", {7: sends([0, 3, 4])}, twice, sent_again=set(twice[3:])) == []
+    assert kinds(judge_log("t", {7: sends([0, 3, 4])}, twice, sent_again={twice[3]})) == [
+        "duplicate", "inconsistent-offsets"]
 
 
 @pytest.mark.parametrize(("sent", "stored", "kind"), [
