@@ -19,6 +19,7 @@ VERSIONS_MIN: Final = {"Metadata": 4, "JoinGroup": 1}
 may wait for a whole session."""
 WRONG_SHARE: Final = 0.3
 NULL_SHARE: Final = 0.06
+UNTAGGED_SHARE: Final = 0.7
 DEFAULT_SHARE: Final = 0.25
 """Of values that are neither names nor enumerations: left as the schema has them."""
 LENGTHS: Final = (1, 1, 1, 1, 1, 1, 2, 2, 3)
@@ -97,7 +98,6 @@ class Questions:
         self.apis = apis
         self.topics = [f"{prefix}-{letter}" for letter in "ab.c_"]
         self.groups = [f"{prefix}-g{number}" for number in range(2)]
-        self.batches = batches()
 
     def next(self) -> Question:
         api = API_BY_NAME[self.source.choices(self.apis, [WEIGHTS.get(each, 1) for each in self.apis])[0]]
@@ -107,8 +107,7 @@ class Questions:
         if self.source.random() < 0.3:
             version = high - 1
         version = max(version, VERSIONS_MIN.get(api.name, 0))
-        schema = schemas()[f"{api.name}Request"]
-        values = self.struct(api.name, schema, schema.message, version)
+        values = _Request(self, api.name, version).values()
         if api.name == "Produce" and self.source.random() < WRONG_SHARE:
             # Alone and to a partition that there is: what Kafka does with the others, and first, is its own.
             topic = {"topic_id": Name("topic", self.topics[0])} if version >= 13 else {"name": self.topics[0]}
@@ -116,28 +115,52 @@ class Questions:
                 {"index": 0, "records": self.source.choice(wrong_batches())}]}]
         return Question(api.name, version, values)
 
-    def struct(self, api: str, schema: Schema, struct: Struct, version: int) -> dict[str, Any]:
+    def topic_names(self) -> Sequence[str]:
+        return (*self.topics[:2] * 5, *self.topics, f"{self.prefix}-none", "", ".", "bad name", "x" * 250)
+
+    def topic_ids(self, *, is_named: bool) -> Sequence[Any]:
+        """With a name beside it mostly none."""
+        given = tuple(Name("topic", each) for each in self.topics[:2])
+        if is_named:
+            return (*[UUID(int=0)] * 6, given[0])
+        return (*given * 3, UUID(int=0), UUID(int=1 << 100))
+
+
+class _Request:
+    """The values of one."""
+
+    def __init__(self, questions: Questions, api: str, version: int) -> None:
+        self.questions = questions
+        self.source = questions.source
+        self.api = api
+        self.version = version
+        self.schema = schemas()[f"{api}Request"]
+        self.structs = {each.name: each for each in self.schema.structs}
+
+    def values(self) -> dict[str, Any]:
+        return self.struct(self.schema.message)
+
+    def struct(self, struct: Struct) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for field in struct.fields:
-            if version in field.versions:
-                values[field.attribute] = self.field(api, schema, field, version, values)
+            if self.version in field.versions:
+                values[field.attribute] = self.field(struct, field, values)
         return values
 
-    def field(self, api: str, schema: Schema, field: Field, version: int, before: dict[str, Any]) -> Any:
-        if version in field.nullable and field.kind != "records" and self.source.random() < NULL_SHARE:
+    def field(self, struct: Struct, field: Field, before: dict[str, Any]) -> Any:
+        if self.version in field.nullable and field.kind != "records" and self.source.random() < NULL_SHARE:
             return None
-        if field.tag is not None and self.source.random() < 0.7:
-            return default_value(schema, field)
+        if field.tag is not None and self.source.random() < UNTAGGED_SHARE:
+            return default_value(self.schema, field)
         if field.is_array:
-            found = [self.one(api, schema, field, version, before) for _ in range(self.source.choice(LENGTHS))]
+            found = [self.one(struct, field, before) for _ in range(self.source.choice(LENGTHS))]
             return list({identity(each): each for each in found}.values())
-        return self.one(api, schema, field, version, before)
+        return self.one(struct, field, before)
 
-    def one(self, api: str, schema: Schema, field: Field, version: int, before: dict[str, Any]) -> Any:
+    def one(self, struct: Struct, field: Field, before: dict[str, Any]) -> Any:
         if field.is_struct:
-            struct = next(each for each in schema.structs if each.name == field.kind)
-            return self.struct(api, schema, struct, version)
-        pool = self.pool(api, field, version, before)
+            return self.struct(self.structs[field.kind])
+        pool = self.pool(struct, field, before)
         if pool is not None:
             return self.source.choice(pool)
         if field.kind == "bool":
@@ -145,7 +168,7 @@ class Questions:
         if field.kind in KINDS:
             low, high = KINDS[field.kind]
             if not field.is_array and self.source.random() < DEFAULT_SHARE:
-                return default_value(schema, field)
+                return default_value(self.schema, field)
             return self.source.choice((-1, 0, 0, 0, 1, 1, 2, 100, low, high))
         if field.kind == "float64":
             return self.source.choice((0.0, 1.0, 1000.5, -1.0))
@@ -155,59 +178,37 @@ class Questions:
             return self.source.choice(("", "a", "é", "x" * 300))
         return self.source.choice((b"", b"a", b"\0\1", b"x" * 100))
 
-    # --- what a field of that name may have
-
-    def pool(self, api: str, field: Field, version: int, before: dict[str, Any]) -> Sequence[Any] | None:
-        name = field.attribute
+    def pool(self, struct: Struct, field: Field, before: dict[str, Any]) -> Sequence[Any] | None:
+        """What a field of that name may have; the likely more often. None: anything of its type."""
+        api, name, questions = self.api, field.attribute, self.questions
+        if struct.name in CONFIG_STRUCTS and name in ("name", "value"):
+            return config_pool(name, before)
         if (special := SPECIAL.get((api, name))) is not None:
             return special
         if name in TOPIC_NAMES.get(api, ()):
-            return self.topic_names()
-        if name in ("topic_id", "topic_ids") and field.kind == "uuid":
-            return self.topic_ids(before)
-        if name in ("partition_index", "partition", "partition_indexes", "partitions", "partition_id") and \
-                field.kind == "int32":
+            return questions.topic_names()
+        if name == "topic_id" or (name == "topic_ids" and field.kind == "uuid"):
+            return questions.topic_ids(is_named=bool(before.get("name") or before.get("topic")))
+        if name in PARTITION_FIELDS and field.kind == "int32":
             return (0, 0, 0, 0, 1, 1, 2, 3, -1, 1000)
-        if name in ("group_id", "groups", "groups_names", "group_ids") or (api, name) == ("DescribeGroups", "groups"):
-            return (*self.groups * 4, f"{self.prefix}-none", "")
-        if name == "member_id":
-            return (*(Name("member", each) for each in ("newest", "newest", "newest", "older")), "", "", "nobody")
-        if name in ("generation_id", "generation_id_or_member_epoch"):
-            return (*[Name("generation", "newest")] * 5, -1, 0, 1, 7)
+        if name in GROUP_FIELDS:
+            return (*questions.groups * 4, f"{questions.prefix}-none", "")
         if name == "records":
-            return self.batches
-        if name in ("broker_id", "broker_ids", "replicas", "replica_nodes"):
-            return (1, 1, 1, 1, 1, 2, -1)
-        if name in ("configs", "configuration_keys") and field.kind == "string":
-            return tuple(TOPIC_CONFIGS)
-        if api in ("CreateTopics", "AlterConfigs", "IncrementalAlterConfigs") and name in ("name", "value"):
-            return self.config(name, before)
+            return batches()
         if name in ("key", "coordinator_keys"):
-            return (*self.groups, "", "a:b", f"{self.prefix}-x")
+            return (*questions.groups, "", "a:b", f"{questions.prefix}-x")
         if name == "transactional_id":
-            return (None,) if version in field.nullable else ("",)
-        if name == "producer_id":
-            return (Name("producer", "newest"), Name("producer", "newest"), -1, 0, 1_000_000)
+            return (None,) if self.version in field.nullable else ("",)
         if name == "resource_name":
-            return {2: self.topic_names(), 4: ("1",), 32: self.groups, 16: self.groups}.get(
-                before.get("resource_type", 2), self.topic_names())
+            return questions.groups if before.get("resource_type") in (16, 32) else questions.topic_names()
         return COMMON.get(name)
 
-    def topic_names(self) -> Sequence[str]:
-        return (*self.topics[:2] * 5, *self.topics, f"{self.prefix}-none", "", ".", "bad name", "x" * 250)
 
-    def topic_ids(self, before: dict[str, Any]) -> Sequence[Any]:
-        """With a name beside it mostly none."""
-        given = tuple(Name("topic", each) for each in self.topics[:2])
-        if before.get("name") or before.get("topic"):
-            return (*[UUID(int=0)] * 6, given[0])
-        return (*given * 3, UUID(int=0), UUID(int=1 << 100))
-
-    def config(self, name: str, before: dict[str, Any]) -> Sequence[Any]:
-        if name == "name":
-            return tuple(TOPIC_CONFIGS) + tuple(GROUP_CONFIGS)[:2]
-        known = {**GROUP_CONFIGS, **TOPIC_CONFIGS}.get(before.get("name", ""), ("1",))
-        return (*known, *known, *known, "", "delete")
+def config_pool(name: str, before: dict[str, Any]) -> Sequence[Any]:
+    if name == "name":
+        return tuple(TOPIC_CONFIGS) + tuple(GROUP_CONFIGS)[:2]
+    known = {**GROUP_CONFIGS, **TOPIC_CONFIGS}.get(before.get("name", ""), ("1",))
+    return (*known, *known, *known, "", "delete")
 
 
 WEIGHTS: Final = {
@@ -216,15 +217,25 @@ WEIGHTS: Final = {
     "DeleteRecords": 2, "Metadata": 3, "DeleteTopics": 1, "CreatePartitions": 2, "InitProducerId": 2,
 }
 TOPIC_NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "CreatePartitions": ("name",), "CreateTopics": (), "DeleteTopics": ("name", "topic_names"), "Metadata": ("name",),
-    "Produce": ("name",), "Fetch": ("topic",), "ListOffsets": ("name",), "OffsetForLeaderEpoch": ("topic",),
+    "CreatePartitions": ("name",), "CreateTopics": ("name",), "DeleteTopics": ("name", "topic_names"),
+    "Metadata": ("name",), "Produce": ("name",), "Fetch": ("topic",), "ListOffsets": ("name",),
+    "OffsetForLeaderEpoch": ("topic",),
     "OffsetCommit": ("name",), "OffsetFetch": ("name",), "OffsetDelete": ("name",), "DeleteRecords": ("name",),
     "DescribeProducers": ("name",), "DescribeTopicPartitions": ("name", "topic_name"), "ElectLeaders": ("topic",),
     "AlterPartitionReassignments": ("name",), "ListPartitionReassignments": ("name",), "DescribeLogDirs": ("topic",),
     "DescribeQuorum": ("topic_name",), "TxnOffsetCommit": ("name",),
     "AddPartitionsToTxn": ("name",),
 }
+CONFIG_STRUCTS: Final = frozenset({"CreatableTopicConfig", "AlterableConfig"})
+PARTITION_FIELDS: Final = frozenset({"partition_index", "partition", "partition_indexes", "partitions", "partition_id"})
+GROUP_FIELDS: Final = frozenset({"group_id", "groups", "groups_names", "group_ids"})
 COMMON: Final[dict[str, Sequence[Any]]] = {
+    "configs": tuple(TOPIC_CONFIGS), "configuration_keys": tuple(TOPIC_CONFIGS),
+    "member_id": (*(Name("member", each) for each in ("newest", "newest", "newest", "older")), "", "", "nobody"),
+    "generation_id": (*[Name("generation", "newest")] * 5, -1, 0, 1, 7),
+    "generation_id_or_member_epoch": (*[Name("generation", "newest")] * 5, -1, 0, 1, 7),
+    "producer_id": (Name("producer", "newest"), Name("producer", "newest"), -1, 0, 1_000_000),
+    "broker_id": (1, 1, 1, 1, 1, 2, -1), "broker_ids": (1, 1, 1, 1, 1, 2, -1), "replicas": (1, 1, 1, 1, 1, 2, -1),
     "timeout_ms": (1000, 1000, 1000, 5000), "max_wait_ms": (0, 0, 20), "min_bytes": (0, 1, 1),
     "max_bytes": (1 << 20, 1 << 20, 1, 0), "partition_max_bytes": (1 << 20, 1 << 20, 1, 0),
     "isolation_level": (0, 0, 1), "replica_id": (-1, -1, -1, -1, -2), "session_id": (0, 0, 0, 5),
