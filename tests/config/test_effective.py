@@ -67,6 +67,12 @@ def test_a_group_falls_back_to_the_brokers_setting():
     assert (own.value, own.source) == (46_000, Source.GROUP)
 
 
+def test_a_groups_setting_that_brokers_do_not_have_tells_its_own_default():
+    found = group_value("share.isolation.level", {"share.isolation.level": "read_committed"}, BrokerLayers())
+    assert [(synonym.text, synonym.source) for synonym in found.synonyms] == [
+        ("read_committed", Source.GROUP), ("read_uncommitted", Source.DEFAULT)]
+
+
 def test_a_client_metrics_subscription_has_no_broker_behind_it():
     found = client_metrics_value("interval.ms", {"interval.ms": "1000"})
     assert (found.value, found.source) == (1000, Source.CLIENT_METRICS)

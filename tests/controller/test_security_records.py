@@ -75,6 +75,7 @@ def test_what_changes_nothing_makes_no_record() -> None:
 @pytest.mark.parametrize(("entity", "key", "value"), [
     ({}, "producer_byte_rate", 1.0),
     ({"group": "g"}, "producer_byte_rate", 1.0),
+    ({"user": ""}, "producer_byte_rate", 1.0),
     ({"ip": "10.0.0.1", "user": "a"}, "connection_creation_rate", 1.0),
     ({"ip": "no address"}, "connection_creation_rate", 1.0),
     ({"ip": "10.0.0.1"}, "producer_byte_rate", 1.0),

@@ -290,7 +290,8 @@ def test_what_happens_to_a_partition_wakes_those_who_wait(node: Node) -> None:
     reply = waiting()
     node.table.remove("t", 0)
     node.purgatory.drain()
-    assert fetched(reply)[0].error_code == 100  # type: ignore[arg-type]
+    [part] = fetched(reply)  # type: ignore[arg-type]
+    assert (part.error_code, part.aborted_transactions) == (100, [])
     partition.log.close()
 
 

@@ -181,6 +181,21 @@ def test_single_records_at_fault_are_named(node: Node, version: int) -> None:
     assert all(error.batch_index_error_message for error in answer.record_errors)
 
 
+def test_where_the_log_starts_is_told_where_kafka_tells_it(node: Node) -> None:
+    """Not with what is wrong about the batch as such."""
+    node.partition(max_message_bytes=200)
+    right, gap = batch(), batch(producer_id=9, producer_epoch=0, base_sequence=0)
+    assert produced(node.produce(gap)).error_code == 0
+    gap = batch(producer_id=9, producer_epoch=0, base_sequence=7)
+    damaged = right[:-1] + bytes([right[-1] ^ 1])
+    told = {name: produced(node.produce(data)) for name, data in {
+        "gap": gap, "late": batch(timestamp_ms=9_000_000_000_000), "none": b"", "two": right + right,
+        "old": right[:16] + b"\1" + right[17:], "damaged": damaged, "large": batch(100)}.items()}
+    assert {name: (each.error_code, each.log_start_offset) for name, each in told.items()} == {
+        "gap": (45, 0), "late": (32, 0), "none": (87, -1), "two": (87, -1), "old": (87, -1), "damaged": (2, -1),
+        "large": (10, -1)}
+
+
 def test_times_and_sizes_out_of_range(node: Node) -> None:
     node.partition(max_message_bytes=200)
     assert produced(node.produce(batch(100))).error_code == 10
