@@ -53,15 +53,18 @@ def codes_in(log: bytes, index: int) -> list[int]:
 
 
 def sent_again(log: bytes, index: int) -> set[int]:
-    """Codes of records that stand there under two epochs of one producer id: their client sent them anew."""
+    """Codes of records that stand there again under a later epoch of their producer id: their client sent them anew.
+    Not of those that stand anywhere under an epoch which is no later one: such the cluster has to find."""
     epochs: dict[tuple[int, int], int] = {}
-    found = set()
+    found, twice = set(), set()
     for batch in walk(log):
         for record in records(batch):
             code = _code_of(record, index)
-            if epochs.setdefault((batch.producer_id, code), batch.producer_epoch) != batch.producer_epoch:
-                found.add(code)
-    return found
+            before = epochs.get((batch.producer_id, code))
+            epochs[batch.producer_id, code] = batch.producer_epoch
+            if before is not None:
+                (found if batch.producer_epoch > before else twice).add(code)
+    return found - twice
 
 
 def _code_of(record: Record, index: int) -> int:
