@@ -77,7 +77,8 @@ def topic_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -
 
 
 def group_value(name: str, overrides: Mapping[str, str], layers: BrokerLayers) -> Effective:
-    """A group's setting; `overrides` are the group's own. One that brokers do not have is its own default's name."""
+    """A group's setting; `overrides` are the group's own. The default of one that brokers do not have is told under the
+    setting's own name."""
     setting = tables.section("group")[name]
     found = _resolve(setting, setting.synonyms, overrides, Source.GROUP, layers)
     if setting.synonyms:

@@ -1,10 +1,11 @@
 """The rules for settings, from the tables of `kraft.config`: what the decisions ask through `ConfigRules`."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kraft.config import tables
-from kraft.config.effective import BrokerLayers, Effective, broker_value, group_value, topic_value
+from kraft.config.effective import BrokerLayers, Effective, broker_integer, group_value, topic_value
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import base_of, check_listener_setting
@@ -90,22 +91,18 @@ class TableRules:
     def _check_group(self, proposed: Mapping[str, str]) -> None:
         """What is set for one group keeps within the node's `group.*.min.*` and `group.*.max.*`."""
         layers = BrokerLayers(static=self._static)
-
-        def number(effective: Effective) -> int:
-            return effective.value if isinstance(effective.value, int) else 0
-
-        known = tables.section("group")
-        for name in proposed:
-            if name in known:
-                low, high = (number(broker_value(bound, layers)) if bound in tables.broker_settings() else None
-                             for bound in _bounds_of(name))
-                value = number(group_value(name, proposed, layers))
-                if (low is not None and value < low) or (high is not None and value > high):
-                    raise RefusedError(ErrorCode.INVALID_CONFIG, f"{name} {value} is not {low or 0} to {high}, as "
-                                                                 f"{' and '.join(_bounds_of(name))} have it")
+        for name in filter(tables.section("group").__contains__, proposed):
+            value = group_value(name, proposed, layers).value
+            for bound, keeps in zip(_bounds_of(name), (operator.ge, operator.le), strict=True):
+                if bound not in tables.broker_settings() or not isinstance(value, int):
+                    continue
+                if not keeps(value, limit := broker_integer(bound, layers)):
+                    raise RefusedError(ErrorCode.INVALID_CONFIG, f"{name} {value} is not within {bound} {limit}")
         for kind in GROUP_KINDS:
-            heartbeat, session = (number(group_value(f"{kind}.{name}", proposed, layers))
+            heartbeat, session = (group_value(f"{kind}.{name}", proposed, layers).value
                                   for name in ("heartbeat.interval.ms", "session.timeout.ms"))
+            assert isinstance(heartbeat, int)
+            assert isinstance(session, int)
             if heartbeat >= session:
                 raise RefusedError(ErrorCode.INVALID_CONFIG, f"{kind}.heartbeat.interval.ms {heartbeat} is not below "
                                                              f"{kind}.session.timeout.ms {session}")

@@ -43,8 +43,9 @@ def alter_user_scram_credentials(
         name = alteration.name
         if name in refused:
             continue
+        is_second = records.pop(name, None) is not None
         try:
-            records[name] = Record(_record(context, alteration, twice=records.pop(name, None) is not None))
+            records[name] = Record(_record(context, alteration, twice=is_second))
         except RefusedError as refusal:
             refused[name] = _result(name, refusal.error, refusal.message)
     results = [refused.get(name) or _result(name, ErrorCode.NONE, None) for name in _names(alterations)]

@@ -8,36 +8,14 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.compare.node import Asked
+from tests.compare.node import both_nodes
 from tests.compare.run import Comparison, comparable
-from tests.integration.process import NodeProcess
-from tests.peer.kafka import kafka_node
 
-AS_KAFKA: Final = {
-    "group.min.session.timeout.ms": "6000", "offsets.topic.num.partitions": "50", "num.partitions": "1",
-    "log.retention.check.interval.ms": "300000", "log.cleaner.backoff.ms": "15000"}
 EXAMPLES: Final = 2
 """Of each kind of difference."""
-
-
-@contextmanager
-def both_nodes(directory: Path) -> Iterator[tuple[Asked, Asked]]:
-    """Ours and Kafka's, with the same settings, for as long as the block runs."""
-    with ExitStack() as stack:
-        kafka = stack.enter_context(kafka_node(directory / "kafka"))
-        kafka.start()
-        node = NodeProcess(directory / "node", AS_KAFKA)
-        stack.callback(node.stop)
-        node.start()
-        asked = Asked(node.port), Asked(kafka.port)
-        for each in asked:
-            stack.callback(each.close)
-        yield asked
 
 
 def main() -> int:

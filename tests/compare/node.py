@@ -1,16 +1,26 @@
-"""One of the two nodes: it is asked, and its answers are put in words that both have in common."""
+"""The two nodes: each is asked, and its answers are put in words that both have in common."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 from kraft.client.connection import Connection, ConnectionFailedError
 from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import ZERO_UUID
 from kraft_native.errors import KraftError
 from tests.compare.batches import told
 from tests.compare.questions import IDENTITY, Name, Question
+from tests.integration.process import NodeProcess
+from tests.peer.kafka import kafka_node
 from tests.protocol.json_form import JsonForm
 
+AS_KAFKA: Final = {
+    "group.min.session.timeout.ms": "6000", "offsets.topic.num.partitions": "50", "num.partitions": "1",
+    "log.retention.check.interval.ms": "300000", "log.cleaner.backoff.ms": "15000"}
 SECONDS: Final = 8.0
 NO_ANSWER: Final = "no answer"
 OWN: Final = frozenset({
@@ -18,8 +28,6 @@ OWN: Final = frozenset({
     "total_bytes", "usable_bytes", "log_dir", "rack", "batch_index_error_message", "partition_size", "timestamp_ms",
     "last_timestamp"})
 """Attributes that are each node's own."""
-
-
 ASKED_IDS_MAX: Final = 1 << 100
 """Ids up to that one are never given out."""
 GIVEN: Final = frozenset({"session_id", "producer_id"})
@@ -103,8 +111,12 @@ class Asked:
                 self.learn("member", "newest", answer.member_id)
             if answer.generation_id > 0:
                 self.given[Name("generation", "newest")] = answer.generation_id
-        if question.api == "InitProducerId" and answer.error_code == 0:
+        if question.api == "InitProducerId" and answer.error_code == ErrorCode.NONE:
             self.given[Name("producer", "newest")] = answer.producer_id
+        if question.api == "Metadata":
+            for topic in answer.topics:
+                if topic.error_code == ErrorCode.NONE and topic.topic_id != ZERO_UUID:
+                    self.learn("topic", topic.name, topic.topic_id)
 
     def _values(self, api: Api, question: Question, answer: Any) -> Any:
         form = JsonForm(f"{api.name}Response", question.version)
@@ -140,3 +152,18 @@ class Asked:
         if isinstance(value, str):
             return self._names.get(value, value)
         return "<recent>" if isinstance(value, int) and 1_750_000_000_000 < value < 2_500_000_000_000 else value
+
+
+@contextmanager
+def both_nodes(directory: Path) -> Iterator[tuple[Asked, Asked]]:
+    """Ours and Kafka's, with the same settings, for as long as the block runs."""
+    with ExitStack() as stack:
+        kafka = stack.enter_context(kafka_node(directory / "kafka"))
+        kafka.start()
+        node = NodeProcess(directory / "node", AS_KAFKA)
+        stack.callback(node.stop)
+        node.start()
+        asked = Asked(node.port), Asked(kafka.port)
+        for each in asked:
+            stack.callback(each.close)
+        yield asked

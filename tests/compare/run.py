@@ -7,8 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kraft.protocol.messages.metadata_response import MetadataResponse
 from tests.compare.node import NO_ANSWER, Asked
 from tests.compare.questions import Question, Questions
 
@@ -131,17 +129,15 @@ class Comparison:
                 time.sleep(PAUSE_SECONDS)
 
     def settle(self, seed: int, number: int, topics: list[str]) -> Difference | None:
-        """Waits until both know the same topics; notes their ids."""
+        """Waits until both know, and serve, the same topics."""
         question = Question("Metadata", 12, {
             "topics": [{"name": each} for each in topics], "allow_auto_topic_creation": False})
         until = time.monotonic() + SETTLE_SECONDS
         while True:
             ours, theirs = self.ours.ask(question), self.theirs.ask(question)
-            for each in (self.ours, self.theirs):
-                self.note_ids(each, topics)
-            same = without_ids(ours) == without_ids(theirs) and self.all_lead(ours)
+            same = ours == theirs and self.all_lead(ours)
             if same or time.monotonic() > until:
-                return None if same else Difference(seed, number, question, without_ids(ours), without_ids(theirs))
+                return None if same else Difference(seed, number, question, ours, theirs)
             time.sleep(PAUSE_SECONDS)
 
     def all_lead(self, told: Any) -> bool:
@@ -153,26 +149,12 @@ class Comparison:
         return all(partition["error_code"] == 0 for node in (self.ours, self.theirs)
                    for topic in node.ask(question)["topics"] for partition in topic["partitions"])
 
-    def note_ids(self, node: Asked, topics: list[str]) -> None:
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in topics],
-                                allow_auto_topic_creation=False)
-        for topic in node.connection().send(asked, MetadataResponse, version=12).topics:
-            if topic.error_code == ErrorCode.NONE:
-                node.learn("topic", topic.name, topic.topic_id)
-
 
 def is_fault(answer: Any) -> bool:
     """Whether the node did not answer, or with UNKNOWN_SERVER_ERROR somewhere."""
     if isinstance(answer, dict):
         return answer.get("error_code") == ErrorCode.UNKNOWN_SERVER_ERROR or any(map(is_fault, answer.values()))
     return any(map(is_fault, answer)) if isinstance(answer, list) else str(answer).startswith(NO_ANSWER)
-
-
-def without_ids(answer: Any) -> Any:
-    if not isinstance(answer, dict):
-        return answer
-    topics = [{**topic, "topic_id": ""} for topic in answer["topics"]]
-    return {**answer, "topics": sorted(topics, key=repr)}
 
 
 def comparable(left: Asked, right: Asked) -> list[str]:

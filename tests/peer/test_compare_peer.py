@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compare.__main__ import both_nodes
+from tests.compare.node import both_nodes
 from tests.compare.run import Comparison, comparable
 from tests.peer.kafka import require_kafka
 
