@@ -69,6 +69,8 @@ class Line:
             await self._ready
 
     async def ask(self, message: Message, version: int, timeout_seconds: float) -> bytes:
+        if self.broken:                # since it was opened: nobody would tell whoever waits
+            raise ConnectionError("the connection was closed")
         self._answer = asyncio.get_running_loop().create_future()
         self.connection.send(message, version)
         async with asyncio.timeout(timeout_seconds):

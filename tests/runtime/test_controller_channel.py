@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from typing import cast
 
 import pytest
 import uvloop
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.raft.types import Endpoint
 from kraft.runtime.controller_channel import ControllerChannel, Line
@@ -52,3 +54,27 @@ def test_a_host_that_is_none_is_a_node_that_cannot_be_reached(host: str) -> None
         line.close()
 
     uvloop.run(reach())
+
+
+class Greeter(asyncio.Protocol):
+    """A controller that tells its versions and nothing else."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        body = data[8:12] + ApiVersionsResponse().encode(int.from_bytes(data[6:8]))
+        self.transport.write(len(body).to_bytes(4) + body)
+
+
+def test_a_line_that_was_closed_since_it_was_opened_is_not_waited_for() -> None:
+    """The controller may move between the greeting and the first request."""
+    async def reach() -> None:
+        async with await asyncio.get_running_loop().create_server(Greeter, "127.0.0.1", 0) as server:
+            line = Line("test")
+            await line.open(Endpoint("CONTROLLER", *server.sockets[0].getsockname()))
+            line.close()
+            with pytest.raises(ConnectionError):
+                await line.ask(BrokerHeartbeatRequest(), 1, timeout_seconds=0.2)
+
+    asyncio.run(reach())
