@@ -54,6 +54,7 @@ def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
 @pytest.mark.parametrize(("seed", "drawn_by"), [
     (9744, 9744),       # of two voters one had lost its disk just before it became one: no core could go on
     (17, 16492),        # a request to remove the leader came late, when everything had converged
+    (29663, 29663),     # a reassignment to one voter alone, of whose damaged disk only the run knew
     (5, 10461),         # a Fetch was asked for, and what it acknowledged cut off, in one turn of the loop
     (22975, 22975),     # the sole founder came back with a new disk, and no address at which to look for its successor
     (29850, 29850),     # a candidate heard late of its votes, and led an epoch that was over

@@ -95,9 +95,16 @@ class Operator:
             alive = [node.id for node in self._cluster.nodes if not node.is_broken]
             count = 1 + self._random.randrange(len(alive))
             targets = tuple(self._random.sample(alive, count))
+            if not self._will_last(targets):
+                return False
         self._cluster.counts["reassignment" if targets else "reassignment stopped"] += 1
         self._ask(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=targets, timeout_ms=TIMEOUT_MS))
         return True
+
+    def _will_last(self, targets: tuple[int, ...]) -> bool:
+        """Whether a majority of them will come back from a restart: of damage that nobody has met yet, only we know."""
+        lost = sum(not self._cluster.is_alive(self._cluster.node(node_id).key) for node_id in targets)
+        return lost <= (len(targets) - 1) // 2
 
     def stop_reassigning(self) -> None:
         leader = self._cluster.leader()
