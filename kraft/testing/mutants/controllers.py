@@ -146,7 +146,7 @@ def reassignment_is_over_early(patches: Patches) -> None:
                  isolate_every_ms=400, fault_seconds=10)
 def leadership_ends_with_the_turn(patches: Patches) -> None:
     """The controller is told with everything else, at the end of the turn, that the core leads no more."""
-    patches.put(RaftDriver, "_stepped", lambda driver: driver._schedule())
+    patches.put(RaftDriver, "_stepped", lambda driver, **_how: driver._schedule())
 
 
 @CONTROLLERS.add(0, "fast fencing: no answer is no proof")

@@ -19,7 +19,7 @@ DURABILITY = Collection()
 @DURABILITY.add(3, "KAFKA-10533")
 def nothing_is_flushed(patches: Patches) -> None:
     """What was appended counts as durable, and is never flushed."""
-    patches.put(Replica, "flushed", property(lambda replica: replica.log.end.offset, lambda _replica, _offset: None))
+    patches.shadow(Replica, "flushed", property(lambda replica: replica.log.end.offset, lambda _replica, _offset: None))
     patches.put(Flusher, "flush_soon", lambda _flusher: None)
 
 
@@ -55,9 +55,9 @@ def leader_counts_unflushed(patches: Patches) -> None:
 @DURABILITY.add(0, "hard state, before messages")
 def vote_leaves_before_it_is_durable(patches: Patches) -> None:
     """Messages do not wait for the quorum-state that they tell of."""
-    def carry_out(driver: RaftDriver, ready: Ready) -> None:
-        original(driver, replace(ready, hard_state=None))
-        original(driver, Ready(hard_state=ready.hard_state))
+    def carry_out(driver: RaftDriver, ready: Ready, *, is_turn: bool) -> None:
+        original(driver, replace(ready, hard_state=None), is_turn=is_turn)
+        original(driver, Ready(hard_state=ready.hard_state), is_turn=is_turn)
 
     original: Any = vars(RaftDriver)["_carry_out"]
     patches.put(RaftDriver, "_carry_out", carry_out)
@@ -65,13 +65,14 @@ def vote_leaves_before_it_is_durable(patches: Patches) -> None:
 
 @DURABILITY.add(0, "a flush is told by its end")
 def flushes_are_told_early(patches: Patches) -> None:
-    """When any flush has ended, the driver tells the core of the one that it waits for."""
-    def tell_flushes(driver: Any) -> None:
+    """The driver tells the core that the flush which it waits for has ended, without a look at how far that has got."""
+    def settle(driver: Any, *, is_followed: bool = False) -> None:
+        driver._settle_ahead()
         end_offset, driver._flushing = driver._flushing, None
         if end_offset is not None:
-            driver.raft.log_flushed(end_offset, driver._clock())
+            driver.raft.log_flushed(end_offset, driver._clock(), is_followed=is_followed)
 
-    patches.put(RaftDriver, "_tell_flushes", tell_flushes)
+    patches.put(RaftDriver, "_settle", settle)
 
 
 @DURABILITY.add(0, "what is sent ahead acknowledges")

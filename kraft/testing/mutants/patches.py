@@ -4,6 +4,7 @@ bound back."""
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import Parameter, isfunction, signature
 from typing import Any
 
 
@@ -14,10 +15,24 @@ class Patches:
         self._undo: list[Callable[[], None]] = []
 
     def put(self, owner: object, name: str, value: object) -> None:
-        """Binds `owner.name`, owner being a module or a class, to something else."""
-        before = vars(owner).get(name)
+        """Binds `owner.name`, owner being a module or a class, to something else, which can be called in the same way.
+
+        Names move on, and a bug that is put where nobody looks, or that raises when it is called, would test nothing.
+        """
+        before = getattr(owner, name)
+        if isfunction(before) and isfunction(value):
+            _check_calls(before, value)
+        self._bind(owner, name, value)
+
+    def shadow(self, owner: type, name: str, value: property) -> None:
+        """Binds a name of the class that so far its instances alone have."""
+        assert not hasattr(owner, name), f"{owner} has {name}: put something in its place"
+        self._bind(owner, name, value)
+
+    def _bind(self, owner: object, name: str, value: object) -> None:
+        is_own, before = name in vars(owner), vars(owner).get(name)
         setattr(owner, name, value)
-        self._undo.append(lambda: delattr(owner, name) if before is None else setattr(owner, name, before))
+        self._undo.append(lambda: setattr(owner, name, before) if is_own else delattr(owner, name))
 
     def wrap(self, owner: object, name: str, around: Callable[[Any], Any]) -> None:
         """Binds it to what `around` makes of it."""
@@ -32,6 +47,14 @@ class Patches:
     def undo(self) -> None:
         while self._undo:
             self._undo.pop()()
+
+
+def _check_calls(before: Callable[..., object], value: Callable[..., object]) -> None:
+    """Raises TypeError unless `value` takes all that `before` can be called with, and the least that it can."""
+    parameters = signature(before).parameters.values()
+    for given in (list(parameters), [each for each in parameters if each.default is Parameter.empty]):
+        places = [each for each in given if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+        signature(value).bind(*places, **{each.name: each for each in given if each.kind is Parameter.KEYWORD_ONLY})
 
 
 @dataclass(frozen=True, slots=True)
