@@ -4,6 +4,7 @@ makes different."""
 import uuid
 from collections.abc import Callable
 
+import confluent_kafka
 import pytest
 
 from kraft.client.connection import Connection
@@ -25,6 +26,8 @@ from kraft.protocol.messages.describe_transactions_response import DescribeTrans
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
@@ -33,7 +36,7 @@ from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRe
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from tests.integration.admin import connect, create, wait_until
-from tests.integration.clients import START_MS, Record, librdkafka_produce
+from tests.integration.clients import START_MS, Record, librdkafka_produce, librdkafka_producer
 from tests.integration.process import NodeProcess
 
 OFFSETS = "__consumer_offsets"
@@ -96,6 +99,28 @@ def test_transactions_of_which_there_are_none(node: NodeProcess, version: int) -
     assert [(each.transactional_id, each.error_code, each.transaction_state)
             for each in described.transaction_states] == [
         (each, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "") for each in "ab"]
+
+
+def test_who_begins_a_transaction_is_told_that_nobody_coordinates_it(new_node: Callable[..., NodeProcess]) -> None:
+    """Where no broker of Kafka's has made `__transaction_state`, whoever is asked tells so; else its leader does."""
+    node = new_node()
+    with connect(node) as connection:
+        asked = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
+
+        def found() -> tuple[int, int, int]:
+            [told] = connection.send(asked, FindCoordinatorResponse).coordinators
+            return told.error_code, told.node_id, told.port
+
+        assert found() == (NONE, 1, node.port)
+        refused = connection.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
+                                  InitProducerIdResponse)
+        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        create(node, "__transaction_state")
+        assert found() == (NONE, 1, node.port)
+    producer = librdkafka_producer(node, transactional_id="t")
+    with pytest.raises(confluent_kafka.KafkaException) as told:
+        producer.init_transactions(1.0)
+    assert told.value.args[0].code() == confluent_kafka.KafkaError.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize(("partition", "current", "epoch", "told"), [

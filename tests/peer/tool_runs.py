@@ -138,6 +138,7 @@ DATA: Final = (
     Run("kafka-transactions", "list"),
     Run("kafka-transactions", f"describe-producers --topic {TOPIC} --partition 0"),
     Run("kafka-transactions", f"find-hanging --topic {TOPIC}"),
+    Run("kafka-transactions", "describe --transactional-id missing"),
     Run("kafka-transactions", f"abort --topic {TOPIC} --partition 0 --start-offset 0"),
 )
 CLUSTER: Final = (

@@ -1,8 +1,9 @@
 """FindCoordinator (key 10), versions 0 to 6: which broker serves a group. From version 4 for several keys at once.
 
 The first question creates `__consumer_offsets` and is answered with COORDINATOR_NOT_AVAILABLE: the client asks again.
-Concurrent first questions make it once. This node has no coordinator of transactions or share groups: their keys are
-answered with COORDINATOR_NOT_AVAILABLE and INVALID_REQUEST, as a broker that has not got them does.
+Concurrent first questions make it once. This node has no coordinator of transactions: who asks for one in a cluster
+without brokers of Kafka's is sent here, to be told by InitProducerId that there is none, rather than to ask for ever.
+Keys of share groups are answered with INVALID_REQUEST, as a broker does that has not got them.
 """
 
 from typing import Final, NamedTuple
@@ -10,7 +11,7 @@ from typing import Final, NamedTuple
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.hashing import partition_of
-from kraft.broker.internal_topics import OFFSETS_TOPIC, offsets_topic
+from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_topic
 from kraft.broker.topic_views import endpoint_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -20,6 +21,7 @@ from kraft.protocol.messages.find_coordinator_response import Coordinator, FindC
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
+TOPICS: Final = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_TOPIC}
 FIRST_BATCH_VERSION: Final = 4
 CREATE_TOPICS_VERSION: Final = 7
 
@@ -49,15 +51,17 @@ def _coordinator(key: str, found: _Found) -> Coordinator:
 
 
 def _find(broker: Broker, key: str, key_type: int, context: RequestContext) -> _Found:
-    if key_type == TRANSACTION:
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    if key_type != GROUP:
+    if key_type not in TOPICS:
         return _Found(ErrorCode.INVALID_REQUEST)
-    topic = broker.image.topic(OFFSETS_TOPIC)
-    if topic is None:
+    topic = broker.image.topic(TOPICS[key_type])
+    if topic is not None:
+        node_id = topic.partitions[partition_of(key, len(topic.partitions))].leader
+    elif key_type == TRANSACTION:
+        node_id = broker.node_id
+    else:
         _create(broker, context)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    leader = broker.image.brokers.get(topic.partitions[partition_of(key, len(topic.partitions))].leader)
+    leader = broker.image.brokers.get(node_id)
     address = None if leader is None or leader.fenced else endpoint_of(leader, context.listener)
     if leader is None or address is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
