@@ -68,8 +68,8 @@ package: build ## a real installation of the sources into an empty environment, 
 	@$(PYTEST) -m long tests/test_installation.py
 
 # The long form of the mixed quorum: make peer LEADER_KILLS=20
-peer: build ## the tests against Apache Kafka's own classes (needs Java)
-	@$(PYTEST) -m peer --leader-kills $(LEADER_KILLS) tests/peer
+peer: build ## the tests against Apache Kafka's own classes, and with clients in Go, JavaScript and Java (needs those)
+	@$(PYTEST) -m peer --leader-kills $(LEADER_KILLS) tests/peer tests/clients
 
 compare: build ## thousands of generated requests to our node and to Kafka's, every answer compared (needs Java)
 	@$(BIN)/python -m tests.compare --rows $(COMPARE_ROWS)

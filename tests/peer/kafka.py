@@ -22,7 +22,6 @@ from kraft.protocol.messages.list_transactions_response import ListTransactionsR
 from tests.ports import free_ports
 
 HERE = Path(__file__).parent
-CLASSPATH_FILE = HERE / ".cache" / "classpath.txt"
 START_SECONDS = 60
 STOP_SECONDS = 60
 ENDING = ("PrepareCommit", "PrepareAbort")
@@ -31,37 +30,39 @@ QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 @functools.cache
-def missing() -> str | None:
-    """Why Kafka cannot be run here, or None."""
+def missing(directory: Path = HERE) -> str | None:
+    """Why what the `pom.xml` there names, which here is Kafka, cannot be run, or None."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
     try:
-        classpath()
+        classpath(directory)
     except subprocess.CalledProcessError as error:
-        return f"Maven could not resolve Kafka: {error.stdout[-500:]}"
+        return f"Maven could not resolve it: {error.stdout[-500:]}"
     return None
 
 
-def require_kafka() -> None:
+def require_kafka(directory: Path = HERE) -> None:
     """Skips the calling test, visibly, when the peer cannot be had."""
-    if (reason := missing()) is not None:
+    if (reason := missing(directory)) is not None:
         pytest.skip(f"needs Apache Kafka as a peer: {reason}")
 
 
-def classpath() -> str:
-    """The class path of Kafka and its tools; resolved once per checkout, and again when a jar has gone."""
-    if CLASSPATH_FILE.exists():
-        text = CLASSPATH_FILE.read_text()
+def classpath(directory: Path = HERE) -> str:
+    """The class path of what the `pom.xml` there names, which here is Kafka and its tools; resolved once per checkout,
+    and again when a jar has gone."""
+    file = directory / ".cache" / "classpath.txt"
+    if file.exists():
+        text = file.read_text()
         if all(os.path.exists(jar) for jar in text.split(":")):
             return text
-    CLASSPATH_FILE.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(exist_ok=True)
     subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:build-classpath",
-         f"-Dmdep.outputFile={CLASSPATH_FILE}"],
+        ["mvn", "-q", "-B", "-f", str(directory / "pom.xml"), "dependency:build-classpath",
+         f"-Dmdep.outputFile={file}"],
         check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900,
     )
-    return CLASSPATH_FILE.read_text()
+    return file.read_text()
 
 
 def java(main_class: str, *arguments: str, timeout: float = 120, heap: str = "512m") -> str:

@@ -1,0 +1,1 @@
+"""Clients in other languages, unmodified, against clusters of ours; see `programs`."""

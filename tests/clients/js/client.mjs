@@ -1,0 +1,52 @@
+// KafkaJS behind the two commands of ../go/main.go:
+//
+//   node client.mjs produce BOOTSTRAP TOPIC CODEC COUNT RATE
+//   node client.mjs consume BOOTSTRAP TOPIC GROUP
+//
+// It brings gzip alone of Kafka's codecs.
+import kafkajs from 'kafkajs'
+
+const { CompressionTypes, Kafka, logLevel } = kafkajs
+const [command, bootstrap, topic, ...rest] = process.argv.slice(2)
+const kafka = new Kafka({
+  clientId: 'kafkajs', brokers: bootstrap.split(','), logLevel: logLevel.NOTHING,
+  retry: { retries: 600, initialRetryTime: 100, maxRetryTime: 100 },
+})
+const inputEnds = new Promise((resolve) => process.stdin.on('end', resolve).resume())
+
+async function produce(codec, count, rate) {
+  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 })
+  await producer.connect()
+  const compression = codec === 'gzip' ? CompressionTypes.GZIP : CompressionTypes.None
+  let stopped = false
+  inputEnds.then(() => { stopped = true })
+  const begin = Date.now()
+  for (let number = 0; number < count && !stopped; number++) {
+    const pause = begin + (number * 1000) / rate - Date.now()
+    if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause))
+    // One record a call: of what a call sends to several brokers, KafkaJS forgets the part whose leader died when the
+    // next one has answered the call already, and says that all of it is there.
+    const value = String(number)
+    const [told] = await producer.send({
+      topic, acks: -1, compression, messages: [{ key: value, value, headers: { number: value } }],
+    })
+    process.stdout.write(`${told.partition} ${told.baseOffset} ${value}\n`)
+  }
+  await producer.disconnect()
+}
+
+async function consume(group) {
+  const consumer = kafka.consumer({ groupId: group })
+  await consumer.connect()
+  await consumer.subscribe({ topic, fromBeginning: true })
+  await consumer.run({
+    eachMessage: async ({ partition, message }) => {
+      process.stdout.write(`${partition} ${message.offset} ${message.key} ${message.headers.number} ${message.value}\n`)
+    },
+  })
+  await inputEnds
+  await consumer.disconnect()
+}
+
+await (command === 'produce' ? produce(rest[0], Number(rest[1]), Number(rest[2])) : consume(rest[0]))
+process.exit(0)

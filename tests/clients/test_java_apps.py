@@ -1,0 +1,183 @@
+"""Kafka Streams and Kafka Connect, as Apache Kafka 4.3.1 has them, on three nodes of ours: what they build on their
+clients (internal topics, changelogs, group protocols of their own, compacted topics as stores) works here, too."""
+
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.local.cluster import LocalCluster
+from tests.peer.kafka import HERE as LOGGING
+from tests.peer.kafka import QUICK_START, classpath, require_kafka
+from tests.ports import free_ports
+
+pytestmark = [pytest.mark.peer, pytest.mark.kraft_cluster(brokers=3, controllers=0)]
+
+HERE: Final = Path(__file__).parent / "java"
+SECONDS: Final = 90.0
+PAUSE_SECONDS: Final = 0.1
+WORDS: Final = tuple(f"word{number}" for number in range(50))
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> None:
+    """Nothing of the engine runs in this process, and librdkafka closes its sockets when it suits it."""
+
+
+@pytest.fixture(autouse=True)
+def _needs() -> None:
+    require_kafka(HERE)
+
+
+def java(*arguments: str) -> list[str]:
+    return ["java", "-Xmx768m", *QUICK_START, "-Dpeer.level=warn", "-cp", f"{LOGGING}:{classpath(HERE)}", *arguments]
+
+
+# --- Streams
+
+
+def count_words(cluster: LocalCluster, expected: int, directory: Path) -> dict[str, int]:
+    """What an instance of the application counts that has its state in that directory."""
+    command = java(str(HERE / "Words.java"), cluster.bootstrap, "words", "lines", "counts", str(expected),
+                   str(directory))
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
+    words = [line.split() for line in done.stdout.splitlines() if line.startswith("word")]
+    return {word: int(count) for word, count in words}
+
+
+def send_lines(cluster: LocalCluster, count: int) -> Counter[str]:
+    """Three words each, keyed; gives how often each stands there."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
+    words = [[WORDS[(number * step) % len(WORDS)] for step in (1, 3, 7)] for number in range(count)]
+    for number, line in enumerate(words):
+        producer.produce("lines", " ".join(line), str(number))
+    assert producer.flush(SECONDS) == 0
+    return Counter(word for line in words for word in line)
+
+
+def test_streams_count_and_restore(kraft_cluster: LocalCluster, tmp_path: Path) -> None:
+    """By way of a repartition topic into a store, whose changelog gives the next instance what the first one had; a
+    broker dies between them."""
+    admin = AdminClient({"bootstrap.servers": kraft_cluster.bootstrap, "log_level": 2})
+    for made in admin.create_topics([NewTopic(name, 4, 3) for name in ("lines", "counts")]).values():
+        made.result(SECONDS)
+    expected = send_lines(kraft_cluster, 3_000)
+    assert count_words(kraft_cluster, expected.total(), tmp_path / "one") == expected
+    kraft_cluster.brokers[1].kill_and_start()
+    expected += send_lines(kraft_cluster, 2_000)
+    assert count_words(kraft_cluster, expected.total(), tmp_path / "two") == expected
+    topics = set(admin.list_topics(timeout=SECONDS).topics)
+    assert {"words-counts-changelog", "words-counts-repartition"} <= topics
+
+
+# --- Connect
+
+
+class Worker:
+    """A worker of a Connect cluster, by its REST interface."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """The answer; None when it has none, or refuses for now."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+                text = answer.read()
+        except (urllib.error.URLError, ConnectionError):
+            return None
+        return json.loads(text) if text else None
+
+    def make(self, name: str, **config: str) -> None:
+        until(lambda: self.call("POST", "/connectors", {"name": name, "config": {"tasks.max": "2", **config}}), name)
+
+    def runs(self, name: str, tasks: int) -> bool:
+        status = self.call("GET", f"/connectors/{name}/status") or {"connector": {"state": ""}, "tasks": []}
+        states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+        return states == ["RUNNING"] * (tasks + 1)
+
+
+def until(done: Any, what: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < deadline, f"not within {SECONDS:.0f} s: {what}"
+        time.sleep(PAUSE_SECONDS)
+
+
+@contextmanager
+def connect(cluster: LocalCluster, directory: Path) -> Iterator[Worker]:
+    """A worker of a cluster whose configuration, offsets and states are in topics."""
+    port, = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    settings = {
+        "bootstrap.servers": cluster.bootstrap, "group.id": "workers", "listeners": url,
+        "plugin.discovery": "service_load",
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "offset.flush.interval.ms": "200", "scheduled.rebalance.max.delay.ms": "0", "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "500",
+        **{f"{what}.storage.topic": f"connect-{what}" for what in ("config", "offset", "status")},
+    }
+    properties = directory / "worker.properties"
+    properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    command = java("org.apache.kafka.connect.cli.ConnectDistributed", str(properties))
+    with (directory / "worker.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        worker = Worker(url)
+        try:
+            until(lambda: process.poll() is not None or worker.call("GET", "/connectors") is not None, "it serves")
+            assert process.poll() is None, (directory / "worker.log").read_text()[-2000:]
+            yield worker
+        finally:
+            process.kill()
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_connect_moves_a_file_through_a_topic(kraft_cluster: LocalCluster, tmp_path: Path) -> None:
+    """By a source and a sink; a worker that is killed is followed by one that finds both, and how far they were."""
+    source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
+    lines = [f"line {number}" for number in range(2_000)]
+    source.write_text("".join(f"{line}\n" for line in lines[:1_000]))
+    with connect(kraft_cluster, tmp_path) as worker:
+        worker.make("source", **{
+            "connector.class": "FileStreamSource", "file": str(source), "topic": "moved",
+            "topic.creation.default.partitions": "3", "topic.creation.default.replication.factor": "3"})
+        until(lambda: worker.runs("source", 1), "the source runs")
+        worker.make("sink", **{
+            "connector.class": "FileStreamSink", "file": str(sink), "topics": "moved",
+            "consumer.override.auto.offset.reset": "earliest", "consumer.override.session.timeout.ms": "6000"})
+        until(lambda: sorted(lines_of(sink)) == sorted(lines[:1_000]), "the first half has come")
+        until(lambda: _read_by(worker, "sink") == 1_000, "the sink's offsets are committed")
+        until(lambda: _position(worker) == source.stat().st_size, "the source's offset is in its topic")
+    kraft_cluster.brokers[2].kill_and_start()
+    with source.open("a") as more:
+        more.write("".join(f"{line}\n" for line in lines[1_000:]))
+    with connect(kraft_cluster, tmp_path) as worker:
+        until(lambda: worker.runs("source", 1) and worker.runs("sink", 2), "both run again")
+        until(lambda: sorted(lines_of(sink)) == sorted(lines), "all has come, once")
+        worker.call("DELETE", "/connectors/sink")
+        until(lambda: worker.call("GET", "/connectors") == ["source"], "the sink is gone")
+
+
+def _read_by(worker: Worker, name: str) -> int:
+    offsets = (worker.call("GET", f"/connectors/{name}/offsets") or {"offsets": []})["offsets"]
+    return sum(each["offset"]["kafka_offset"] for each in offsets)
+
+
+def _position(worker: Worker) -> int:
+    offsets = (worker.call("GET", "/connectors/source/offsets") or {"offsets": []})["offsets"]
+    return sum(int(each["offset"]["position"]) for each in offsets)

@@ -1,0 +1,122 @@
+"""What clients of other makers are told is there, once and in order, as a group of theirs reads it; also when the
+brokers die and come back under them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.local.cluster import LocalCluster
+from tests.clients.programs import LIBRARIES, Library, Read, Running, acknowledged, reads, require, running
+
+pytestmark = [pytest.mark.peer, pytest.mark.kraft_cluster(brokers=3, controllers=0)]
+
+TOPIC: Final = "numbers"
+PARTITIONS: Final = 4
+RECORDS: Final = 500
+RATE: Final = 10_000
+SECONDS: Final = 60.0
+ENDLESS: Final = 1_000_000
+STEADY_RATE: Final = 400
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> None:
+    """Nothing of the engine runs in this process, and the admin client closes its sockets when it suits it."""
+
+
+@pytest.fixture(params=LIBRARIES, ids=lambda library: library.name)
+def library(request: pytest.FixtureRequest) -> Library:
+    found: Library = request.param
+    require(found)
+    return found
+
+
+@pytest.fixture
+def admin(kraft_cluster: LocalCluster) -> AdminClient:
+    client = AdminClient({"bootstrap.servers": kraft_cluster.bootstrap, "log_level": 2})
+    config = {"min.insync.replicas": "2"}
+    client.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)])[TOPIC].result(SECONDS)
+    return client
+
+
+@pytest.fixture
+def start(library: Library, kraft_cluster: LocalCluster, tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Starts a program of the library: `start("member", "consume", GROUP)`."""
+    with ExitStack() as stack:
+        def start(name: str, verb: str, *arguments: str) -> Running:
+            command = library.command(verb, kraft_cluster.bootstrap, TOPIC, *arguments)
+            return stack.enter_context(running(tmp_path, name, command))
+
+        yield start
+
+
+def count_of(*members: Running) -> int:
+    return sum(len(member.lines) for member in members)
+
+
+def committed(admin: AdminClient, group: str) -> dict[int, int]:
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
+    told = admin.list_consumer_group_offsets([asked])[group].result(SECONDS)
+    return {each.partition: each.offset for each in told.topic_partitions}
+
+
+def ends(records: list[Read]) -> dict[int, int]:
+    return {partition: max(read.offset for read in records if read.partition == partition) + 1
+            for partition in {read.partition for read in records}}
+
+
+def test_a_group_reads_what_was_sent(
+    library: Library, kraft_cluster: LocalCluster, admin: AdminClient, start: Callable[..., Running]
+) -> None:
+    """With each codec that the library has, from two members; each leaves in good order and has committed."""
+    told = {}
+    for codec in library.codecs:
+        told[codec] = acknowledged(start(codec, "produce", codec, str(RECORDS), str(RATE)).wait())
+        assert sorted(each.value for each in told[codec]) == list(range(RECORDS))
+    total = RECORDS * len(library.codecs)
+    members = [start(f"member-{number}", "consume", "readers") for number in range(2)]
+    kraft_cluster.wait_until(lambda: count_of(*members) >= total, "all is read", SECONDS)
+    records = [read for member in members for read in reads(member.stop())]
+    placed = {(read.partition, read.offset): read.value for read in records}
+    assert len(placed) == total, "a record was read twice, or not at all"
+    assert sorted(placed.values()) == sorted(list(range(RECORDS)) * len(library.codecs))
+    assert all(read.key == read.header == read.value for read in records)
+    assert placed == {(each.partition, each.offset): each.value for codec in told for each in told[codec]}
+    assert committed(admin, "readers") == ends(records)
+
+
+def test_brokers_are_killed(
+    library: Library, kraft_cluster: LocalCluster, admin: AdminClient, start: Callable[..., Running]
+) -> None:
+    """Each broker once by kill -9, while a producer and a group go on: all that was acknowledged is there, in order."""
+    producer = start("producer", "produce", "none", str(ENDLESS), str(STEADY_RATE))
+    member = start("member", "consume", "survivors")
+    for broker in kraft_cluster.brokers.values():
+        before = count_of(producer), count_of(member)
+        kraft_cluster.wait_until(lambda before=before: before[0] < count_of(producer), "records flow", SECONDS)
+        kraft_cluster.wait_until(lambda before=before: before[1] < count_of(member), "the group reads", SECONDS)
+        broker.kill_and_start()
+        kraft_cluster.wait_until(lambda: in_sync(admin), "all are in sync again", SECONDS)
+    told = acknowledged(producer.stop())
+    wanted = set(range(len(told)))
+    assert {each.value for each in told} == wanted
+    kraft_cluster.wait_until(lambda: {read.value for read in reads(member.lines)} >= wanted, "all is read", SECONDS)
+    records = reads(member.stop())
+    placed = {(read.partition, read.offset): read.value for read in records}
+    assert set(placed.values()) == wanted
+    assert placed.items() >= {(each.partition, each.offset): each.value for each in told}.items()
+    if library.is_idempotent:
+        assert len(placed) == len(wanted), "a record stands twice"
+        for partition in range(PARTITIONS):
+            values = [value for (where, _), value in sorted(placed.items()) if where == partition]
+            assert values == sorted(values), f"partition {partition} is out of order"
+
+
+def in_sync(admin: AdminClient) -> bool:
+    partitions = admin.list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions.values()
+    return all(len(each.isrs) == 3 for each in partitions)
