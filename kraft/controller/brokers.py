@@ -208,8 +208,9 @@ def broker_heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Decis
     fenced, may_stop = broker.fenced, False
     if broker.fenced:
         session.shutdown_offset = -1
-        may_stop = request.want_shut_down
-        if not request.want_shut_down and not request.want_fence and caught_up:
+        # Of an incarnation that was on its way out, whatever else it says was overtaken by what it said later.
+        may_stop = request.want_shut_down or broker.in_controlled_shutdown
+        if not may_stop and not request.want_fence and caught_up:
             fenced = False
             records = unfence(context, broker)
     elif broker.in_controlled_shutdown or session.shutdown_offset >= 0:

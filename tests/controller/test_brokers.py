@@ -71,6 +71,18 @@ def test_a_clean_stop_and_start_of_the_only_replica() -> None:
     assert state(world) == (1, 2, (1,), (), (), RECOVERED)
 
 
+def test_what_a_broker_said_before_it_stopped_does_not_bring_it_back() -> None:
+    """A heartbeat that lay in a socket while later ones came by another connection (seed 6528 of the simulator)."""
+    world = single()
+    while not world.beat(want_shut_down=True).should_shut_down:
+        pass
+    end_offset, before = world.log.end_offset, state(world)
+    answer = world.beat()
+    assert (answer.is_fenced, answer.should_shut_down) == (True, True)
+    assert (world.log.end_offset, state(world)) == (end_offset, before)
+    assert world.register(incarnation=2) >= 0
+
+
 def test_a_killed_only_replica_comes_back_at_once() -> None:
     """Its old session is no obstacle: it went with the process. The epoch grows by two here too."""
     world = single()
