@@ -127,15 +127,17 @@ cdef class LeaderEpochCache:
         return 1
 
     cpdef int truncate_from_start(self, int64_t start_offset) except -1:
-        """Drops epochs that ended by `start_offset` (the new log start); the one in force there keeps its own start.
+        """Drops epochs that ended before `start_offset` (the new log start); that of the record before it keeps its own
+        start.
 
         Kafka moves that to the log start. Then a follower with records of an older epoch up to the log start hears that
         they agree, and keeps what only a leader that was overtaken ever had: of its producers it would say later that
-        they had been acknowledged.
+        they had been acknowledged. So does one whose last record is just before the log start, if nobody knows any more
+        of which epoch that has to be.
 
         Returns 1 when an entry was dropped, else 0. The file is not written now (see the head of this module).
         """
-        cdef Py_ssize_t first = bisect_right(self.starts, start_offset) - 1
+        cdef Py_ssize_t first = bisect_left(self.starts, start_offset) - 1
         if first <= 0:
             return 0
         self.keep(first, len(self.epochs))

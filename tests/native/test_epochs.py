@@ -118,6 +118,18 @@ def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
     assert cache.end_offset_for(0, 99) == (0, 10)
 
 
+def test_an_epoch_that_ended_at_the_log_start_still_tells_where_it_began(tmp_path):
+    """Records of epoch 0 up to 20, where epoch 2 and the log start, are not those of epoch 1 that were deleted there."""
+    cache = LeaderEpochCache(tmp_path)
+    for epoch, start in [(0, 0), (1, 10), (2, 20)]:
+        cache.assign(epoch, start)
+    cache.truncate_from_start(20)
+    assert cache.entries() == [(1, 10), (2, 20)]
+    assert cache.end_offset_for(0, 99) == (0, 10)
+    assert cache.end_offset_for(1, 99) == (1, 20)
+    assert cache.epoch_at(20) == 2
+
+
 def test_an_epoch_goes_on_behind_a_later_one_that_had_no_batch(tmp_path):
     """A leader of epoch 3 has appended nothing when it follows another replica, which has more of epoch 2."""
     cache = LeaderEpochCache(tmp_path)

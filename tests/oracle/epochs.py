@@ -19,7 +19,7 @@ class Epochs:
         self.entries = [entry for entry in self.entries if entry[1] < end]
 
     def truncate_from_start(self, start: int) -> None:
-        below = [entry for entry in self.entries if entry[1] <= start]
+        below = [entry for entry in self.entries if entry[1] < start]
         self.entries = [entry for entry in self.entries if entry not in below[:-1]]
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:

@@ -147,7 +147,7 @@ class ReplicaLog:
         for batch in self.batches[:drop]:
             known[batch.producer] = known.get(batch.producer, NO_STATE).with_batch(batch)
         del self.batches[:drop], self._ends[:drop]
-        while len(self.epochs) > 1 and self.epochs[1][1] <= self.start_offset:
+        while len(self.epochs) > 1 and self.epochs[1][1] < self.start_offset:
             del self.epochs[0]
         self.durable_end = max(self.durable_end, self.start_offset)
         self.saved_high_watermark = max(self.saved_high_watermark, self.start_offset)
