@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from kraft.metadata.image import LOST_DIRECTORY, MetadataImage
+from kraft.metadata.image import LOST_DIRECTORY, RECOVERING, MetadataImage
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.protocol.messages.fence_broker_record import FenceBrokerRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -37,12 +37,13 @@ class Left(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """An election: when, who led and who leads, the replicas after it, and who was in sync, eligible and known to have
-    led last before."""
+    """An election: when, who led and who leads, whether that one may lack records, the replicas after it, and who was
+    in sync, eligible and known to have led last before."""
 
     time_ms: int
     before: int
     leader: int
+    recovers: bool
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     elr: tuple[int, ...]
@@ -124,7 +125,8 @@ class PartitionStory:
             if directory == LOST_DIRECTORY:
                 self.left[replica] = Left("could not open the log of its replica", at_ms=timestamp_ms)
         if record.leader not in (UNCHANGED, self.leader):
-            self._last = Moment(timestamp_ms, self.leader, record.leader, replicas, self.isr, self.elr, self.last_known)
+            self._last = Moment(timestamp_ms, self.leader, record.leader, record.leader_recovery_state == RECOVERING,
+                                replicas, self.isr, self.elr, self.last_known)
             self._leads(record.leader, timestamp_ms, self._why(self._last))
         self.replicas = replicas
         self.isr = self.isr if record.isr is None else tuple(record.isr)
@@ -145,7 +147,9 @@ class PartitionStory:
         if leader not in moment.isr and moment.last_known == (leader,):
             return ("nobody in sync or eligible was left, and it was the last to lead: what its disk did not keep is "
                     "lost (KIP-966)")
-        if leader not in moment.isr:
+        # With the end of a reassignment a leader goes that has just proposed the next one for the ISR.
+        hands_over = before not in (NOBODY, *moment.replicas) and not moment.recovers
+        if leader not in moment.isr and not hands_over:
             return "nobody in sync was left, and the election was unclean: it may lack acknowledged records"
         if before == NOBODY:
             return "it was the first in-sync replica to come back"

@@ -108,6 +108,10 @@ def image_with(*brokers: BrokerRegistration, **partition: Any) -> MetadataImage:
     ([change(-2, directories=[LOST_DIRECTORY, UUID(int=902), UUID(int=903)]), change(2)],
      "the metadata log does not say why"),          # lost earlier
     ([change(2, replicas=[2, 3], isr=[2, 3])], "a reassignment took broker 1 away"),
+    ([change(-2, replicas=[4, 1], isr=[1]), change(4, replicas=[4], isr=[4])],
+     "a reassignment took broker 1 away"),          # in sync and leader by one record
+    ([change(-2, replicas=[4, 1], isr=[1]), change(4, replicas=[4], isr=[4], leader_recovery_state=1)],
+     "nobody in sync was left, and the election was unclean: it may lack acknowledged records"),
     ([change(-2, isr=[1]), fenced(1), change(-1)], "broker 1 was fenced, and no other replica was in sync and up"),
     ([change(-2, isr=[1]), change(-1), change(1)], "it was the first in-sync replica to come back"),
     ([change(-2, isr=[1]), change(3, isr=[3])],

@@ -119,7 +119,7 @@ def test_an_epoch_that_began_below_the_log_start_still_tells_where(tmp_path):
 
 
 def test_an_epoch_that_ended_at_the_log_start_still_tells_where_it_began(tmp_path):
-    """Records of epoch 0 up to 20, where epoch 2 and the log start, are not those of epoch 1 that were deleted there."""
+    """Records of epoch 0 up to 20, where epoch 2 begins and the log, are not those of epoch 1 that were deleted."""
     cache = LeaderEpochCache(tmp_path)
     for epoch, start in [(0, 0), (1, 10), (2, 20)]:
         cache.assign(epoch, start)
