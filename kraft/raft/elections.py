@@ -105,6 +105,9 @@ def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRe
     replica.learn(request.epoch, NOBODY, source=request.candidate.node_id)
     granted = _is_granted(replica, request)
     because = {} if granted else {"because": _why_refused(replica, request)}
+    if (request.pre_vote and not granted and isinstance(replica.role, Follower)
+            and request.log_end.at_least(replica.log.end)):
+        replica.role.refused_ms = replica.now_ms
     if granted and not request.pre_vote and replica.voted is None:
         replica.become_voted(request.candidate)
     replica.note("answers pre-vote" if request.pre_vote else "answers vote", candidate=request.candidate,

@@ -228,15 +228,19 @@ def handle_begin_epoch(replica: Replica, source: int, correlation: int, request:
 
 
 def handle_end_epoch(replica: Replica, source: int, correlation: int, request: EndQuorumEpochRequest) -> None:
-    """The leader goes. Who it prefers stands at once, the others the later the further down they are in its list."""
+    """The leader goes. Who it prefers stands at once, the others the later the further down they are in its list. Who
+    has just refused that one, which was told sooner than this replica, stands in its place: it does not ask again."""
     error = _announcement_error(replica, request)
     if error is ErrorCode.NONE:
         replica.learn(request.epoch, request.leader_id, request.leader_endpoints, source=request.leader_id,
                       is_announcement=True)
-        if isinstance(replica.role, Follower):
+        role = replica.role
+        if isinstance(role, Follower):
+            refused = role.refused_ms is not None and (
+                replica.now_ms - role.refused_ms < replica.config.election_timeout_ms)
             replica.leader_has_ended = True
-            replica.role.fetch_ms = replica.now_ms + _succession_ms(replica, request.preferred)
-            replica.role.has_fetched = False
+            role.fetch_ms = replica.now_ms + (0 if refused else _succession_ms(replica, request.preferred))
+            role.has_fetched = False
     replica.answer(source, correlation, EndQuorumEpochResponse(error=error))
 
 

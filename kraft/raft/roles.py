@@ -59,7 +59,8 @@ class Follower:
     """Fetches from the leader. `fetch_ms`: when the fetch time-out expires. `has_fetched`: the leader has answered it
     at least once, so it refuses pre-votes. `losses`: how often in a row the connection to the leader broke or could
     not be made. `dismissed`: the leader says that it votes no more. `inquiries`: whom it asked for another leader (an
-    observer whose leader is silent) or for its address. `announced`: the leader knows where it listens."""
+    observer whose leader is silent) or for its address. `announced`: the leader knows where it listens. `refused_ms`:
+    when it last refused a pre-vote for no other reason than that its leader answers it."""
 
     role: ClassVar[Role] = Role.FOLLOWER
     fetch_ms: int
@@ -70,6 +71,7 @@ class Follower:
     download: Download | None = None
     inquiries: int = 0
     announced: bool = False
+    refused_ms: int | None = None
 
 
 @dataclass(slots=True)
