@@ -66,10 +66,10 @@ def librdkafka_consumer(node: Reachable, group: str = "unused", **settings: Any)
 
 
 def librdkafka_produce(node: Reachable, topic: str, records: Sequence[Record], codec: str = "none", *,
-                       partition: int = 0, idempotent: bool = False, **settings: Any) -> list[int]:
+                       partition: int = 0, idempotent: bool = False, linger_ms: int = 5, **settings: Any) -> list[int]:
     offsets: list[int] = []
     errors: list[object] = []
-    producer = librdkafka_producer(node, compression_type=codec, enable_idempotence=idempotent, linger_ms=5,
+    producer = librdkafka_producer(node, compression_type=codec, enable_idempotence=idempotent, linger_ms=linger_ms,
                                    message_max_bytes=100_000_000, **settings)
 
     def delivered(error: object, message: confluent_kafka.Message) -> None:
