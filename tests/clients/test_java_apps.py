@@ -3,11 +3,10 @@ clients (internal topics, changelogs, group protocols of their own, compacted to
 
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.local.cluster import LocalCluster
+from tests.integration.admin import wait_until
 from tests.peer.kafka import HERE as LOGGING
 from tests.peer.kafka import QUICK_START, classpath, require_kafka
 from tests.ports import free_ports
@@ -25,7 +25,6 @@ pytestmark = [pytest.mark.peer, pytest.mark.kraft_cluster(brokers=3, controllers
 
 HERE: Final = Path(__file__).parent / "java"
 SECONDS: Final = 90.0
-PAUSE_SECONDS: Final = 0.1
 WORDS: Final = tuple(f"word{number}" for number in range(50))
 
 
@@ -109,11 +108,8 @@ class Worker:
         return states == ["RUNNING"] * (tasks + 1)
 
 
-def until(done: Any, what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < deadline, f"not within {SECONDS:.0f} s: {what}"
-        time.sleep(PAUSE_SECONDS)
+def until(done: Callable[[], object], what: str) -> None:
+    wait_until(lambda: bool(done()), what, SECONDS)
 
 
 @contextmanager
