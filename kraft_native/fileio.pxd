@@ -57,6 +57,7 @@ cdef int file_mkdir(const char* path, int mode) noexcept nogil
 cdef int64_t file_size(int fd) noexcept nogil
 cdef int file_lock(int fd, bint exclusive) noexcept nogil
 cdef int file_locked(int fd) noexcept nogil
+cdef int file_mapping_keeps_lock(const char* directory) noexcept nogil
 
 # Raises StorageError(errno = -result, path) when result is negative; otherwise gives it back.
 cdef int64_t check(int64_t result, object path) except? -1

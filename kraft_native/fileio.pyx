@@ -34,6 +34,7 @@ cdef extern from "fileio.h" nogil:
     int kf_allocate(int fd, int64_t offset, int64_t size)
     int kf_lock(int fd, int exclusive)
     int kf_locked(int fd)
+    int kf_mapping_keeps_lock(const char* directory)
 
 cdef extern from "window.h" nogil:
     int kf_window_reach(kf_window* window, int fd, int64_t offset, size_t size)
@@ -118,6 +119,10 @@ cdef int file_lock(int fd, bint exclusive) noexcept nogil:
 
 cdef int file_locked(int fd) noexcept nogil:
     return kf_locked(fd)
+
+
+cdef int file_mapping_keeps_lock(const char* directory) noexcept nogil:
+    return kf_mapping_keeps_lock(directory)
 
 
 cdef int file_allocate(int fd, int64_t offset, int64_t size) noexcept nogil:

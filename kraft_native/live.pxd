@@ -34,7 +34,7 @@ cdef enum:
 cdef class LivePage:
     """The owner's side. Owner's thread only."""
     cdef kf_live_page* page        # NULL once closed
-    cdef int fd                    # holds the lock that says that the owner lives
+    cdef int fd                    # holds the lock that says that the owner lives; -1 where the mapping does
     cdef readonly object path
     cdef int event_count
     cdef int events[LIVE_EVENTS_MAX]

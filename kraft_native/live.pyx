@@ -21,7 +21,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 
 from kraft_native.fileio cimport (
-    check, file_close, file_lock, file_locked, file_open, file_size, file_truncate, file_write,
+    check, file_close, file_lock, file_locked, file_mapping_keeps_lock, file_open, file_size, file_truncate, file_write,
 )
 
 from kraft_native.flusher cimport timeout_to_ns
@@ -89,6 +89,8 @@ cdef int64_t SLICE_NS = 200_000_000
 cdef int64_t UNARMED_SLICE_NS = 5_000_000
 
 cdef tuple identity = None
+# By device, for the life of the process: whether mappings keep locks there.
+cdef dict locks_kept = {}
 cdef int64_t live_pages = 0
 cdef int64_t live_views = 0
 
@@ -121,6 +123,18 @@ cdef bint page_is_sound(const kf_live_page* page) noexcept nogil:
     return page.magic == KF_LIVE_MAGIC and page.version == KF_LIVE_VERSION and page.size == KF_LIVE_BYTES
 
 
+cdef bint mapping_keeps_lock(int fd, bytes path) except -1:
+    """Whether `fd` may be closed while its file is mapped: a descriptor less for each log."""
+    cdef object device = os.fstat(fd).st_dev
+    cdef int kept
+    if device not in locks_kept:
+        kept = file_mapping_keeps_lock(os.path.dirname(path) or b".")
+        if kept < 0:
+            return False
+        locks_kept[device] = kept
+    return locks_kept[device]
+
+
 cdef bytes path_in(object directory):
     return os.path.join(os.fsencode(directory), FILE_NAME.encode())
 
@@ -146,6 +160,7 @@ cdef class LivePage:
     cdef void* _open(self, bytes path) except NULL:
         cdef int fd = <int>check(file_open(path, O_RDWR | O_CREAT, 0o644), path)
         cdef int locked
+        cdef bint kept
         cdef void* address
         try:
             locked = file_lock(fd, True)
@@ -153,8 +168,10 @@ cdef class LivePage:
                 raise LogLockedError(f"{self.path}: another process owns this log")
             check(locked, path)
             self._make_room(fd, path)
+            kept = mapping_keeps_lock(fd, path)
             address = self._map(fd)
-            self.fd = fd
+            if not kept:
+                self.fd = fd
         finally:
             if self.fd < 0:
                 file_close(fd)

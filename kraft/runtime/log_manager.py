@@ -22,6 +22,7 @@ from kraft.broker.ports import LogDirUsage, LogUsage
 from kraft.log import Log
 from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition
 from kraft.metadata.image import UNASSIGNED_DIRECTORY
+from kraft.runtime.descriptors import need_one
 from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptFileError, KraftError, StorageError
 from kraft_native.flusher import Flusher
@@ -159,6 +160,7 @@ class LogManager:
             if directory not in online:
                 directory = min(online, key=self._counts.__getitem__)
             self._lies_in(name, directory)
+        need_one(str(directory.path))
         return directory.log(topic, index, config=config, topic_id=topic_id)
 
     def _lies_in(self, name: TopicPartition, directory: LogDir) -> None:

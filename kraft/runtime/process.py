@@ -4,7 +4,6 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import uvloop
 
 from kraft.config.absent import absence
 from kraft.config.node import NodeConfig
+from kraft.runtime.descriptors import raise_limit
 from kraft.runtime.server import Listener
 from kraft_native.errors import KraftError
 
@@ -62,7 +62,7 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
 
     Raises what the start raised when that is a `KraftError`, else `NodeFailedError`.
     """
-    _raise_descriptor_limit()
+    raise_limit()
     uvloop.run(_run(config, on_ready), loop_factory=new_loop)
 
 
@@ -119,13 +119,6 @@ def seconds_since_start() -> float:
     fields = Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()
     began = int(fields[START_TIME_FIELD]) / os.sysconf("SC_CLK_TCK")
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - began)
-
-
-def _raise_descriptor_limit() -> None:
-    """Takes as many descriptors as the system lets this process have: every log and every connection needs some."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _reason(error: OSError) -> str:

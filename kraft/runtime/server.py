@@ -11,7 +11,6 @@ for request memory; ours are what the machine can carry.
 import asyncio
 import logging
 import os
-import resource
 import socket
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from dataclasses import field, replace
 
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
+from kraft.runtime.descriptors import UNLIMITED, shared_max
 from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
 from kraft_native.errors import InvalidArgumentError
@@ -28,19 +28,8 @@ from kraft_native.reply import Reply, ReplySink
 
 log = logging.getLogger(__name__)
 
-# Descriptors that are left for log segments, indexes and connections of our own.
-DESCRIPTORS_RESERVED = 1024
-CONNECTIONS_UNLIMITED = 1 << 20
 SWEEP_MS_MAX = 500
 SYSTEM_BUFFER = -1
-
-
-def default_connections_max() -> int:
-    """As many as there are descriptors, less a reserve for files: a quarter when descriptors are few."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return CONNECTIONS_UNLIMITED
-    return max(1, min(CONNECTIONS_UNLIMITED, soft - min(DESCRIPTORS_RESERVED, soft // 4)))
 
 
 @immutable(kw_only=True)
@@ -53,11 +42,11 @@ class ServerLimits:
     """queued.max.request.bytes: requests of all connections together; exceeded by at most one largest frame."""
     requests_in_progress_max: int = 256
     """Requests of one connection whose replies have not left; then it is not read."""
-    connections_max: int = field(default_factory=default_connections_max)
+    connections_max: int = field(default_factory=shared_max)
     """max.connections, of all listeners together."""
     connections_by_listener: dict[str, int] = field(default_factory=dict)
     """listener.name.*.max.connections, of those listeners that have one of their own besides."""
-    connections_per_ip_max: int = CONNECTIONS_UNLIMITED
+    connections_per_ip_max: int = UNLIMITED
     """max.connections.per.ip."""
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
     """max.connections.per.ip.overrides, by address."""
@@ -201,7 +190,7 @@ class Server:
         self.connections += 1
         self._by_host[host] += 1
         channel = connection.channel
-        of_listener_max = self.limits.connections_by_listener.get(channel.name, CONNECTIONS_UNLIMITED)
+        of_listener_max = self.limits.connections_by_listener.get(channel.name, UNLIMITED)
         if self.connections > self.limits.connections_max or len(channel.connections) > of_listener_max:
             return "connections"
         allowed = self.limits.connections_per_ip_overrides.get(host, self.limits.connections_per_ip_max)

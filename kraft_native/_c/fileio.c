@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -291,4 +292,24 @@ int kf_locked(int fd) {
     int result;
     UNINTERRUPTED(result, fcntl(fd, F_OFD_GETLK, &lock));
     return result < 0 ? result : lock.l_type != F_UNLCK;
+}
+
+int kf_mapping_keeps_lock(const char *directory) {
+    enum { BYTES = 4096 };
+    char name[32];
+    void *address = MAP_FAILED;
+    int again = -1, kept;
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) return -errno;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    if (ftruncate(fd, BYTES) == 0 && kf_lock(fd, 1) == 0 && (again = open(name, O_RDWR | O_CLOEXEC)) >= 0)
+        address = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    kept = address == MAP_FAILED ? -errno : 0;
+    close(fd);
+    if (address != MAP_FAILED) {
+        kept = kf_locked(again);
+        munmap(address, BYTES);
+    }
+    if (again >= 0) close(again);
+    return kept;
 }

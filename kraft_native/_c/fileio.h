@@ -80,5 +80,9 @@ int64_t kf_size(int fd);
 int kf_lock(int fd, int exclusive);
 /* Whether somebody else holds an exclusive lock on the file: 1 or 0. Takes nothing. */
 int kf_locked(int fd);
+/* Whether a lock on a file of this directory outlives its descriptor while the file is mapped: 1 or 0, or -errno when
+   that cannot be tried. It does, but where a mapping is one of another file, as below an overlay. Tried on a file
+   without a name. */
+int kf_mapping_keeps_lock(const char *directory);
 
 #endif

@@ -1,9 +1,11 @@
 """The live page: what an owner publishes is what a view reads, wake-ups arrive, a dead owner is noticed."""
 
 import errno
+import fcntl
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -139,6 +141,83 @@ def test_a_second_owner_is_refused(tmp_path, owner):
     with pytest.raises(errors.LogLockedError):
         LivePage(tmp_path)
     page.close()
+
+
+def descriptors_under(directory: Path) -> list[str]:
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        try:
+            found.append(os.readlink(each))
+        except FileNotFoundError:      # the one that lists them
+            continue
+    return [name for name in found if name.startswith(str(directory))]
+
+
+# What the file system of this directory does, asked of it the way that the page does not.
+def lock_outlives_descriptor(path: Path) -> bool:
+    whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", """
+import ctypes, fcntl, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 4096)
+fcntl.fcntl(fd, fcntl.F_OFD_SETLK, bytes.fromhex(sys.argv[2]))
+assert libc.mmap(None, 4096, 1, 1, fd, 0) not in (None, ctypes.c_void_p(-1).value)
+os.close(fd)
+print("mapped", flush=True)
+sys.stdin.read()
+""", str(path), whole.hex()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "mapped\n"
+        with path.open("r+b") as file:
+            answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, whole)
+    return struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK
+
+
+def test_a_page_keeps_a_descriptor_only_where_a_mapping_does_not_keep_the_lock(tmp_path):
+    needed = [] if lock_outlives_descriptor(tmp_path / "tried") else [str(tmp_path / live.FILE_NAME)]
+    page = LivePage(tmp_path)
+    assert descriptors_under(tmp_path) == needed
+    with pytest.raises(errors.LogLockedError, match=r"kraft\.live: another process owns this log"):
+        LivePage(tmp_path)
+    page.close()
+    assert descriptors_under(tmp_path) == []
+    LivePage(tmp_path).close()
+
+
+# An overlay maps a file of the file system below, so its own file, and the lock on that, end with the descriptor.
+OVERLAY = """
+cd {base} && mkdir lower upper work merged
+mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged || exit 77
+cd {root} && exec {python} -c '
+import os, sys
+from kraft_native import errors
+from kraft_native.live import LivePage
+page = LivePage(sys.argv[1])
+names = [os.readlink(f"/proc/self/fd/{{each}}") for each in os.listdir("/proc/self/fd")
+         if os.path.exists(f"/proc/self/fd/{{each}}")]
+assert any(name.endswith("kraft.live") for name in names), names
+try:
+    LivePage(sys.argv[1])
+except errors.LogLockedError:
+    print("refused")
+' {base}/merged
+"""
+
+
+def test_on_an_overlay_the_lock_holds_too(tmp_path):
+    script = OVERLAY.format(base=tmp_path, root=ROOT, python=sys.executable)
+    try:
+        done = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script], text=True,
+                              capture_output=True, timeout=SOON, check=False)
+    except FileNotFoundError:
+        pytest.skip("unshare is not installed")
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no overlay may be mounted here: {done.stderr.strip()}")
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
 
 
 def test_the_next_owner_takes_over_and_attached_views_notice(tmp_path, owner):

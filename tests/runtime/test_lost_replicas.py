@@ -9,7 +9,7 @@ from kraft.client import Cluster
 from kraft.metadata.image import LOST_DIRECTORY, NO_LEADER, PartitionRegistration
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
-from kraft.runtime import housekeeping
+from kraft.runtime import descriptors, housekeeping
 from kraft.runtime.node import Node
 from kraft_native import faults
 from tests.integration.admin import wait_until
@@ -65,6 +65,29 @@ def test_a_log_that_cannot_be_made_is_lost_until_there_is_room(
     with_node(config(tmp_path), first)
     caplog.clear()                     # what was logged holds the frames of the failure
     with_node(config(tmp_path), second)
+
+
+def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.LogCaptureFixture,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node near its limit refuses the next log, not the next client, and says what is taken and why."""
+    monkeypatch.setattr(housekeeping, "REOPENING_PERIOD_SECONDS", 0.02)
+
+    def body(cluster: Cluster, node: Node) -> None:
+        create(cluster, "kept")
+        wait_until(lambda: produce(cluster, "kept", b"value").error_code == 0, "it is served", SECONDS)
+        with monkeypatch.context() as few:
+            few.setattr(descriptors, "shared_max", lambda: 3)
+            create(cluster, "t")
+            wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
+            assert on_loop(node, told(node)) == ([("t", 0)], [("t", 0)])
+            assert "opening a log with" in caplog.text and "kept for connections" in caplog.text
+            with Cluster(f"127.0.0.1:{node.listeners['PLAINTEXT'].port}") as another:
+                assert produce(another, "kept", b"value").error_code == 0
+        wait_until(lambda: registered(node).leader == 1, "it leads", SECONDS)
+        assert not node.replicas.failed
+
+    with_node(config(tmp_path), body)
+    caplog.clear()
 
 
 def test_a_topic_that_is_deleted_is_not_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
