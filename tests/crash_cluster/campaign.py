@@ -109,7 +109,8 @@ class Load:
                        f"{each.name} is at {ends}, not at", instead=lambda each=each: each.positions)
             each.await_end()
         wanted = {partition: end for partition, end in enumerate(ends) if end}
-        wait_until(lambda: self.group.committed() == wanted, f"{self.group.name} has committed {wanted}")
+        wait_until(lambda: self.group.committed() == wanted, f"{self.group.name} has committed {wanted}, but",
+                   instead=lambda: (self.group.committed(), self.group.standing))
         self.group.await_end()
         consumer = librdkafka_consumer(self._cluster, self.group.name)
         found = consumer.committed([TopicPartition(self.topic, partition) for partition in wanted], SECONDS)

@@ -29,6 +29,9 @@ PATIENCE: Final[dict[str, Any]] = {
     "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200, "metadata_recovery_strategy": "none",
     "topic_metadata_refresh_fast_interval_ms": 50}
 POSITION_LOST: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE)
+NO_POSITION: Final = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
+"""A coordinator that moved was asked for committed offsets: librdkafka tells it, and does not ask anew until it has the
+partition assigned again."""
 
 
 def code_in(message: confluent_kafka.Message) -> int:
@@ -141,6 +144,7 @@ class Reader(Client):
         super().__init__(name)
         self.topic = topic
         self.reads = [Reads(name, start) for _ in range(partitions)]
+        self.stalled = False
         self._polls = 0
         self._consumer = librdkafka_consumer(cluster, group, check_crcs=True, **PATIENCE, **settings)
 
@@ -154,6 +158,8 @@ class Reader(Client):
                 self.reads[partition].see(offset, code_in(message), self._polls)
             elif error.code() in POSITION_LOST:
                 self.reads[partition or 0].problems.append(Problem("offset-reset", f"{self.name}: {error}"))
+            elif error.code() in NO_POSITION:
+                self.stalled = True
 
     @property
     def positions(self) -> list[int]:
@@ -190,27 +196,34 @@ class Member(Reader):
         self.commits: list[Commit] = []
         self.rebalances = 0
         self._committed: dict[int, int] = {}
-        self._assigned: list[int] = []
-        self._consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+        self.assigned: list[int] = []
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        self._consumer.subscribe([self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def _on_assign(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
-        self._assigned = [each.partition for each in partitions]
-        for partition in self._assigned:
+        self.assigned = [each.partition for each in partitions]
+        for partition in self.assigned:
             self.reads[partition].begin()
             self._committed.pop(partition, None)
 
     def _on_revoke(self, _: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
-        self._assigned = []
+        self.assigned = []
 
     def work(self) -> None:
         while not self._end.is_set():
             self.poll()
+            if self.stalled:
+                self.stalled = False
+                self._consumer.unsubscribe()
+                self._subscribe()
             self._commit()
         self._consumer.close()
 
     def _commit(self) -> None:
-        positions = {partition: self.reads[partition].position for partition in self._assigned}
+        positions = {partition: self.reads[partition].position for partition in self.assigned}
         new = {partition: position for partition, position in positions.items()
                if position > self._committed.get(partition, -1)}
         if not new:
@@ -268,6 +281,12 @@ class Group:
                 if commit.answered is not None:
                     found[commit.partition] = max(commit.offset, found.get(commit.partition, 0))
         return found
+
+    @property
+    def standing(self) -> dict[str, object]:
+        """Of those that are in now, for whoever wonders why nothing is committed."""
+        return {each.name: {"assigned": each.assigned, "positions": each.positions, "rebalances": each.rebalances,
+                            "fault": each.fault} for each in self.now}
 
     def await_end(self) -> None:
         for member in self.all:
