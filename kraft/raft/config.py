@@ -25,10 +25,10 @@ class RaftConfig:
     `request_timeout_ms`, `retry_backoff_ms`: of one request. `fetch_max_wait_ms`: how long a leader may hold a Fetch
     that brings nothing. `fetch_max_bytes`, `fetch_snapshot_max_bytes` (controller.quorum.fetch.max.bytes and
     .fetch.snapshot.max.bytes): of records, and of a snapshot, in one answer. `disconnect_grace_ms`: a follower whose
-    connection to the leader was closed stands after this, and as long again for each voter with a smaller id, rather
-    than after its fetch time-out; the pre-vote makes that harmless. `start_grace_ms`: a voter that has just started
-    and knows no leader stands after this and a random time as long again at most, for the same reason; 0: after its
-    election time-out.
+    connection to the leader was closed stands after this, and twice as long again for each voter with a smaller id,
+    rather than after its fetch time-out; the pre-vote makes that harmless. `start_grace_ms`: a voter that has just
+    started and knows no leader stands after this and a random time as long again at most, for the same reason; 0:
+    after its election time-out.
 
     `can_vote`: a node with the controller role. Others are observers for ever.
     `auto_join` (controller.quorum.auto.join.enable): such a node that does not vote asks to become a voter.

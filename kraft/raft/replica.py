@@ -362,10 +362,10 @@ class Replica:
 
     def disconnected_deadline_ms(self) -> int:
         """When a follower stands whose leader cannot be there any more: one voter after the other, so that no vote is
-        split."""
+        split. Between two of them there is time for one that notices late: a split vote costs an election time-out."""
         grace_ms = self.config.disconnect_grace_ms
         before = [voter for voter in self.voters.ids if voter < self.config.node_id and voter != self.leader_id]
-        return self.now_ms + grace_ms * (1 + len(before)) + self.random_ms(1 + grace_ms // 4)
+        return self.now_ms + grace_ms * (1 + 2 * len(before)) + self.random_ms(1 + grace_ms // 4)
 
     def heard_leader(self, role: Follower) -> None:
         """The leader has answered. What it sent before it ended its epoch is no sign that it leads."""
