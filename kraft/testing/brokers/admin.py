@@ -34,6 +34,8 @@ class Admin:
         self._truth = truth
         self._random = random
         self._safe_start = safe_start
+        self.deleted: dict[Key, int] = {}
+        """By partition, where the log of some leader started after a deletion, at most."""
 
     @property
     def _image(self) -> MetadataImage:
@@ -165,4 +167,5 @@ class Admin:
                 if limit > start:
                     self._count("records deleted")
                     replica.log.delete_before(start + self._random.randrange(limit - start + 1))
+                    self.deleted[key] = max(self.deleted.get(key, 0), replica.log.start_offset)
                     node.hear(node.broker.news, replica)

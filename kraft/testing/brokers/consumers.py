@@ -26,12 +26,14 @@ SEEK_MAX: Final = 30
 
 class Consumer(Client):
     """`reads.position` is read next, and is -1 while it is to ask where the log starts. `is_last`: it begins when
-    everything is healed, to see all that is there. `is_steady`: it only reads on."""
+    everything is healed, to see all that is there. `is_steady`: it only reads on. `told_start`: where it was told that
+    the log starts, and went on, at most."""
 
     def __init__(self, number: int, key: Key, around: Around, random: Random, *, is_last: bool) -> None:
         super().__init__(number, key, around, random)
         self.is_last = self.is_steady = is_last
         self.reads = Reads(f"consumer {number}")
+        self.told_start = 0
         self._leader_epoch = -1
         self._polls = 0
         self._asked = 0
@@ -120,6 +122,7 @@ class Consumer(Client):
                                                                f"at {bounds.end}"))
         if not bounds.start <= position <= bounds.end:
             self.reads.begin(bounds.start)
+            self.told_start = max(self.told_start, bounds.start)
 
     def _take(self, part: FetchedPart) -> None:
         """One poll. A batch is sent whole, so what is before the position in the first one is left aside."""

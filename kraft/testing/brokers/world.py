@@ -204,14 +204,16 @@ class BrokerWorld(World):
 
     def _judge_clients(self, key: Key, truth: PartitionTruth) -> None:
         """What producers were told and consumers saw. Each consumer was there from the log start on, so it saw all that
-        nobody has deleted."""
+        nobody has deleted; also of what is there again, because a replica took over that did not know of a deletion
+        yet, unless the consumer had been told of that one."""
         name, log = f"{truth.topic}-{key[1]}", truth.codes()
         problems = judge_log(name, {each.id: each.sends for each in self.producers if each.key == key}, log)
         logs = [disk.logs.get((truth.topic, key[1])) for disk in self.disks.values()]
         start = max((each.start_offset for each in logs if each is not None), default=0)
         for consumer in self.consumers:
             if consumer.key == key:
-                problems += judge_reads(name, [consumer.reads], log, start)
+                told = min(consumer.told_start, self.admin.deleted.get(key, 0))
+                problems += judge_reads(name, [consumer.reads], log, max(start, told))
         if problems:
             raise ViolationError(problems[0].kind, problems[0].text)
 
