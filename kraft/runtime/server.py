@@ -19,7 +19,7 @@ from dataclasses import field, replace
 
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
-from kraft.runtime.descriptors import UNLIMITED, shared_max
+from kraft.runtime.descriptors import UNLIMITED, default_connections_max
 from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
 from kraft_native.errors import InvalidArgumentError
@@ -42,7 +42,7 @@ class ServerLimits:
     """queued.max.request.bytes: requests of all connections together; exceeded by at most one largest frame."""
     requests_in_progress_max: int = 256
     """Requests of one connection whose replies have not left; then it is not read."""
-    connections_max: int = field(default_factory=shared_max)
+    connections_max: int = field(default_factory=default_connections_max)
     """max.connections, of all listeners together."""
     connections_by_listener: dict[str, int] = field(default_factory=dict)
     """listener.name.*.max.connections, of those listeners that have one of their own besides."""

@@ -7,7 +7,7 @@ from kraft.broker.client_quotas import ConnectionRates
 from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value
 from kraft.config.listener_settings import of_listeners
 from kraft.config.node import NodeConfig
-from kraft.runtime.descriptors import shared_max
+from kraft.runtime.descriptors import default_connections_max
 from kraft.runtime.server import SYSTEM_BUFFER, ServerLimits
 from kraft_native.errors import InvalidArgumentError
 
@@ -22,7 +22,7 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
         request_bytes_max=integer("socket.request.max.bytes"),
         memory_bytes_max=_memory_bytes(layers),
         requests_in_progress_max=integer("kraft.connection.requests.max"),
-        connections_max=shared_max() if connections == UNLIMITED else connections,
+        connections_max=default_connections_max() if connections == UNLIMITED else connections,
         connections_by_listener=of_listeners("max.connections", layers),
         connections_per_ip_max=integer("max.connections.per.ip"),
         connections_per_ip_overrides=_overrides(

@@ -76,7 +76,7 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
         create(cluster, "kept")
         wait_until(lambda: produce(cluster, "kept", b"value").error_code == 0, "it is served", SECONDS)
         with monkeypatch.context() as few:
-            few.setattr(descriptors, "shared_max", lambda: 3)
+            few.setattr(descriptors, "logs_max", lambda soft: 3)
             create(cluster, "t")
             wait_until(lambda: is_lost(node), "the controller knows", SECONDS)
             assert on_loop(node, told(node)) == ([("t", 0)], [("t", 0)])

@@ -16,7 +16,7 @@ import uvloop
 
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.metadata.client_quotas import CONNECTION_RATE
-from kraft.runtime.descriptors import shared_max
+from kraft.runtime.descriptors import default_connections_max, logs_max
 from kraft.runtime.server import Server, ServerLimits
 from kraft_native.channel import RequestChannel
 from kraft_native.errors import InvalidArgumentError
@@ -397,8 +397,8 @@ def test_limits_are_checked() -> None:
     with pytest.raises(InvalidArgumentError, match="limit_bytes"):
         Server(ServerLimits(memory_bytes_max=0), print)
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert 0 < shared_max() < (1 << 20) + 1
-    assert soft == resource.RLIM_INFINITY or shared_max() < soft
+    assert 0 < default_connections_max() < (1 << 20) + 1
+    assert soft == resource.RLIM_INFINITY or default_connections_max() < logs_max(soft) < soft
 
 
 @on_uvloop
