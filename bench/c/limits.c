@@ -5,6 +5,7 @@
  *   limits write PATH BLOCK BYTES new|over      page-cache writes into a new file, or over an existing one
  *   limits direct PATH BLOCK BYTES              O_DIRECT writes over preallocated space
  *   limits sync PATH BLOCK COUNT append|over    write + fdatasync, one at a time
+ *   limits spin PROCESSOR                       keeps a processor from idling until the caller ends; gives way to all
  *
  * Prints one JSON object: bytes or operations per second, CPU seconds, and for `sync` the median and p99 in
  * microseconds.
@@ -12,11 +13,14 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -121,6 +125,24 @@ static void sync_blocks(const char *path, size_t block, int count, int over) {
     close(fd);
 }
 
+static void spin(int processor) {
+    /* Where sessions share the processor with each other, one of its own must give way as well. */
+    setsid();
+    int share = open("/proc/self/autogroup", O_WRONLY);
+    while (share >= 0 && write(share, "19", 2) < 0) {
+        if (errno != EAGAIN) die("/proc/self/autogroup");
+        usleep(100000);                /* one such change at a time, for who is not root */
+    }
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(processor, &only);
+    struct sched_param none = {0};
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || sched_setaffinity(0, sizeof only, &only) != 0 ||
+        sched_setscheduler(0, SCHED_IDLE, &none) != 0)
+        die("spin");
+    for (;;) __asm__ volatile("" : : : "memory");
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "touch") && argc == 3)
@@ -133,6 +155,8 @@ int main(int argc, char **argv) {
         write_blocks(argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), 1, 1);
     else if (!strcmp(what, "sync") && argc == 6)
         sync_blocks(argv[2], strtoull(argv[3], NULL, 10), atoi(argv[4]), !strcmp(argv[5], "over"));
+    else if (!strcmp(what, "spin") && argc == 3)
+        spin(atoi(argv[2]));
     else {
         fprintf(stderr, "usage: see the head of limits.c\n");
         return 2;

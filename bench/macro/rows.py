@@ -12,7 +12,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.commit.quorums import cpu_seconds
-from bench.machine import limit, settle
+from bench.machine import awake, limit, settle
 from bench.macro.figures import Figure, Pair
 from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
@@ -22,6 +22,9 @@ from kraft.load.measure import Measurement, create_topic, fill, measure
 from kraft.load.workload import Workload
 
 WARMUP_SECONDS: Final = 1.0
+FILLING_SECONDS: Final = 1.0
+FILLING_WARMUP_SECONDS: Final = 0.4
+"""Of a turn that fills the page cache: about as long as the system lets writers go on before they wait for its disk."""
 FILL_BYTES: Final = 1 << 28
 LOAD_BYTES_MAX: Final = 4 << 30
 GIGABYTE: Final = 1e9
@@ -88,10 +91,10 @@ CLUSTER_LOADS: Final[tuple[Load, ...]] = tuple((f"{name}, acks=all", replace(wor
 
 
 def load_rows(pair: Pair, load: Load) -> list[Figure]:
-    """One workload on both. The topics go afterwards, so that no row pays for another one's data."""
+    """One workload on both; one that waits for each answer also while the processors are kept awake. The topics go
+    afterwards, so that no row pays for another one's data."""
     row, workload, wanted = load
     workload = replace(workload, topic=f"load-{uuid.uuid4().hex[:8]}")
-    figures = tuple(Figure(row, name, unit, aim, better) for name, unit, _, aim, better in wanted)
     for server in pair.servers:
         if workload.kind != "ping":
             with Cluster(server.bootstrap) as cluster:
@@ -99,17 +102,28 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
                 if workload.kind == "fetch":
                     fill(workload, cluster, int(FILL_BYTES * pair.bytes_scale))
 
+    fills = workload.kind == "produce" and workload.batch_bytes > workload.record_bytes
+    seconds, warmup = (FILLING_SECONDS, FILLING_WARMUP_SECONDS) if fills else (pair.seconds, WARMUP_SECONDS)
+
     def run(server: Server) -> tuple[float, ...]:
-        fills = workload.kind == "produce" and workload.batch_bytes > workload.record_bytes
         settle(int(LOAD_BYTES_MAX * pair.bytes_scale) * len(server.pids) if fills else 0)   # each node keeps a copy
         with Cluster(server.bootstrap) as cluster:
-            found = measure(workload, cluster, seconds=pair.seconds, warmup=WARMUP_SECONDS, pids=server.pids)
+            found = measure(workload, cluster, seconds=seconds, warmup=warmup, pids=server.pids)
         if found.errors:
             raise RuntimeError(f"{server.name}, {row}: {found.errors} errors, the first {found.first_error}")
         return tuple(figure(found) or 0.0 for _, _, figure, _, _ in wanted)
+
+    def measured(name: str) -> list[Figure]:
+        figures = tuple(Figure(name, figure, unit, aim, better) for figure, unit, _, aim, better in wanted)
+        found = pair.alternate(run, figures, turns=2 * pair.turns if fills else None)
+        return found + _serving_limit(name, pair, workload) if workload.kind == "fetch" else found
+
     try:
-        found = pair.alternate(run, figures)
-        return found + _serving_limit(row, pair, workload) if workload.kind == "fetch" else found
+        found = measured(row)
+        if workload.connections == workload.in_flight == 1:
+            with awake():
+                found += measured(f"{row}, awake")
+        return found
     finally:
         if workload.kind != "ping":
             for server in pair.servers:
