@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -37,13 +38,16 @@ func (saramaClient) produce(bootstrap []string, topic, codec string, values <-ch
 	if err != nil {
 		return err
 	}
+	var pending sync.WaitGroup
 	go func() {
 		for value := range values {
+			pending.Add(1)
 			producer.Input() <- &sarama.ProducerMessage{
 				Topic: topic, Key: sarama.StringEncoder(value), Value: sarama.StringEncoder(value),
 				Headers: []sarama.RecordHeader{{Key: []byte(headerName), Value: []byte(value)}},
 			}
 		}
+		pending.Wait() // when it is closed it gives up what it would send again
 		producer.AsyncClose()
 	}()
 	ended := make(chan error)
@@ -51,11 +55,13 @@ func (saramaClient) produce(bootstrap []string, topic, codec string, values <-ch
 		var failed error
 		for err := range producer.Errors() {
 			failed = errors.Join(failed, err)
+			pending.Done()
 		}
 		ended <- failed
 	}()
 	for sent := range producer.Successes() {
 		acknowledged(sent.Partition, sent.Offset, string(sent.Value.(sarama.StringEncoder)))
+		pending.Done()
 	}
 	return <-ended
 }
