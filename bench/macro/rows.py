@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from bench.commit.quorums import cpu_seconds
 from bench.machine import awake, limit, settle
 from bench.macro.figures import Figure, Pair
+from bench.macro.librdkafka import Producer
 from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
 from bench.macro.topics import BATCH, create_topics, create_up_to, delete_topics
@@ -149,6 +150,7 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
                Figure(row, "produce, server CPU", "s/GB", produce_aim),
                Figure(row, "consume, server CPU", "s/GB", consume_aim))
     count = int(data_bytes * pair.bytes_scale) // record_bytes
+    value = (bytes(range(256)) * (record_bytes // 256 + 1))[:record_bytes]
 
     def run(server: Server) -> tuple[float, ...]:
         topic = f"client-{uuid.uuid4().hex[:8]}"
@@ -157,7 +159,8 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
         settle(count * record_bytes * len(server.pids))
         before = cpu_seconds(server.pids)
         begin = time.monotonic()
-        _produce(server, topic, count, record_bytes)
+        with Producer({"bootstrap.servers": server.bootstrap}, topic) as producer:
+            producer.produce(value, count)
         elapsed = time.monotonic() - begin
         between = cpu_seconds(server.pids)
         _consume(server, topic, count)
@@ -166,23 +169,6 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
         gigabytes = count * record_bytes / GIGABYTE
         return count / elapsed / 1000, (between - before) / gigabytes, (after - between) / gigabytes
     return pair.alternate(run, figures)
-
-
-def _produce(server: Server, topic: str, count: int, record_bytes: int) -> None:
-    producer = Producer({"bootstrap.servers": server.bootstrap})
-    value = (bytes(range(256)) * (record_bytes // 256 + 1))[:record_bytes]
-    produce, poll = producer.produce, producer.poll
-    for i in range(count):
-        while True:
-            try:
-                produce(topic, value)
-                break
-            except BufferError:
-                poll(0.05)
-        if i % 1000 == 0:
-            poll(0)
-    if left := producer.flush(60):
-        raise RuntimeError(f"{server.name}: {left} records were not acknowledged")
 
 
 def _consume(server: Server, topic: str, count: int) -> None:
