@@ -3,8 +3,9 @@
     python -m bench.macro.cluster [--quick] [--ours] [--only TEXT] [--directory DIR]
 
 The clusters are loaded in turns, the other one's processes stopped; processor time and memory are those of all three
-processes of a cluster together. Kafka is warmed until its compilers rest, which takes minutes. `--ours` runs no peer
-and needs no Java. The table is written as JSON to bench/out, too. What restarts and fails is in `operations`.
+processes of a cluster together. Every load is measured once as the start left both (`fresh`), then Kafka is warmed
+until its compilers rest, which takes minutes, and all is measured. `--ours` runs no peer and needs no Java. The table
+is written as JSON to bench/out, too. What restarts and fails is in `operations`.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def main(quick: bool, ours: bool, only: tuple[str, ...], directory: Path) -> Non
                                   Figure("memory after the start", "resident, without file pages", "MB", 0.2),
                                   file_pages=False))
         if not (quick or ours):
+            run.measure_fresh(chosen(loads(), only))
             run.warm(chosen(loads(), only))
         run.measure(chosen(rows(), only))
 

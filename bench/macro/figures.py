@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,13 +62,15 @@ class Figure:
 
 @dataclass
 class Pair:
-    """The two servers, the peer may be missing, and how long and how often to measure."""
+    """The two servers, the peer may be missing, and how long and how often to measure; `fresh`: once, whatever a row
+    asks for, because a second turn would find a warmer peer."""
 
     ours: Server
     peer: Server | None
     turns: int
     seconds: float
     bytes_scale: float
+    fresh: bool = False
 
     @property
     def servers(self) -> list[Server]:
@@ -77,7 +79,7 @@ class Pair:
     def alternate(self, action: Callable[[Server], tuple[float, ...]],
                   figures: tuple[Figure, ...], turns: int | None = None) -> list[Figure]:
         """Does it to both in turns; who begins changes. The action gives the figures' values in their order."""
-        for turn in range(turns or self.turns):
+        for turn in range(1 if self.fresh else turns or self.turns):
             for server in self.servers if turn % 2 == 0 else reversed(self.servers):
                 with self._alone(server):
                     values = action(server)
@@ -152,6 +154,13 @@ class Comparison:
     console: Console
     pair: Pair
     report: Report
+
+    def measure_fresh(self, rows: Iterable[Row]) -> None:
+        """One turn of each row on both as their start left them, which is what whoever tries them sees. The rows warm
+        the peer for each other."""
+        for _, row in rows:
+            figures = row(replace(self.pair, fresh=True))
+            self.report.add([replace(figure, row=f"fresh: {figure.row}") for figure in figures])
 
     def warm(self, rows: Iterable[Row]) -> None:
         """Does to both what the rows do, and forgets the figures; to the peer again and again, until what compiles its

@@ -3,8 +3,9 @@
     python -m bench.macro.peer [--quick] [--only TEXT] [--directory DIR]
 
 Both nodes are loaded in turns, the other one stopped, because shared machines change their speed from second to
-second; a ratio is the median of the ratios turn by turn. Kafka is warmed with every kind of load until its compilers
-rest. Needs Java and Maven. The table is written as JSON to bench/out, too.
+second; a ratio is the median of the ratios turn by turn. Every load is measured once as the start left both (`fresh`),
+then Kafka is warmed with every kind of load until its compilers rest, and all is measured. Needs Java and Maven. The
+table is written as JSON to bench/out, too.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def main(quick: bool, only: tuple[str, ...], directory: Path) -> None:
             run.pair, Figure("start, fresh", "to the first Metadata reply", "s", 0.4, absolute=True),
             Figure("memory after the start", "resident", "MB", 64, absolute=True)))
         if not quick:
+            run.measure_fresh(chosen(loads(), only))
             run.warm(chosen(loads(), only))
         run.measure(chosen(rows(), only))
 

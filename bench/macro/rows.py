@@ -23,11 +23,15 @@ from kraft.load.measure import Measurement, create_topic, fill, measure
 from kraft.load.workload import Workload
 
 WARMUP_SECONDS: Final = 1.0
-FILLING_SECONDS: Final = 1.0
-FILLING_WARMUP_SECONDS: Final = 0.4
-"""Of a turn that fills the page cache: about as long as the system lets writers go on before they wait for its disk."""
+FILLING_SECONDS: Final = 0.3
+FILLING_WARMUP_SECONDS: Final = 0.2
+FILLING_TURNS: Final = 4
+"""Of a turn that fills the page cache, and how many for one of another kind: three copies of what comes in so long are
+less than a tenth of the memory, with which the system begins to write to its disk. Once it does, a server waits for
+that disk at every few megabytes (the map of free blocks is read behind the writes), the faster the sooner."""
+CLIENT_TURNS: Final = 2
 FILL_BYTES: Final = 1 << 28
-LOAD_BYTES_MAX: Final = 4 << 30
+LOAD_BYTES_MAX: Final = 2 << 30
 GIGABYTE: Final = 1e9
 MANY_TOPICS: Final = 1_300
 
@@ -116,7 +120,7 @@ def load_rows(pair: Pair, load: Load) -> list[Figure]:
 
     def measured(name: str) -> list[Figure]:
         figures = tuple(Figure(name, figure, unit, aim, better) for figure, unit, _, aim, better in wanted)
-        found = pair.alternate(run, figures, turns=2 * pair.turns if fills else None)
+        found = pair.alternate(run, figures, turns=FILLING_TURNS * pair.turns if fills else None)
         return found + _serving_limit(name, pair, workload) if workload.kind == "fetch" else found
 
     try:
@@ -168,7 +172,7 @@ def client_rows(pair: Pair, record_bytes: int, data_bytes: int, produce_aim: flo
         delete_topics(server, [topic])
         gigabytes = count * record_bytes / GIGABYTE
         return count / elapsed / 1000, (between - before) / gigabytes, (after - between) / gigabytes
-    return pair.alternate(run, figures)
+    return pair.alternate(run, figures, turns=CLIENT_TURNS * pair.turns)
 
 
 def _consume(server: Server, topic: str, count: int) -> None:
