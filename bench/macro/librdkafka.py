@@ -76,8 +76,9 @@ class Producer:
         self._library.rd_kafka_destroy(self._client)
 
     def produce(self, value: bytes, count: int, partition: int = 0, *, timeout_seconds: float = 60) -> None:
-        """Sends `value` `count` times and waits for all acknowledgements. Raises RuntimeError where librdkafka does not
-        take a record, or where some are not acknowledged in time."""
+        """Sends `value` `count` times and waits for all answers. Raises RuntimeError where librdkafka does not take a
+        record, or where some are not answered in time. What a server refuses for good is not told: who reads all
+        `count` afterwards sees it."""
         records = (_Message * _LIST_RECORDS)(
             *[_Message(payload=ctypes.cast(c_char_p(value), c_void_p), len=len(value))] * _LIST_RECORDS)
         left = count
@@ -91,4 +92,4 @@ class Producer:
             left -= chosen
         self._library.rd_kafka_flush(self._client, int(timeout_seconds * 1000))
         if unacknowledged := self._library.rd_kafka_outq_len(self._client):
-            raise RuntimeError(f"{unacknowledged} records were not acknowledged in {timeout_seconds} s")
+            raise RuntimeError(f"{unacknowledged} records were not answered in {timeout_seconds} s")
