@@ -159,7 +159,7 @@ class Comparison:
         """One turn of each row on both as their start left them, which is what whoever tries them sees. The rows warm
         the peer for each other."""
         for _, row in rows:
-            figures = row(replace(self.pair, fresh=True))
+            figures = row(replace(self.pair, turns=1, fresh=True))
             self.report.add([replace(figure, row=f"fresh: {figure.row}") for figure in figures])
 
     def warm(self, rows: Iterable[Row]) -> None:
