@@ -46,6 +46,7 @@ cdef extern from "flusher.h" nogil:
     int kf_flush_submit(kf_flush_handle* handle, int fd, int64_t end_offset, int64_t size)
     int kf_flush_submit_directory(kf_flush_handle* handle, const char* path)
     int kf_flush_ask(kf_flush_handle* handle, int64_t end_offset)
+    int kf_flush_gather_until_asked(kf_flush_handle* handle)
     int kf_flush_send(kf_flush_handle* handle, int64_t end_offset, int fd, const char* data, int size)
     int kf_flush_take_back(kf_flush_handle* handle)
     int kf_flush_wait(kf_flush_handle* handle, int64_t end_offset, int64_t timeout_ns)
@@ -229,6 +230,11 @@ cdef class FlushHandle:
         """Asks for durability of the directory's entries, before anything that is submitted later. Owner's thread."""
         cdef bytes name = os.fsencode(path)
         self.raise_result(self.put_directory(name))
+
+    def gather_until_asked(self) -> None:
+        """What is submitted from now on gathers until somebody asks or waits, or there are `bytes_trigger` bytes: for
+        an owner who asks once for all that it submits in a turn. Owner's thread."""
+        self.raise_result(kf_flush_gather_until_asked(self.handle))
 
     def ask(self, int64_t end_offset) -> None:
         """Ends gathering for what lies below `end_offset`. Does not block."""

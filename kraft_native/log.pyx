@@ -519,16 +519,19 @@ cdef class Log:
         self.core.enter_write()
         return self.core.flush_to(self.core.log_end, timeout_ns) == 0
 
+    def flush_when_asked(self) -> None:
+        """Group commit: from now on age starts no flush; see `FlushHandle.gather_until_asked`."""
+        self.core.enter()
+        self.core.handle().gather_until_asked()
+
     def flush_soon(self) -> None:
-        """Group commit: has what was appended flushed without gathering any longer, and does not wait for it. For
-        appends on which somebody waits and that few others follow."""
+        """Group commit: flushes what was appended without gathering any longer, and does not wait for that."""
         self.core.need_no_failure()
         if self.core.config.durability_kind == DURABILITY_GROUP_COMMIT and not self.core.untouched():
             self.core.handle().ask(self.core.log_end)
 
     def send_when_durable(self, int64_t end_offset, int fd, bytes message not None) -> bool:
-        """Group commit: has the flusher's thread send a short message to a socket the moment what lies below
-        `end_offset` is durable; see `FlushHandle.send`. A truncation below drops it."""
+        """Group commit: has a message sent by the flusher's thread, see `FlushHandle.send`; a truncation drops it."""
         self.core.enter()
         return self.core.handle().send(end_offset, fd, message)
 

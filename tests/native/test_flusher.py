@@ -282,6 +282,43 @@ def test_lingering_ends_with_time(files):
         assert all(handle.wait(1, SOON) for handle in handles)
 
 
+def test_a_log_that_gathers_until_asked_has_no_age(files):
+    """What others submit after it grows old and is flushed; its own waits for being asked for."""
+    with Flusher(linger_us=1000) as thread:
+        patient, other = thread.register("/logs/t-0"), thread.register("/logs/t-1")
+        patient.gather_until_asked()
+        patient.submit(files[0], 1, 1)
+        ready = other.eventfd
+        for end_offset in (1, 2):
+            other.submit(files[1], end_offset, 1)
+            assert select.select([ready], [], [], SOON)[0]
+            os.eventfd_read(ready)
+        assert (patient.durable, other.durable) == (0, 2)
+        told = patient.eventfd
+        patient.ask(1)
+        assert select.select([told], [], [], SOON)[0]
+        assert patient.durable == 1
+        patient.submit(files[0], 2, 1)
+        assert patient.wait(2, SOON)
+
+
+def test_a_log_that_gathers_until_asked_is_flushed_when_there_is_enough_and_at_the_end(files):
+    with Flusher(linger_us=0, bytes_trigger=100) as thread:
+        handle = thread.register("/logs/t-0")
+        handle.gather_until_asked()
+        told = handle.eventfd
+        handle.submit(files[0], 1, 99)
+        assert handle.durable == 0
+        handle.submit(files[0], 2, 1)
+        assert select.select([told], [], [], SOON)[0]
+        assert handle.durable == 2
+        handle.submit(files[0], 3, 1)
+        thread.close()
+        assert handle.durable == 3
+    with pytest.raises(errors.LogClosedError):
+        handle.gather_until_asked()
+
+
 def test_a_waiter_ends_lingering_also_for_what_is_submitted_later(files):
     with Flusher(linger_us=60_000_000) as thread:
         handle = thread.register("/logs/t-0")
