@@ -21,7 +21,7 @@ from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_ap
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.server import Listener, Server
-from kraft.runtime.server_limits import connection_rates, server_limits
+from kraft.runtime.server_limits import connection_rates, controller_limits
 from kraft.runtime.storage import formatted_identity
 from kraft_native.channel import RequestChannel
 from kraft_native.flusher import Flusher
@@ -52,7 +52,7 @@ class ControllerNode:
             check_quorum(self.config)
             self.cluster_id, directory_id = formatted_identity(
                 self.config.node_id, [self.config.metadata_log_dir])
-            self.server = Server(server_limits(self.config.layers()), self.fail)
+            self.server = Server(controller_limits(self.config.layers()), self.fail)
             self.server.rates = connection_rates(self.config)
             for endpoint in self.config.listeners:
                 self.listeners[endpoint.listener] = await self.server.bind(

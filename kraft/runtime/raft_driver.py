@@ -346,6 +346,7 @@ class RaftDriver:
     def _carry_out(self, ready: Ready, *, is_turn: bool) -> None:
         if ready.hard_state is not None:
             self._write_hard_state(ready.hard_state)
+        self._raft_log.flush_appended()
         for message in ready.messages:
             if isinstance(message, Ask):
                 self._courier.ask(message)
@@ -353,7 +354,6 @@ class RaftDriver:
                 self._answer(message)
         if is_turn and ready.messages:
             self.on_answers()
-        self._raft_log.flush_appended()    # now that nobody waits for what is sent
         if ready.flush is not None:
             self._flushing = ready.flush
         ends = self._is_leading

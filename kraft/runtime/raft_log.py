@@ -1,5 +1,6 @@
 """The consensus core's log port on a log on disk: offsets, epochs and control records of the metadata log."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -36,6 +37,9 @@ class RaftLog:
         self._builder = BatchBuilder()
         self._ahead: object = None
         self._is_flushed = True
+        self._last: tuple[int, bytes] = UNKNOWN_OFFSET, b""
+        """The batch that was appended last as leader and where it begins: what followers ask for next."""
+        log.flush_when_asked()
 
     @property
     def start_offset(self) -> int:
@@ -73,7 +77,9 @@ class RaftLog:
         return self._append(batch, epoch, now_ms)
 
     def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
+        base_offset = self.log.log_end_offset
         end_offset = self.log.append_as_raft_leader(batch, epoch, now_ms=now_ms).last_offset + 1
+        self._last = base_offset, batch
         self._is_flushed = False
         self.end = OffsetAndEpoch(end_offset, epoch)
         return end_offset
@@ -94,6 +100,7 @@ class RaftLog:
             with suppress(ProtocolError):
                 self.log.append_as_follower(records)
                 self.log.flush_soon()
+                os.sched_yield()       # the flusher's thread may have been woken where this one goes on for a while
                 self.end = OffsetAndEpoch(end_offset, end.epoch)
                 self._ahead = records
 
@@ -122,11 +129,15 @@ class RaftLog:
         return tuple(controls)
 
     def truncate(self, end_offset: int) -> None:
+        self._last = UNKNOWN_OFFSET, b""
         self.log.truncate_to(end_offset)
         self.end = self._look_up_end()
         assert self.log.log_end_offset == end_offset, f"cut to {self.log.log_end_offset}, not to {end_offset}"
 
     def read(self, start_offset: int, max_bytes: int) -> bytes | None:
+        base_offset, batch = self._last
+        if start_offset == base_offset:
+            return batch               # what it is followed by goes out with the next answer
         return bytes(self.log.read(start_offset, max(1, max_bytes), "log_end")) or None
 
     def controls(self) -> tuple[AppendedControl, ...]:
@@ -151,6 +162,7 @@ class RaftLog:
 
     def restart_at(self, start: OffsetAndEpoch) -> None:
         """Empties the log; what comes next follows the snapshot `start`."""
+        self._last = UNKNOWN_OFFSET, b""
         self.log.truncate_fully_and_start_at(start.offset)
         self._start_epoch = start.epoch
         self.end = self._look_up_end()

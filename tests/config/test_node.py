@@ -10,7 +10,7 @@ from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import listener_value, of_listeners
 from kraft.config.node import Endpoint, NodeConfig, parse_endpoint, parse_socket
 from kraft.config.properties import KIP_NAMES, read_properties
-from kraft.runtime.server_limits import connection_rates, server_limits
+from kraft.runtime.server_limits import connection_rates, controller_limits, server_limits
 from tests.golden import golden, needs_golden
 
 
@@ -128,6 +128,10 @@ def test_buffers_of_connections():
     limits = server_limits(NodeConfig({**LISTENERS, "socket.receive.buffer.bytes": "102400",
                                        "socket.send.buffer.bytes": "-1"}).layers())
     assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (-1, 102_400)
+    limits = controller_limits(NodeConfig(LISTENERS).layers())
+    assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (-1, -1)
+    limits = controller_limits(NodeConfig({**LISTENERS, "socket.send.buffer.bytes": "204800"}).layers())
+    assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (204_800, -1)
 
 
 def test_rates_of_listeners_change_and_go():

@@ -85,6 +85,26 @@ def test_fetched(tmp_path: Path) -> None:
         assert other.end == OffsetAndEpoch(0, 0)
 
 
+def test_the_last_batch_is_at_hand(tmp_path: Path) -> None:
+    """What followers ask for next is given as it was written, and never once the log has something else there."""
+    with opened(tmp_path) as log:
+        append(log, 2, 3)
+        append(log, 2, 2)
+        last = log.read(3, 1)
+        assert last is log.read(3, 1), "read again"
+        assert last == bytes(log.log.read(3, 1 << 20, "log_end"))
+        both = log.read(0, 1 << 20)
+        assert both is not None
+        assert both.endswith(last)
+        log.truncate(3)
+        assert log.read(3, 1 << 20) is None
+        append(log, 3, 1)
+        again = log.read(3, 1 << 20)
+        assert again == bytes(log.log.read(3, 1 << 20, "log_end"))
+        log.restart_at(OffsetAndEpoch(3, 3))
+        assert log.read(3, 1 << 20) is None
+
+
 def test_fetched_ahead(tmp_path: Path) -> None:
     """What the core looks at later is in the log before; anything unusual waits for the core."""
     with opened(tmp_path / "a") as log, opened(tmp_path / "b") as other:
