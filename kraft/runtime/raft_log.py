@@ -1,6 +1,5 @@
 """The consensus core's log port on a log on disk: offsets, epochs and control records of the metadata log."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -100,7 +99,6 @@ class RaftLog:
             with suppress(ProtocolError):
                 self.log.append_as_follower(records)
                 self.log.flush_soon()
-                os.sched_yield()       # the flusher's thread may have been woken where this one goes on for a while
                 self.end = OffsetAndEpoch(end_offset, end.epoch)
                 self._ahead = records
 

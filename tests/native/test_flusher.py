@@ -1,13 +1,14 @@
-"""The flusher thread: what the durable mark promises, when it flushes, failures, fork, shutdown.
-"""
+"""The flusher thread: what the durable mark promises, when it flushes, failures, fork, shutdown."""
 
 import errno
 import gc
 import os
+import re
 import select
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -280,6 +281,27 @@ def test_lingering_ends_with_time(files):
             handle.submit(fd, 1, 1)
         assert select.select([ready], [], [], SOON)[0]
         assert all(handle.wait(1, SOON) for handle in handles)
+
+
+def slices_ns(name: str) -> list[int]:
+    """Of the threads of this process that have the name; skips where the system does not tell or has no such thing."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        if (task / "comm").read_text().strip() == name:
+            text = (task / "sched").read_text() if (task / "sched").exists() else ""
+            told = re.search(r"^se\.slice\s*:\s*(\d+)$", text, re.MULTILINE)
+            if told is None or tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 12):
+                pytest.skip("slices of single threads are not to be seen, or not to be had, here")
+            found.append(int(told[1]))
+    return found
+
+
+def test_the_thread_goes_before_its_owner(files):
+    with Flusher() as thread:
+        handle = thread.register("/logs/t-0")
+        handle.submit(files[0], 1)
+        assert handle.wait(1, SOON)    # it runs
+        assert 100_000 in slices_ns("kraft-flusher")
 
 
 def test_a_log_that_gathers_until_asked_has_no_age(files):
