@@ -76,7 +76,8 @@ void kf_flush_free(kf_flush_handle *handle);
 int kf_flush_submit(kf_flush_handle *handle, int fd, int64_t end_offset, int64_t size);
 int kf_flush_submit_directory(kf_flush_handle *handle, const char *path);
 /* From now on what is submitted gathers until somebody asks or waits, or there are enough bytes: for a log whose owner
- * asks once for all that it submits in a turn, for which the thread need not wake twice. */
+ * asks once for all that it submits in a turn, for which the thread need not wake twice. After a slow round it may be
+ * flushed without being asked for, when the hold of that ends. */
 int kf_flush_gather_until_asked(kf_flush_handle *handle);
 /* Starts the flush that reaches end_offset without gathering any longer. Never blocks. */
 int kf_flush_ask(kf_flush_handle *handle, int64_t end_offset);
