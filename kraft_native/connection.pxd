@@ -21,7 +21,7 @@ cdef class Connection(Endpoint):
     cdef RequestTimes times        # the channel's
     cdef int64_t arrived_ns        # when it was last read from
     cdef FrameReader frames
-    cdef object transport
+    cdef readonly object transport  # None before the connection is made, and once it is gone
     cdef int fd                    # of a plain socket while it may be written to; -1: only through the transport
     cdef Reply head                # the row: the oldest request whose reply has not left
     cdef Reply tail

@@ -38,6 +38,8 @@ class Connection(Endpoint):
     peer_port: int
     reason: str | None
     """Why it is closed or being closed; None while it is open. See `RequestChannel.closed`."""
+    transport: _Transport | None
+    """None before the connection is made, and once it is gone."""
     in_progress: int
     """Requests whose replies have not left."""
 

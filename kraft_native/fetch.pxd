@@ -23,6 +23,7 @@ cdef class FetchHandler(RequestHandler):
     cdef readonly bint by_rack             # consumers are sent to replicas in their rack (KIP-392)
     cdef readonly int64_t waiting_entries  # partitions of all fetches that wait
     cdef ClientQuotas quotas       # None: nobody has any
+    cdef object on_follower        # told of a follower's connection when its session begins; None: nobody
     cdef Scratch out
 
     # Finds or begins the fetch's session. Kafka's error for the whole request, 0 when it may go on.

@@ -1,10 +1,11 @@
+from collections.abc import Callable
 from typing import final
 
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader, Warming
 from kraft_native.fetch_session import SessionCache
 from kraft_native.purgatory import Parked
-from kraft_native.reply import RequestHandler
+from kraft_native.reply import ReplySink, RequestHandler
 from kraft_native.table import PartitionTable
 
 @final
@@ -26,6 +27,7 @@ class FetchHandler(RequestHandler):
         waiting_entries_max: int = 250_000,
         by_rack: bool = False,
         quotas: ClientQuotas | None = None,
+        on_follower: Callable[[ReplySink], object] | None = None,
     ) -> None: ...
 
 @final

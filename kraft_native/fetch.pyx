@@ -58,11 +58,13 @@ cdef class FetchHandler(RequestHandler):
     With `by_rack` a consumer that names its rack is sent to the replica there (KIP-392, Kafka's
     RackAwareReplicaSelector), and followers are told of a new high watermark at once: their consumers wait for it. Of a
     new log start they are always told at once: DeleteRecords waits for it.
+
+    `on_follower(connection)` is called when a follower's session begins, for its connection.
     """
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
                  int64_t bytes_max=BYTES_MAX_DEFAULT, int64_t waiting_entries_max=WAITING_ENTRIES_MAX_DEFAULT,
-                 bint by_rack=False, ClientQuotas quotas=None):
+                 bint by_rack=False, ClientQuotas quotas=None, on_follower=None):
         if not 0 <= bytes_max <= 0x7FFFFFFF:
             raise InvalidArgumentError(f"bytes_max: {bytes_max} is outside 0 to {0x7FFFFFFF}")
         self.table = table
@@ -72,6 +74,7 @@ cdef class FetchHandler(RequestHandler):
         self.waiting_entries_max = waiting_entries_max
         self.by_rack = by_rack
         self.quotas = quotas
+        self.on_follower = on_follower
         self.out = Scratch()
 
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
@@ -336,6 +339,8 @@ cdef class ParkedFetch(Parked):
         self.session = self.handler.sessions.create(self.entries, self.reply.api_version >= FETCH_BY_ID_FROM,
                                                     self.params.replica_id >= 0, self.handler.by_rack, monotonic_ms())
         if self.session is not None:
+            if self.session.of_follower and self.handler.on_follower is not None and self.reply.sink is not None:
+                self.handler.on_follower(self.reply.sink)
             for entry in self.entries:
                 tell(entry)
                 if entry.size() > 0:

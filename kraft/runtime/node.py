@@ -148,14 +148,15 @@ class Node:
         samples = self.config.integer("quota.window.num")
         sample_ms = 1000 * self.config.integer("quota.window.size.seconds")
         self.client_rates = ClientRates(samples, sample_ms)
+        self.server = Server(server_limits(self.config.layers()), self.fail, call_soon=self.purgatory.call_soon)
         self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas, self.fail)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
                                   bytes_max=self.config.integer("fetch.max.bytes"),
-                                  by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas)
+                                  by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas,
+                                  on_follower=self.server.serve_follower)
         # Both reset their descriptor: no Python runs for what ends with a flush or a read.
         self._watch(self.flusher.eventfd, self.purgatory.flush_done, self.flusher.eventfd)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
-        self.server = Server(server_limits(self.config.layers()), self.fail, call_soon=self.purgatory.call_soon)
         self.server.rates = self.connection_rates = connection_rates(self.config)
         self._opened.push_async_callback(self.server.close, 0)
 

@@ -30,6 +30,7 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
             str(broker_value("max.connections.per.ip.overrides", layers).value or "")),
         backlog=integer("socket.listen.backlog.size"),
         send_buffer_bytes=integer("socket.send.buffer.bytes"),
+        follower_send_buffer_bytes=_unless_set("socket.send.buffer.bytes", layers),
         # Kafka's default would cost large batches a third of their throughput.
         receive_buffer_bytes=_unless_set("socket.receive.buffer.bytes", layers),
         idle_timeout_ms=integer("connections.max.idle.ms"),

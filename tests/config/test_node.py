@@ -121,6 +121,7 @@ def test_buffers_of_connections():
     """What is received is the system's business unless the file says more."""
     limits = server_limits(NodeConfig(LISTENERS).layers())
     assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (102_400, -1)
+    assert limits.follower_send_buffer_bytes == -1
     assert limits.memory_bytes_max == server_limits(NodeConfig({
         **LISTENERS, "queued.max.request.bytes": str(1 << 40)}).layers()).memory_bytes_max
     assert server_limits(NodeConfig({
@@ -132,6 +133,7 @@ def test_buffers_of_connections():
     assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (-1, -1)
     limits = controller_limits(NodeConfig({**LISTENERS, "socket.send.buffer.bytes": "204800"}).layers())
     assert (limits.send_buffer_bytes, limits.receive_buffer_bytes) == (204_800, -1)
+    assert limits.follower_send_buffer_bytes == 204_800
 
 
 def test_rates_of_listeners_change_and_go():

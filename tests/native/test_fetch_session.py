@@ -212,3 +212,15 @@ def test_forgetting_what_is_not_there_and_naming_twice(node: Node) -> None:
     assert go_on(node, session_id, 1, ("a", 0, 2), forget="c") == (0, session_id, {})
     two = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     assert told(node.fetch(("a", two), session_id=session_id, session_epoch=2))[2] == {"a": len(batch(2))}
+
+
+def test_connections_of_followers_are_told_when_their_session_begins(node: Node) -> None:
+    followers: list[object] = []
+    node.fetch_handler = FetchHandler(node.table, node.sessions, on_follower=followers.append)
+    begin(node, ("a", 0, 0))
+    node.fetch(("a", 0, 0), session_epoch=-1, version=14, replica_id=2)         # without a session
+    assert followers == []
+    session_id = begin(node, ("a", 0, 0), version=14, replica_id=2)
+    assert followers == [node.sink]
+    go_on(node, session_id, 1, version=14, replica_id=2)
+    assert followers == [node.sink]

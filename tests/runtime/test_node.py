@@ -46,6 +46,7 @@ from kraft.protocol.messages.init_producer_id_request import InitProducerIdReque
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.runtime.server import SO_BUF_LOCK, SOCK_SNDBUF_LOCK
 from kraft_native.batch import walk
 from kraft_native.checkpoints import read_clean_shutdown
 from kraft_native.errors import InvalidArgumentError, LogLockedError
@@ -370,3 +371,20 @@ def test_a_node_says_goodbye_unless_it_is_told_not_to(tmp_path, enabled, last):
     """`controlled.shutdown.enable`."""
     node = with_node(config(tmp_path, controlled_shutdown_enable=enabled), lambda _cluster, node: node)
     assert node.control.broker.state is last
+
+
+@pytest.mark.parametrize("follower", [False, True])
+def test_the_system_sizes_what_a_follower_is_sent_from(tmp_path, follower):
+    def work(cluster, node):
+        create_topic(cluster, "t", 1)
+        leader = cluster.leader("t", 0)
+        part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        request = FetchRequest(replica_id=2 if follower else -1, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20,
+                               session_epoch=0, topics=[FetchTopic(topic="t", partitions=[part])])
+        assert leader.send(request, FetchResponse, version=11).session_id > 0
+        port = leader.socket.getsockname()[1]
+        served, = (each for channel in node.server.channels for each in channel.connections if each.peer_port == port)
+        buffers = served.transport.get_extra_info("socket")
+        return buffers.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) & SOCK_SNDBUF_LOCK
+
+    assert with_node(config(tmp_path), work) == (0 if follower else SOCK_SNDBUF_LOCK)

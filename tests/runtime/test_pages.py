@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from kraft.runtime.server import ServerLimits
+from kraft.runtime.server import SO_BUF_LOCK, SOCK_SNDBUF_LOCK, ServerLimits
 from kraft_native.buffer import counters
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.log import Log
@@ -19,6 +19,7 @@ from tests.native.wires import METADATA, PIPELINED, request
 from tests.runtime.test_server import Handler, Node, node, on_uvloop
 
 SLICE_BYTES_MAX = 700_000
+SOCK_RCVBUF_LOCK = 2
 BATCHES = 40
 
 
@@ -237,7 +238,35 @@ def test_buffers_are_those_of_the_connections() -> None:
     run()
 
 
-@pytest.mark.parametrize("name", ["send_buffer_bytes", "receive_buffer_bytes"])
+@pytest.mark.parametrize("follower_bytes", [-1, 20_000])
+def test_a_followers_send_buffer_is_the_systems_where_nobody_set_it(directory: Path, follower_bytes: int) -> None:
+    @on_uvloop
+    async def run() -> None:
+        with Log(directory) as log:
+            async with node(of_log(log), send_buffer_bytes=20_000, receive_buffer_bytes=30_000,
+                            follower_send_buffer_bytes=follower_bytes) as it:
+                with peer_of(it, 1 << 20) as peer:
+                    await asyncio.sleep(0)
+                    asked, data = asks([0]), expected(log, [0])
+                    await asyncio.get_running_loop().sock_sendall(peer, asked)
+                    assert await received(peer, len(data)) == data
+                    connection, = it.channel.connections
+                    buffers = connection.transport.get_extra_info("socket")
+                    assert buffers.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) == SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK
+
+                    it.server.serve_follower(connection)
+                    for _ in range(4):
+                        await asyncio.get_running_loop().sock_sendall(peer, asked)
+                        assert await received(peer, len(data)) == data
+                    free = follower_bytes == -1
+                    assert buffers.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) == (
+                        SOCK_RCVBUF_LOCK if free else SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK)
+                    assert (buffers.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > 40_000) == free
+
+    run()
+
+
+@pytest.mark.parametrize("name", ["send_buffer_bytes", "follower_send_buffer_bytes", "receive_buffer_bytes"])
 @pytest.mark.parametrize("value", [0, -2])
 def test_buffers_out_of_range_are_named(name: str, value: int) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{name} must be at least 1, or -1"):
