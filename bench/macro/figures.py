@@ -149,11 +149,29 @@ def chosen(rows: Iterable[tuple[str, T]], only: tuple[str, ...]) -> list[tuple[s
 
 @dataclass
 class Comparison:
-    """A run under way."""
+    """A run under way. `new_pair` makes two servers with no data yet; the name is for their directories."""
 
     console: Console
     pair: Pair
     report: Report
+    new_pair: Callable[[str], Pair]
+
+    def measure_first(self, rows: Iterable[Row], starts: int) -> None:
+        """Each row once on new servers that were just started, `starts` times: what their first clients find."""
+        rows = list(rows)
+        rounds = []
+        for cluster in range(starts if rows else 0):
+            pair = replace(self.new_pair(f"first-{cluster}"), turns=1, fresh=True)
+            try:
+                for server in pair.servers:
+                    server.start()
+                rounds.append([figure for _, row in rows for figure in row(pair)])
+            finally:
+                pair.stop()
+        self.report.add([
+            replace(same[0], row=f"first: {same[0].row}", ours=[value for each in same for value in each.ours],
+                    peers=[value for each in same for value in each.peers])
+            for same in zip(*rounds, strict=True)])
 
     def measure_fresh(self, rows: Iterable[Row]) -> None:
         """One turn of each row on both as their start left them, which is what whoever tries them sees. The rows warm
@@ -197,10 +215,13 @@ def comparison(name: str, directory: Path, ours: Callable[[Path], Server], peer:
     with reported(name, directory, quick=quick) as (console, home, report):
         if quick:
             console.print("quick: nothing is warmed, so the peer's figures mean little")
-        pair = Pair(ours(home / "kraft"), None if peer is None else peer(home / "kafka"), 1 if quick else 3,
-                    1.0 if quick else 2.0, 0.2 if quick else 1.0)
+        def new_pair(name: str) -> Pair:
+            return Pair(ours(home / name / "kraft"), None if peer is None else peer(home / name / "kafka"),
+                        1 if quick else 3, 1.0 if quick else 2.0, 0.2 if quick else 1.0)
+
+        pair = new_pair("long")
         try:
-            yield Comparison(console, pair, report)
+            yield Comparison(console, pair, report, new_pair)
         finally:
             pair.stop()
 
