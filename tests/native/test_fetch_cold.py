@@ -94,8 +94,8 @@ def test_cold_indexes_are_read_by_the_other_thread(tmp_path: Path) -> None:
             reply = node.fetch(("t", 0, 15), partition_max_bytes=1)
             if cold.ranges_total == 0:
                 pytest.skip("the system keeps the data in memory")
-            for count in (1, 2, 3):
-                assert not reply.answered and cold.ranges_total == count
+            while not reply.answered:      # a poll goes on with all that was read until it returns
+                assert cold.pending_count == 1
                 assert select.select([cold.eventfd], [], [], 10)[0]
                 cold.poll()
             [part] = fetched(reply)
