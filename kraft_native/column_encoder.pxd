@@ -56,8 +56,8 @@ cdef class ColumnEncoder:
     cdef int16_t attributes
     cdef list owners
 
-    # Makes the next batch in builder.out. 1, or 0 when there are no more rows.
-    cdef int next_batch(self) except -1
+    # The next batch; None when there are no more rows.
+    cdef bytes next_batch(self)
     cdef int take_bytes(self, object source, BytesSource* out, str what) except -1
     cdef int take_arrow(self, object source, BytesSource* out, str what) except -1
     cdef int take_numpy(self, object source, BytesSource* out, str what) except -1

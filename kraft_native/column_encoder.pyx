@@ -226,21 +226,24 @@ cdef class ColumnEncoder:
         return self
 
     def __next__(self) -> bytes:
-        if self.next_batch() == 0:
+        cdef bytes batch = self.next_batch()
+        if batch is None:
             raise StopIteration
-        return bytes(self.builder.out)
+        return batch
 
     def __len__(self) -> int:
         """Records not yet in a batch."""
         return self.state.length - self.state.row
 
-    cdef int next_batch(self) except -1:
+    cdef bytes next_batch(self):
+        """None when no row is left."""
         cdef EncodeState* st = &self.state
         cdef BatchBuilder builder = self.builder
+        cdef bytes batch
         cdef Scratch records = builder.records
         cdef EncodeStep step
         if st.row == st.length:
-            return 0
+            return None
         builder.start(self.codec, self.level, self.attributes)
         records.reserve(<Py_ssize_t>min(st.batch_bytes_max, <int64_t>(1 << 20)) + RECORD_ROOM_BYTES)
         st.count = 0
@@ -257,9 +260,9 @@ cdef class ColumnEncoder:
         builder.max_timestamp = st.max_timestamp
         builder.record_count = st.count
         builder.last_offset_delta = st.count - 1
-        builder.finish(self.next_offset if self.counts_on else 0, -1, -1, -1, -1)
+        batch = builder.finish(self.next_offset if self.counts_on else 0, -1, -1, -1, -1)
         self.next_offset += st.count
-        return 1
+        return batch
 
     # --- taking columns
 

@@ -177,7 +177,7 @@ cdef class BatchBuilder:
     `base_timestamp_set` was called (the delete horizon lives there).
     """
     cdef Scratch records           # encoded records, uncompressed
-    cdef Scratch out               # the finished batch
+    cdef Scratch packed            # the same, compressed
     cdef Scratch header_space      # of the Python append
     cdef readonly int codec_id
     cdef int level
@@ -199,10 +199,9 @@ cdef class BatchBuilder:
     cdef int add_at(self, int32_t offset_delta, int64_t timestamp, const uint8_t* key, Py_ssize_t key_bytes,
                     const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers, Py_ssize_t headers_bytes,
                     int32_t header_count) except -1
-    # Writes header + (compressed) records + CRC into `out`, whose size is then the batch's. The records stay: the same
-    # batch can be finished again with another offset.
-    cdef int finish(self, int64_t base_offset, int32_t leader_epoch, int64_t producer_id, int16_t producer_epoch,
-                    int32_t base_sequence) except -1
+    # Header, (compressed) records and CRC. The records stay: the same batch can be finished again with another offset.
+    cdef bytes finish(self, int64_t base_offset, int32_t leader_epoch, int64_t producer_id, int16_t producer_epoch,
+                      int32_t base_sequence)
 
 
 cdef class Record:

@@ -145,6 +145,14 @@ cdef int record_too_large(Py_ssize_t body_bytes) except -1:
                                f"{INT32_MAX_VALUE} bytes together")
 
 
+cdef void seal(uint8_t* batch, Py_ssize_t size, BatchHeader* h) noexcept nogil:
+    """Writes the header before the records of a batch of `size` bytes, with length, magic and CRC."""
+    h.batch_length = <int32_t>(size - LOG_OVERHEAD_BYTES)
+    h.magic = MAGIC_CURRENT
+    batch_store(batch, h)
+    store_u32(batch + BATCH_CRC, crc32c(0, batch + BATCH_ATTRIBUTES, <size_t>(size - BATCH_ATTRIBUTES)))
+
+
 cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,
                     Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
                     Py_ssize_t headers_bytes, int32_t header_count) except -1:
@@ -159,7 +167,6 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
     end = record_write(start + BATCH_HEADER_BYTES, body_bytes, 0, 0, key, key_bytes, value, value_bytes, headers,
                        headers_bytes, header_count)
     h.base_offset = base_offset
-    h.batch_length = <int32_t>(end - start - LOG_OVERHEAD_BYTES)
     h.leader_epoch = leader_epoch
     h.attributes = 0
     h.last_offset_delta = 0
@@ -169,9 +176,7 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
     h.producer_epoch = -1
     h.base_sequence = -1
     h.record_count = 1
-    h.magic = MAGIC_CURRENT
-    batch_store(start, &h)
-    store_u32(start + BATCH_CRC, crc32c(0, start + BATCH_ATTRIBUTES, <size_t>(end - start - BATCH_ATTRIBUTES)))
+    seal(start, end - start, &h)
     out.size = end - out.data
     return 0
 
@@ -223,7 +228,7 @@ cdef class BatchBuilder:
 
     def __cinit__(self):
         self.records = Scratch()
-        self.out = Scratch()
+        self.packed = Scratch()
         self.header_space = Scratch()
         self.start(CODEC_NONE, 0, 0)
 
@@ -237,7 +242,6 @@ cdef class BatchBuilder:
         self.level = level
         self.attributes = <int16_t>((attributes & ~ATTR_CODEC_MASK) | codec)
         self.records.size = 0
-        self.out.size = 0
         self.base_fixed = False
         self.base_timestamp = NO_TIMESTAMP
         self.max_timestamp = NO_TIMESTAMP
@@ -281,19 +285,25 @@ cdef class BatchBuilder:
         self.record_count += 1
         return 0
 
-    cdef int finish(self, int64_t base_offset, int32_t leader_epoch, int64_t producer_id, int16_t producer_epoch,
-                    int32_t base_sequence) except -1:
+    cdef bytes finish(self, int64_t base_offset, int32_t leader_epoch, int64_t producer_id, int16_t producer_epoch,
+                      int32_t base_sequence):
         cdef BatchHeader h
-        cdef Scratch out = self.out
-        out.size = 0
-        out.reserve(BATCH_HEADER_BYTES + (self.records.size if self.codec_id == CODEC_NONE else 0))
-        out.size = BATCH_HEADER_BYTES
-        if self.record_count > 0:
-            compress_into(self.codec_id, self.level, self.records.data, self.records.size, out)
-        if out.size > INT32_MAX_VALUE:
-            raise InvalidArgumentError(f"a batch of {out.size} bytes; at most {INT32_MAX_VALUE} fit")
+        cdef Scratch body = self.records
+        cdef bytes batch
+        cdef uint8_t* data
+        cdef Py_ssize_t size
+        if self.codec_id != CODEC_NONE and self.record_count > 0:
+            body = self.packed
+            body.size = 0
+            compress_into(self.codec_id, self.level, self.records.data, self.records.size, body)
+        size = BATCH_HEADER_BYTES + body.size
+        if size > INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"a batch of {size} bytes; at most {INT32_MAX_VALUE} fit")
+        batch = PyBytes_FromStringAndSize(NULL, size)
+        data = <uint8_t*>PyBytes_AS_STRING(batch)
+        if body.size > 0:
+            memcpy(data + BATCH_HEADER_BYTES, body.data, <size_t>body.size)
         h.base_offset = base_offset
-        h.batch_length = <int32_t>(out.size - LOG_OVERHEAD_BYTES)
         h.leader_epoch = leader_epoch
         h.attributes = self.attributes
         h.last_offset_delta = max(self.last_offset_delta, 0)
@@ -303,10 +313,8 @@ cdef class BatchBuilder:
         h.producer_epoch = producer_epoch
         h.base_sequence = base_sequence
         h.record_count = self.record_count
-        h.magic = MAGIC_CURRENT
-        batch_store(out.data, &h)
-        store_u32(out.data + BATCH_CRC, crc32c(0, out.data + BATCH_ATTRIBUTES, <size_t>(out.size - BATCH_ATTRIBUTES)))
-        return 0
+        seal(data, size, &h)
+        return batch
 
     def __len__(self) -> int:
         """Records so far."""
@@ -346,20 +354,6 @@ cdef class BatchBuilder:
         finally:
             PyBuffer_Release(&key_view)
 
-    def extend(self, values, int64_t timestamp_ms) -> None:
-        """Adds a record without a key for each of `values`, bytes all of them, with one time. InvalidArgumentError
-        for anything else, before any is added."""
-        cdef list held = list(values)
-        cdef object value
-        if timestamp_ms < NO_TIMESTAMP:
-            raise InvalidArgumentError(f"timestamp_ms {timestamp_ms}: 0 or more, or -1 for no time")
-        for value in held:
-            if not PyBytes_CheckExact(value):
-                raise InvalidArgumentError(f"value: bytes expected, got {type(value).__name__}")
-        for value in held:
-            self.add(timestamp_ms, NULL, -1, <const uint8_t*>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), NULL, 0,
-                     0)
-
     def build(self, base_offset=0, *, leader_epoch=-1, producer_id=-1, producer_epoch=-1, base_sequence=-1,
               log_append_time_ms=None) -> bytes:
         """The finished batch. The records stay, so that it may be built again with other header fields.
@@ -376,14 +370,54 @@ cdef class BatchBuilder:
             self.attributes |= ATTR_LOG_APPEND_TIME
             self.max_timestamp = log_append_time_ms
         try:
-            self.finish(base_offset, leader_epoch, producer_id, producer_epoch, base_sequence)
+            return self.finish(base_offset, leader_epoch, producer_id, producer_epoch, base_sequence)
         finally:
             self.max_timestamp = max_timestamp
-        return bytes(self.out)
 
     def clear(self) -> None:
         """Drops the records, keeps codec, level and kind."""
         self.start(self.codec_id, self.level, self.attributes)
+
+
+def values_batch(values, int64_t timestamp_ms, *, int64_t base_offset, int32_t leader_epoch) -> bytes:
+    """The uncompressed batch of one record without a key for each of `values`, `bytes` all of them, with one time:
+    what a builder makes of them, without its copies."""
+    cdef list held = list(values)
+    cdef Py_ssize_t size = BATCH_HEADER_BYTES
+    cdef Py_ssize_t body_bytes
+    cdef BatchHeader h
+    cdef bytes batch
+    cdef uint8_t* p
+    cdef int32_t delta
+    cdef object value
+    if not held:
+        raise InvalidArgumentError("a batch needs at least one record")
+    if timestamp_ms < NO_TIMESTAMP:
+        raise InvalidArgumentError(f"timestamp_ms {timestamp_ms}: 0 or more, or -1 for no time")
+    if base_offset < 0:
+        raise InvalidArgumentError(f"base_offset {base_offset}: 0 or more")
+    for delta, value in enumerate(held):
+        if not PyBytes_CheckExact(value):
+            raise InvalidArgumentError(f"value: bytes expected, got {type(value).__name__}")
+        body_bytes = record_body_bytes(delta, 0, -1, PyBytes_GET_SIZE(value), 0, 0)
+        size += varlong_bytes(body_bytes) + body_bytes
+        if size > INT32_MAX_VALUE:
+            raise InvalidArgumentError(f"a batch of more than {INT32_MAX_VALUE} bytes")
+    batch = PyBytes_FromStringAndSize(NULL, size)
+    p = <uint8_t*>PyBytes_AS_STRING(batch) + BATCH_HEADER_BYTES
+    for delta, value in enumerate(held):
+        body_bytes = record_body_bytes(delta, 0, -1, PyBytes_GET_SIZE(value), 0, 0)
+        p = record_write(p, body_bytes, delta, 0, NULL, -1, <const uint8_t*>PyBytes_AS_STRING(value),
+                         PyBytes_GET_SIZE(value), NULL, 0, 0)
+    h.base_offset = base_offset
+    h.leader_epoch = leader_epoch
+    h.attributes = 0
+    h.last_offset_delta = <int32_t>len(held) - 1
+    h.base_timestamp = h.max_timestamp = timestamp_ms
+    h.producer_id = h.producer_epoch = h.base_sequence = -1
+    h.record_count = <int32_t>len(held)
+    seal(<uint8_t*>PyBytes_AS_STRING(batch), size, &h)
+    return batch
 
 
 cdef int view_of(object data, Py_buffer* view, str what) except -1:

@@ -13,7 +13,7 @@ from kraft_native.batch import Batch, plain_end, walk
 from kraft_native.control import control_batch, control_records
 from kraft_native.errors import CorruptRecordError, ProtocolError
 from kraft_native.log import Log
-from kraft_native.records import BatchBuilder
+from kraft_native.records import values_batch
 
 READ_BYTES: Final = 8 << 20
 
@@ -33,7 +33,6 @@ class RaftLog:
         self._start_epoch = start_epoch
         self.end = self._look_up_end()
         """See `LogPort`; the core asks for it all the time."""
-        self._builder = BatchBuilder()
         self._ahead: object = None
         self._is_flushed = True
         self._last: tuple[int, bytes] = UNKNOWN_OFFSET, b""
@@ -65,9 +64,8 @@ class RaftLog:
 
     def append(self, records: object, epoch: int, now_ms: int) -> int:  # noqa: ARG002 - a proposal has its own time
         assert isinstance(records, Proposal)
-        self._builder.clear()
-        self._builder.extend(records.payloads, records.timestamp_ms)
-        batch = self._builder.build(self.log.log_end_offset, leader_epoch=epoch)
+        batch = values_batch(records.payloads, records.timestamp_ms, base_offset=self.log.log_end_offset,
+                             leader_epoch=epoch)
         return self._append(batch, epoch, records.timestamp_ms)
 
     def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kraft_native.batch import first_batch, walk
 from kraft_native.errors import CorruptRecordError, InvalidArgumentError
-from kraft_native.records import BatchBuilder, Record, records
+from kraft_native.records import BatchBuilder, Record, records, values_batch
 from tests.golden import needs_golden, partitions
 from tests.guard import guarded
 from tests.oracle import batch as oracle
@@ -276,18 +276,22 @@ def tried(batch):
             assert record.offset is not None
 
 
-def test_extend_is_append_of_each() -> None:
-    values = [b"", b"a", bytes(200), b"zz"]
-    one, many = BatchBuilder(), BatchBuilder()
+def test_a_batch_of_values_is_what_a_builder_makes_of_them() -> None:
+    values = [b"", b"a", bytes(200), b"zz"] + [b"%d" % number for number in range(300)]
+    builder = BatchBuilder()
     for value in values:
-        one.append(value, timestamp_ms=7)
-    many.extend(iter(values), 7)
-    assert many.build(3, leader_epoch=2) == one.build(3, leader_epoch=2)
-    many.extend([], 7)
-    assert len(many) == len(values)
-    for wrong in ([b"x", None], [b"x", "text"], [bytearray(b"x")]):
-        with pytest.raises(InvalidArgumentError, match="bytes expected"):
-            many.extend(wrong, 7)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="timestamp_ms"):
-        many.extend([b"x"], -2)
-    assert many.build(3, leader_epoch=2) == one.build(3, leader_epoch=2)
+        builder.append(value, timestamp_ms=7)
+    assert values_batch(iter(values), 7, base_offset=3, leader_epoch=2) == builder.build(3, leader_epoch=2)
+
+
+@pytest.mark.parametrize(("values", "timestamp_ms", "base_offset", "refusal"), [
+    ([], 7, 0, "at least one record"),
+    ([b"x", None], 7, 0, "bytes expected, got NoneType"),
+    ([b"x", "text"], 7, 0, "bytes expected, got str"),
+    ([bytearray(b"x")], 7, 0, "bytes expected, got bytearray"),
+    ([b"x"], -2, 0, "timestamp_ms -2"),
+    ([b"x"], 7, -1, "base_offset -1"),
+])
+def test_values_that_make_no_batch(values: list[bytes], timestamp_ms: int, base_offset: int, refusal: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        values_batch(values, timestamp_ms, base_offset=base_offset, leader_epoch=0)
