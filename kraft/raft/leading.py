@@ -259,9 +259,10 @@ def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchRes
              int(not_follower))
     if leader.answered is not None and leader.answered[0] == asked:
         return leader.answered[1]
-    response = replica.told(FetchResponse(
+    response = FetchResponse(
+        epoch=replica.epoch, leader_id=replica.leader_id, leader_endpoints=replica.endpoints_of_leader(),
         high_watermark=high_watermark, log_start_offset=start_offset, not_follower=not_follower,
-        records=replica.log.read(request.fetch_offset, request.max_bytes)))
+        records=replica.log.read(request.fetch_offset, request.max_bytes))
     leader.answered = asked, response
     return response
 

@@ -207,13 +207,13 @@ class Replica:
 
     def told(self, response: QR) -> QR:
         """The response with who leads in it; itself when it has that already."""
-        endpoints = self._endpoints_of_leader()
+        endpoints = self.endpoints_of_leader()
         if response.epoch == self.epoch and response.leader_id == self.leader_id and (
                 response.leader_endpoints == endpoints):
             return response
         return replace(response, epoch=self.epoch, leader_id=self.leader_id, leader_endpoints=endpoints)
 
-    def _endpoints_of_leader(self) -> Endpoints:
+    def endpoints_of_leader(self) -> Endpoints:
         if self.leader_endpoints:
             return self.leader_endpoints
         voter = self.voters.find(self.leader_id)
