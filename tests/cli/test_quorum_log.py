@@ -10,7 +10,7 @@ import pytest
 from kraft.cli.command import run
 from kraft.cli.quorum_log import plain
 from kraft.protocol.messages.voters_record import Voter
-from tests.golden import golden
+from tests.golden import golden, needs_golden
 
 LOG = "__cluster_metadata-0"
 
@@ -50,6 +50,7 @@ def check(found: list[dict[str, Any]], right: dict[int, dict[str, Any]]) -> None
         assert agree(told["data"], each["data"]), (told, each)
 
 
+@needs_golden
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
 @pytest.mark.parametrize("node", [1, 2, 3])
 def test_kafkas_logs(capsys: pytest.CaptureFixture[str], kind: str, node: int) -> None:
@@ -61,6 +62,7 @@ def test_kafkas_logs(capsys: pytest.CaptureFixture[str], kind: str, node: int) -
     assert len(offsets) > 100
 
 
+@needs_golden
 def test_kafkas_snapshot_and_a_part_of_a_log(capsys: pytest.CaptureFixture[str]) -> None:
     directory = golden("quorum", "dynamic", "node-1", LOG)
     name = "00000000000000000104-0000000002.checkpoint"
@@ -78,6 +80,7 @@ def test_kafkas_snapshot_and_a_part_of_a_log(capsys: pytest.CaptureFixture[str])
     assert lines[1] == "1@1 KRaftVersionRecord version=0 kraft_version=1"
 
 
+@needs_golden
 def test_damage_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = golden("quorum", "dynamic", "node-1", LOG)
     data = bytearray((source / f"{0:020d}.log").read_bytes())
