@@ -20,18 +20,16 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from kraft_native.batch cimport (
-    batch_codec, batch_crc, batch_has_delete_horizon, batch_is_control, batch_is_log_append_time, batch_last_offset,
-    batch_store,
+    batch_codec, batch_has_delete_horizon, batch_is_control, batch_is_log_append_time, batch_last_offset,
 )
-from kraft_native.bytes_be cimport store_u32
 from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT, compress_into
 from kraft_native.limits cimport (
-    ATTR_CODEC_MASK, ATTR_DELETE_HORIZON, BATCH_CRC, BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
+    ATTR_CODEC_MASK, ATTR_DELETE_HORIZON, BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
     RECORD_BYTES_MIN,
 )
 from kraft_native.offsetmap cimport KeyHash, km_prefetch
 from kraft_native.producer_entry cimport ProducerEntry
-from kraft_native.records cimport RecordView, record_body_bytes, record_next, record_write, records_of
+from kraft_native.records cimport RecordView, batch_seal, record_body_bytes, record_next, record_write, records_of
 from kraft_native.span cimport span_of
 
 from kraft_native.errors import CorruptRecordError, MessageTooLargeError
@@ -273,7 +271,5 @@ cdef class RecordFilter:
 
     cdef void finish(self, uint8_t* batch, Py_ssize_t size) noexcept nogil:
         """Header and checksum of the rebuilt batch of `size` bytes."""
-        self.new.batch_length = <int32_t>(size - LOG_OVERHEAD_BYTES)
-        batch_store(batch, &self.new)
-        store_u32(batch + BATCH_CRC, batch_crc(batch, &self.new))
+        batch_seal(batch, size, &self.new)
         self.rebuilt = batch

@@ -158,6 +158,9 @@ cdef uint8_t* record_write(uint8_t* p, Py_ssize_t body_bytes, int32_t offset_del
                            const uint8_t* key, Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes,
                            const uint8_t* headers, Py_ssize_t headers_bytes, int32_t header_count) noexcept nogil
 
+# Writes the header before the records of a batch of `size` bytes, with length, magic and CRC.
+cdef void batch_seal(uint8_t* batch, Py_ssize_t size, BatchHeader* h) noexcept nogil
+
 # Appends to `out` a whole uncompressed batch of one record, without a producer, CRC included. key_bytes/value_bytes
 # -1 = null; `headers` is the encoded header list without its count.
 cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,

@@ -145,19 +145,34 @@ cdef int record_too_large(Py_ssize_t body_bytes) except -1:
                                f"{INT32_MAX_VALUE} bytes together")
 
 
-cdef void seal(uint8_t* batch, Py_ssize_t size, BatchHeader* h) noexcept nogil:
-    """Writes the header before the records of a batch of `size` bytes, with length, magic and CRC."""
+cdef void batch_seal(uint8_t* batch, Py_ssize_t size, BatchHeader* h) noexcept nogil:
     h.batch_length = <int32_t>(size - LOG_OVERHEAD_BYTES)
     h.magic = MAGIC_CURRENT
     batch_store(batch, h)
     store_u32(batch + BATCH_CRC, crc32c(0, batch + BATCH_ATTRIBUTES, <size_t>(size - BATCH_ATTRIBUTES)))
 
 
+cdef void seal_plain(uint8_t* batch, Py_ssize_t size, int64_t base_offset, int32_t leader_epoch, int64_t timestamp,
+                     int32_t record_count) noexcept nogil:
+    """As `batch_seal`: not compressed, without a producer, all records with one time and without gaps."""
+    cdef BatchHeader h
+    h.base_offset = base_offset
+    h.leader_epoch = leader_epoch
+    h.attributes = 0
+    h.last_offset_delta = record_count - 1
+    h.base_timestamp = timestamp
+    h.max_timestamp = timestamp
+    h.producer_id = -1
+    h.producer_epoch = -1
+    h.base_sequence = -1
+    h.record_count = record_count
+    batch_seal(batch, size, &h)
+
+
 cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int64_t timestamp, const uint8_t* key,
                     Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
                     Py_ssize_t headers_bytes, int32_t header_count) except -1:
     cdef Py_ssize_t body_bytes = record_body_bytes(0, 0, key_bytes, value_bytes, headers_bytes, header_count)
-    cdef BatchHeader h
     cdef uint8_t* start
     cdef uint8_t* end
     if body_bytes > INT32_MAX_VALUE - BATCH_HEADER_BYTES - VARINT_BYTES_MAX:
@@ -166,17 +181,7 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
     start = out.data + out.size
     end = record_write(start + BATCH_HEADER_BYTES, body_bytes, 0, 0, key, key_bytes, value, value_bytes, headers,
                        headers_bytes, header_count)
-    h.base_offset = base_offset
-    h.leader_epoch = leader_epoch
-    h.attributes = 0
-    h.last_offset_delta = 0
-    h.base_timestamp = timestamp
-    h.max_timestamp = timestamp
-    h.producer_id = -1
-    h.producer_epoch = -1
-    h.base_sequence = -1
-    h.record_count = 1
-    seal(start, end - start, &h)
+    seal_plain(start, end - start, base_offset, leader_epoch, timestamp, 1)
     out.size = end - out.data
     return 0
 
@@ -313,7 +318,7 @@ cdef class BatchBuilder:
         h.producer_epoch = producer_epoch
         h.base_sequence = base_sequence
         h.record_count = self.record_count
-        seal(data, size, &h)
+        batch_seal(data, size, &h)
         return batch
 
     def __len__(self) -> int:
@@ -385,7 +390,6 @@ def values_batch(values, int64_t timestamp_ms, *, int64_t base_offset, int32_t l
     cdef list held = list(values)
     cdef Py_ssize_t size = BATCH_HEADER_BYTES
     cdef Py_ssize_t body_bytes
-    cdef BatchHeader h
     cdef bytes batch
     cdef uint8_t* p
     cdef int32_t delta
@@ -409,14 +413,7 @@ def values_batch(values, int64_t timestamp_ms, *, int64_t base_offset, int32_t l
         body_bytes = record_body_bytes(delta, 0, -1, PyBytes_GET_SIZE(value), 0, 0)
         p = record_write(p, body_bytes, delta, 0, NULL, -1, <const uint8_t*>PyBytes_AS_STRING(value),
                          PyBytes_GET_SIZE(value), NULL, 0, 0)
-    h.base_offset = base_offset
-    h.leader_epoch = leader_epoch
-    h.attributes = 0
-    h.last_offset_delta = <int32_t>len(held) - 1
-    h.base_timestamp = h.max_timestamp = timestamp_ms
-    h.producer_id = h.producer_epoch = h.base_sequence = -1
-    h.record_count = <int32_t>len(held)
-    seal(<uint8_t*>PyBytes_AS_STRING(batch), size, &h)
+    seal_plain(<uint8_t*>PyBytes_AS_STRING(batch), size, base_offset, leader_epoch, timestamp_ms, <int32_t>len(held))
     return batch
 
 
