@@ -229,17 +229,19 @@ def handle_begin_epoch(replica: Replica, source: int, correlation: int, request:
 
 def handle_end_epoch(replica: Replica, source: int, correlation: int, request: EndQuorumEpochRequest) -> None:
     """The leader goes. Who it prefers stands at once, the others the later the further down they are in its list. Who
-    has just refused that one, which was told sooner than this replica, stands in its place: it does not ask again."""
+    has just refused that one, which was told sooner than this replica, stands in its place, since it does not ask
+    again: but not before it could come with its vote, if others were enough, or that would be split."""
     error = _announcement_error(replica, request)
     if error is ErrorCode.NONE:
         replica.learn(request.epoch, request.leader_id, request.leader_endpoints, source=request.leader_id,
                       is_announcement=True)
         role = replica.role
         if isinstance(role, Follower):
-            refused = role.refused_ms is not None and (
-                replica.now_ms - role.refused_ms < replica.config.election_timeout_ms)
+            wait_ms = _succession_ms(replica, request.preferred)
+            if role.refused_ms is not None and replica.now_ms - role.refused_ms < replica.config.election_timeout_ms:
+                wait_ms = min(wait_ms, replica.config.disconnect_grace_ms)
             replica.leader_has_ended = True
-            role.fetch_ms = replica.now_ms + (0 if refused else _succession_ms(replica, request.preferred))
+            role.fetch_ms = replica.now_ms + wait_ms
             role.has_fetched = False
     replica.answer(source, correlation, EndQuorumEpochResponse(error=error))
 
