@@ -65,17 +65,22 @@ def told_by(kind: str, directory: Path) -> list[object]:
             file = f"--reassignment-json-file {{files}}/{name}.json"
             execute = f"--execute {file} --replica-alter-log-dirs-throttle 100000000"
             found.append((name, run(execute)))
-            verified: list[Told] = []
 
-            def done(file: str = file, execute: str = execute, verified: list[Told] = verified) -> bool:
-                verified.append(run(f"--verify {file} --preserve-throttles"))
-                if kind == JAVA and LOST in verified[-1].text and "nowhere" not in file:
-                    run(execute)
-                    return False
-                return not any(each in verified[-1].text for each in UNDER_WAY)
+            def ended(words: str, file: str = file, execute: str = execute) -> Told:
+                """What is told once the move is over: each run may ask a broker that has not heard of that yet."""
+                told: list[Told] = []
 
-            wait_until(done, f"{name} is done", SECONDS)
-            found += [verified[-1], run(f"--verify {file}"), placed(cluster, kafka, directory)]
+                def is_over() -> bool:
+                    told.append(run(f"--verify {file} {words}".rstrip()))
+                    if kind == JAVA and LOST in told[-1].text and "nowhere" not in file:
+                        run(execute)
+                        return False
+                    return not any(each in told[-1].text for each in UNDER_WAY)
+
+                wait_until(is_over, f"{file} is done", SECONDS)
+                return told[-1]
+
+            found += [ended("--preserve-throttles"), ended(""), placed(cluster, kafka, directory)]
         alarms = [line for node in cluster.nodes if kind == OURS for line in node.alarms()]
     assert alarms == []
     return found
