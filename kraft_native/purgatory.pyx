@@ -249,6 +249,16 @@ cdef class Purgatory:
         self.armed_ms = self.next_deadline()
         return self.armed_ms
 
+    def expire_fetches(self) -> None:
+        """Answers every Fetch that waits, with what there is: the node stops, and will not be asked again."""
+        cdef Parked parked
+        for slot in self.slots:
+            if slot:
+                for parked in list(slot):
+                    if parked.kind == PARKED_FETCH and parked.purgatory is not None:
+                        self.expired_total += 1
+                        parked.expire()
+
     cdef int64_t next_deadline(self) noexcept:
         """The earliest deadline; when all are further away than a turn of the wheel, the end of that turn."""
         cdef int64_t tick

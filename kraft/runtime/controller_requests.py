@@ -74,6 +74,9 @@ class ControllerRouter:
 
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
         """Raises `ProtocolError` for a malformed body."""
+        if not self.quorum.can_answer:
+            reply.refuse("shutdown")   # nobody would answer it; who asks finds out at once
+            return
         sink = reply.sink
         source = _source(getattr(sink, "peer_host", ""), getattr(sink, "peer_port", 0))
         if api_key == FETCH_CODEC.key:

@@ -229,7 +229,7 @@ class Node:
 
     async def _accept(self, names: list[str]) -> None:
         # Before what answers requests is closed, what clients await is sent.
-        self._opened.push_async_callback(self.server.close, DRAIN_SECONDS)
+        self._opened.push_async_callback(self.server.close, DRAIN_SECONDS, asked=self.purgatory.expire_fetches)
         for name in names:
             self._channels[name] = self._channel(name)
         if len(self.config.broker_listeners) > 1:

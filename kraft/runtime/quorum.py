@@ -157,6 +157,11 @@ class Quorum:
         self.keeper.start()
         self._takes_part = True
 
+    async def hand_over(self) -> None:
+        """Gives the leadership to another voter, where it is held and there is one; goes on as a follower."""
+        if self._takes_part and len(self.raft.replica.voters.ids) > 1:
+            await self.driver.resign(RESIGN_SECONDS)
+
     async def close(self) -> None:
         """Hands the leadership over when it is held, and lets go of everything. May be called again."""
         self.keeper.close()
@@ -175,6 +180,11 @@ class Quorum:
         self.log.close()
 
     # --- requests that come in
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether the core is told of requests: from the start on, until it is closed or has failed."""
+        return self.driver.is_running
 
     def serve(self, codec: Codec, source: int, request: Request, version: int,
               answer: Callable[[Message], None]) -> None:

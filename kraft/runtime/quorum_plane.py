@@ -141,11 +141,13 @@ class QuorumPlane:
 
     async def leave(self) -> None:
         """This node's broker stops in good order; waits until the controller has let it go, or cannot be found. With
-        `controlled.shutdown.enable=false` it just ends, and the controller finds out."""
+        `controlled.shutdown.enable=false` it just ends, and the controller finds out. Then another node controls: this
+        one hears nobody any more while it sends what its clients await."""
         if self.broker is not None and self.config["controlled.shutdown.enable"]:
             broker = self.broker
             broker.stop(self.clock())
             await self._wait(lambda: broker.state is State.STOPPED, LEAVE_SECONDS)
+        await self.quorum.hand_over()
 
     async def close(self) -> None:
         """Stops the clocks and leaves the quorum. May be called again."""

@@ -165,6 +165,11 @@ class RaftDriver:
         self.on_answers: Callable[[], None] = lambda: None
         """Called when answers were given outside of any request: they may leave now."""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it does what it is told: after `start`, until `close` or a failure."""
+        return not self._stopped
+
     def start(self) -> None:
         """Begins to carry out what the core wants; nothing is sent before."""
         self._stopped = False

@@ -128,6 +128,7 @@ class Server:
         self._call_soon = call_soon
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
+        self._closing = False
         self._watched: dict[ReplySink, Callable[[], None]] = {}
 
     def channel(self, name: str, on_request: Callable[[Reply, int, int, bytes], object]) -> RequestChannel:
@@ -196,6 +197,8 @@ class Server:
         host = connection.peer_host
         self.connections += 1
         self._by_host[host] += 1
+        if self._closing:
+            return "shutdown"          # the loop had accepted it
         channel = connection.channel
         of_listener_max = self.limits.connections_by_listener.get(channel.name, UNLIMITED)
         if self.connections > self.limits.connections_max or len(channel.connections) > of_listener_max:
@@ -270,12 +273,15 @@ class Server:
         for listener in self.listeners:
             listener.acceptor.close()
 
-    async def close(self, timeout_s: float = 5.0) -> bool:
+    async def close(self, timeout_s: float = 5.0, *, asked: Callable[[], None] = lambda: None) -> bool:
         """Ends everything: no new connections, no further requests; replies that clients await are sent, for at most
-        `timeout_s`. Whether all of them were."""
+        `timeout_s`. Whether all of them were. `asked` is called when no more requests come: what only waits for more to
+        happen is to be answered then."""
+        self._closing = True
         self.stop_accepting()
         for channel in self.channels:
             channel.drain()
+        asked()
         drained = await self._await_empty(timeout_s)
         if not drained:
             for channel in self.channels:

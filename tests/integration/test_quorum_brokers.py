@@ -1,5 +1,9 @@
 """Brokers of a cluster with several controllers: beside them, and in one process with each."""
 
+import os
+import signal
+from contextlib import suppress
+
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
@@ -7,8 +11,9 @@ from confluent_kafka.admin import NewTopic
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
-from tests.integration.admin import admin, create
+from tests.integration.admin import admin, create, wait_until
 from tests.integration.clients import Record, librdkafka_produce, librdkafka_read
+from tests.integration.hostile import Peer, request
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import SECONDS, MakeQuorum
 from tests.integration.test_records import numbered, plain
@@ -72,3 +77,20 @@ def test_three_nodes_of_both_roles(new_quorum: MakeQuorum) -> None:
     quorum.start()
     for node in quorum.nodes.values():
         assert topics(node) == expected
+
+
+def test_who_still_sends_to_a_slow_reader_controls_no_more(new_quorum: MakeQuorum) -> None:
+    """A node that stops hears nobody any more while its last answers leave: another one controls by then."""
+    quorum = new_quorum(3, is_broker=True)
+    quorum.start()
+    leader = quorum.leader
+    with Peer(leader) as reader:
+        reader.socket.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:                # until the node reads no further, for its answers are not read
+                reader.socket.sendall(request("ApiVersions", 0, b""))
+        os.kill(leader.pid, signal.SIGTERM)
+        wait_until(lambda: quorum.describe().leader != leader.node_id, "another one controls")
+        assert leader.running
+        assert "this node is Resigned" in leader.log()
+    leader.kill()

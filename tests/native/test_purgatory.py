@@ -72,6 +72,13 @@ class PurgatoryMachine(RuleBasedStateMachine):
         assert armed_ms > self.clock_ms if self.waiting else armed_ms == -1
 
     @rule()
+    def stop(self) -> None:
+        """The node does: all are answered, whatever they wait for."""
+        self.node.purgatory.expire_fetches()
+        assert all(each.reply.answered for each in self.waiting)
+        self.expired += self.drop_answered()
+
+    @rule()
     def fire(self) -> None:
         """The timer does, as late as it is armed."""
         self.clock_ms = max(self.clock_ms, self.node.purgatory.deadline_ms)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from kraft.client import ConnectionFailedError
+from kraft.client.connection import Connection
 from kraft.controller.local_broker import State
 from kraft.load.measure import create_topic, offset_of
 from kraft.protocol.error_codes import ErrorCode
@@ -388,3 +389,19 @@ def test_the_system_sizes_what_a_follower_is_sent_from(tmp_path, follower):
         return buffers.getsockopt(socket.SOL_SOCKET, SO_BUF_LOCK) & SOCK_SNDBUF_LOCK
 
     assert with_node(config(tmp_path), work) == (0 if follower else SOCK_SNDBUF_LOCK)
+
+
+def test_who_waits_for_records_is_answered_when_the_node_stops(tmp_path):
+    waiting = FetchRequest(max_wait_ms=600_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[
+        FetchTopic(topic="t", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)])])
+
+    def fetch(cluster, node):
+        create_topic(cluster, "t", 1)
+        connection = Connection("127.0.0.1", node.listeners["PLAINTEXT"].port)
+        connection.socket.sendall(connection.frame(waiting, 11, 1))
+        while node.purgatory.parked_fetches == 0:
+            pass
+        return connection
+
+    with with_node(config(tmp_path), fetch) as connection:
+        assert int.from_bytes(connection.socket.recv(4), "big") > 0, "an answer, not the end of the connection"

@@ -19,6 +19,7 @@ from kraft.metadata.client_quotas import CONNECTION_RATE
 from kraft.runtime.descriptors import default_connections_max, logs_max
 from kraft.runtime.server import Server, ServerLimits
 from kraft_native.channel import RequestChannel
+from kraft_native.connection import Connection
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.reply import Reply
 from tests.native.wires import API_VERSIONS, BODIES, INVALID, METADATA, PIPELINED, UNSUPPORTED, replies, request
@@ -487,3 +488,16 @@ async def test_limits_of_connections_change_while_running() -> None:
         for _, writer in (first, refused):
             writer.close()
         await it.until(lambda: it.server.connections == 0)
+
+
+@on_uvloop
+async def test_who_was_accepted_when_the_server_closes_is_turned_away() -> None:
+    """The loop tells of it later."""
+    async with node() as it:
+        await it.server.close(timeout_s=30)
+        with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as late:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: Connection(it.channel, it.server), door.accept()[0])  # type: ignore[arg-type, return-value]
+            await it.until(lambda: it.server.connections == 0)
+            assert late.recv(1) == b""
+        assert it.server.closed() == {"shutdown": 1}
