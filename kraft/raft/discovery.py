@@ -38,6 +38,8 @@ def handle_discover_answer(
     controllers do not, is asked with a Fetch from now on."""
     if answer == Lost(Loss.UNSUPPORTED):
         replica.cannot_discover[node_id] = None
+        if isinstance(replica.role, Unattached | Follower):
+            replica.role.asked = NOBODY
         return
     if isinstance(answer, DiscoverResponse) and answer.error is ErrorCode.NONE:
         for known in answer.nodes:

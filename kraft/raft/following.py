@@ -84,15 +84,20 @@ def takes_records(replica: Replica, node_id: int, correlation: int, answer: Fetc
 
 def inquire(replica: Replica, role: Unattached | Follower) -> None:
     """Looks for the leader: asks the bootstrap servers, with DiscoverBrokers, which also tells them where this replica
-    listens, and the voters, with a Fetch; one after the other."""
+    listens, and the voters, with a Fetch; one after the other. Who does not answer in time is passed over: a process
+    that hangs accepts connections, and would be asked for ever."""
     config = replica.config
     others = [number for number, each in enumerate(config.bootstrap) if each not in config.endpoints]
     nodes = [FIRST_BOOTSTRAP_ID - number for number in others]
     nodes += [node_id for node_id in replica.voters.ids if node_id not in (config.node_id, replica.leader_id)]
     if nodes and replica.is_durable:
         node_id = nodes[role.inquiries % len(nodes)]
+        if role.asked == node_id and replica.may_ask(node_id):
+            role.inquiries += 1
+            node_id = nodes[role.inquiries % len(nodes)]
         if not replica.may_ask(node_id):
             return
+        role.asked = node_id
         if node_id <= FIRST_BOOTSTRAP_ID and node_id not in replica.cannot_discover:
             announce(replica, node_id)
         else:

@@ -21,7 +21,7 @@ from kraft.raft.messages import (
     VersionsRequest,
     VersionsResponse,
 )
-from kraft.raft.reassignment import Add, Done, HandOver, Remove, next_step
+from kraft.raft.reassignment import Add, Done, HandOver, Remove, Step, next_step
 from kraft.raft.records import Voters
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, Reassignment, VoterChange
@@ -290,19 +290,12 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
             return False
     if replica.voters.targets is None:
         return False
-
-    def find_caught_up(target: ReplicaKey) -> ReplicaKey | None:
-        """Where voters have addresses, one without could never be asked for its vote."""
-        is_reachable = not replica.config.endpoints or bool(replica.directory.endpoints(target.node_id))
-        keys = (key for key in leader.progress if is_reachable and key.is_same(target))
-        return next((key for key in keys if is_caught_up(replica, leader, key)), None)
-
-    step = next_step(replica.voters, replica.config.key, find_caught_up)
+    step = step_now(replica, leader)
     because = f"the reassignment's next step: {step}"
     match step:
         case Add(key):
             _write(replica, replica.voters.with_voter(Voter(key, replica.directory.endpoints(key.node_id))), because)
-        case Remove(key) if _can_go_on(replica, leader, replica.voters.without(key)):
+        case Remove(key) if can_go_on(replica, leader, replica.voters.without(key)):
             _write(replica, replica.voters.without(key), because)
         case Remove():
             pass                       # it waits for those that are to stay, or for other targets
@@ -313,7 +306,22 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
     return isinstance(step, HandOver)
 
 
-def _can_go_on(replica: Replica, leader: Leader, voters: VoterSet) -> bool:
+def step_now(replica: Replica, leader: Leader) -> Step:
+    """The next step toward the targets, which are there, as far as this leader can tell now."""
+
+    def find_caught_up(target: ReplicaKey) -> ReplicaKey | None:
+        keys = (key for key in leader.progress if is_reachable(replica, target) and key.is_same(target))
+        return next((key for key in keys if is_caught_up(replica, leader, key)), None)
+
+    return next_step(replica.voters, replica.config.key, find_caught_up)
+
+
+def is_reachable(replica: Replica, key: ReplicaKey) -> bool:
+    """Where voters have addresses, one without could never be asked for its vote."""
+    return not replica.config.endpoints or bool(replica.directory.endpoints(key.node_id))
+
+
+def can_go_on(replica: Replica, leader: Leader, voters: VoterSet) -> bool:
     """Whether a majority of these voters is here and caught up. KIP-642 does not ask for that, but to let somebody go
     who answers, and keep those that do not, would end the quorum for good when their disks are gone."""
     ready = sum(replica.config.key.is_same(key) or is_caught_up(replica, leader, key) for key in voters.keys)
@@ -331,8 +339,12 @@ def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) 
 
 
 def _key_of(replica: Replica, leader: Leader, node_id: int) -> ReplicaKey:
-    """The disk that a target means: the voter's, else the one that fetches, else whichever will."""
+    """The disk that a target means: the one that the node's process has now, which is the one that fetched last; of a
+    voter that has not fetched its own; else whichever will."""
+    if node_id == replica.config.node_id:
+        return replica.config.key
     voter = replica.voters.find(node_id)
-    if voter is not None:
-        return voter.key
-    return next((key for key in leader.progress if key.node_id == node_id), ReplicaKey(node_id))
+    known = [voter.key] if voter is not None else []
+    known += [key for key in leader.progress if key.node_id == node_id]
+    return max(known, key=lambda key: leader.progress[key].fetch_ms if key in leader.progress else -1,
+               default=ReplicaKey(node_id))

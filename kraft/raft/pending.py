@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from kraft.raft.membership import is_caught_up, is_settled
-from kraft.raft.reassignment import Add, Done, HandOver, Remove, Wait, next_step
+from kraft.raft.membership import can_go_on, is_caught_up, is_reachable, is_settled, step_now
+from kraft.raft.reassignment import Add, Done, HandOver, Remove, Wait
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, VoterChange
 from kraft.raft.types import UNKNOWN_OFFSET, ReplicaKey
@@ -86,6 +86,8 @@ def _catching_up(replica: Replica, leader: Leader, key: ReplicaKey) -> str:
     if found is None or leader.progress[found].end_offset == UNKNOWN_OFFSET:
         return f"node {key}, which has not fetched from this leader"
     progress = leader.progress[found]
+    if not is_reachable(replica, found):
+        return f"node {found} to tell its address (DiscoverBrokers, which Apache Kafka's controllers do not send)"
     if is_caught_up(replica, leader, found):
         return "nothing more"
     end_offset = replica.log.end.offset
@@ -96,10 +98,13 @@ def _catching_up(replica: Replica, leader: Leader, key: ReplicaKey) -> str:
 def _reassignment(replica: Replica, leader: Leader) -> str:
     if replica.voters.targets is None or replica.history.latest.kraft_version < RECONFIGURABLE:
         return "nothing more"
-    step = next_step(replica.voters, replica.config.key, lambda key: next(
-        (each for each in leader.progress if each.is_same(key) and is_caught_up(replica, leader, each)), None))
-    match step:
+    match step_now(replica, leader):
         case Wait(missing):
             return "; ".join(_catching_up(replica, leader, key) for key in missing)
-        case Add() | Remove() | HandOver() | Done():
+        case Remove(key) if not can_go_on(replica, leader, stay := replica.voters.without(key)):
+            lag = [each for each in stay.keys
+                   if not (each.is_same(replica.config.key) or is_caught_up(replica, leader, each))]
+            return (f"a majority of those who are to vote without {key} to be here and caught up: {stay.majority} of "
+                    f"{len(stay.voters)} are needed, not yet {_listed(lag)}")
+        case Add() | Remove() | HandOver() | Done() as step:
             return f"the leader to {step}"

@@ -129,8 +129,9 @@ class Quorum:
         self.raft_log = RaftLog(self.log)
         self.snapshots = RaftSnapshots(self.directory, self.raft_log)
         latest = self.snapshots.latest()
-        if latest is not None and latest.offset > self.log.log_end_offset:
-            # The crash came between the snapshot from the leader and the log that begins behind it.
+        if latest is not None and not self.raft_log.continues(latest):
+            # The crash came between the snapshot from the leader and the log that begins behind it. What lies there may
+            # be longer, but is of a leader that was overtaken.
             self.raft_log.restart_at(latest)
         start = self.log.log_start_offset
         epoch = next((each.epoch for each in self.snapshots.ids if each.end_offset == start), 0)

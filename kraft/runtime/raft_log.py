@@ -156,6 +156,13 @@ class RaftLog:
                 yield batch
             offset = piece.next_offset
 
+    def continues(self, snapshot: OffsetAndEpoch) -> bool:
+        """Whether this log begins behind the snapshot's last record or has it, so that what follows there may stay."""
+        if snapshot.offset > self.log.log_end_offset:
+            return False
+        before = [epoch for epoch, start_offset in self.log.epochs.entries() if start_offset < snapshot.offset]
+        return snapshot.offset <= self.log.log_start_offset or not before or before[-1] == snapshot.epoch
+
     def restart_at(self, start: OffsetAndEpoch) -> None:
         """Empties the log; what comes next follows the snapshot `start`."""
         self._last = UNKNOWN_OFFSET, b""

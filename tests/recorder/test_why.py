@@ -157,6 +157,26 @@ def test_a_reassignment_waits_for_who_lags() -> None:
             "records when it fetched 3.0 s ago") in scene.text()
 
 
+def test_a_reassignment_waits_for_who_stays() -> None:
+    scene = led()
+    scene.world.crash(3)
+    scene.world.pass_time(1200)
+    scene.world.request(1, ReassignVotersRequest(targets=(1, 3)))
+    scene.world.pass_time(100)
+    assert ("reassigning the voters to 1:d001, 3:d003: it waits for a majority of those who are to vote without 2:d002 "
+            "to be here and caught up: 2 of 2 are needed, not yet 3:d003.") in scene.text()
+
+
+def test_a_reassignment_waits_for_an_address() -> None:
+    """Apache Kafka's controllers do not tell theirs."""
+    scene = led((1, 2, 3), (4,))
+    scene.world.pass_time(1000)
+    scene.world.raft(1).replica.directory.nodes.pop(4)
+    scene.world.request(1, ReassignVotersRequest(targets=(1, 2, 4)))
+    scene.world.pass_time(100)
+    assert "it waits for node 4:d004 to tell its address (DiscoverBrokers" in scene.text()
+
+
 def test_a_change_waits_for_a_majority() -> None:
     scene = led((1, 2, 3), (4,))
     scene.world.partition((1,), (2, 3), (4,))

@@ -397,6 +397,26 @@ def test_a_snapshot_from_the_leader_replaces_the_image(tmp_path: Path) -> None:
         assert node.log.log_start_offset == node.log.log_end_offset == late.end_offset
 
 
+def test_a_crash_before_the_log_begins_behind_a_snapshot_from_the_leader(tmp_path: Path) -> None:
+    """Also where the log is longer than the snapshot: its records are an overtaken leader's."""
+    formatted(tmp_path / "ahead")
+    for _ in range(3):
+        with Node(tmp_path / "ahead") as node:
+            node.join()
+            if not (tmp_path / "behind").exists():
+                shutil.copytree(tmp_path / "ahead", tmp_path / "behind")
+    with Node(tmp_path / "ahead") as node:
+        create(node, "committed")
+        late = node.snapshot()
+    with Node(tmp_path / "behind") as node:
+        while node.log.log_end_offset <= late.end_offset:
+            create(node, f"divergent-{node.log.log_end_offset}")
+    shutil.copy(tmp_path / "ahead" / DIRECTORY_NAME / late.file_name, tmp_path / "behind" / DIRECTORY_NAME)
+    with Node(tmp_path / "behind") as node:
+        assert node.log.log_start_offset == late.end_offset
+        assert names(node) == ["committed"]
+
+
 # --- what Kafka wrote -----------------------------------------------------------------------------------------------
 
 
