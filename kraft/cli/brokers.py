@@ -16,6 +16,7 @@ from kraft.client.connection import ConnectionFailedError
 from kraft.client.log_dirs import PlacedReplica, move_replicas, placed_replicas
 from kraft.client.partitions import Partition
 from kraft.client.placement import Placement, changes
+from kraft.client.quorum import QuorumClient
 from kraft.client.reassignments import unthrottle
 from kraft.client.refusals import check
 from kraft.config.errors import InvalidConfigError
@@ -119,9 +120,13 @@ def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: 
                          as_json: bool) -> None:
     """Drain a broker, wait until it has been stopped, and take it out of the cluster for good.
 
-    Stopping its process is yours to do: one that runs on would register itself again.
+    Stopping its process is yours to do: one that runs on would register itself again. A node that is a voter of the
+    metadata quorum too leaves that first: kraft quorum remove.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
+        if broker in [each.node_id for each in QuorumClient(cluster).describe().voters]:
+            raise InvalidConfigError(f"BROKER: node {broker} is a controller that votes, and would be missed for ever; "
+                                     f"first make it vote no more: kraft quorum remove {broker}")
         drain(cluster, broker, throttle_bytes)
         deadline = time.monotonic() + wait_seconds
         if is_up(cluster, broker):

@@ -11,7 +11,7 @@ from kraft.cli.recordings import entries_of
 from kraft.client import Cluster
 from kraft.client.configs import describe_configs
 from kraft.client.partitions import Partition
-from kraft.client.reassignments import Ongoing, ongoing, progress
+from kraft.client.reassignments import Ongoing, log_sizes, ongoing, progress, throttle_of
 from kraft.client.refusals import check, text_of
 from kraft.config.errors import InvalidConfigError
 from kraft.metadata.image import LOST_DIRECTORY, BrokerRegistration, MetadataImage, PartitionRegistration
@@ -28,11 +28,14 @@ MIN_ISR: Final = "min.insync.replicas"
 
 class Replica(NamedTuple):
     """One replica that is not the leader. `trouble`: why its broker cannot have it in sync; None when it could.
-    `lag`: records that it lacks to the high watermark, -1 where that is not told."""
+    `size_bytes`: of its log, `of_bytes` of the leader's, -1 where that is not told: a follower that hears nobody does
+    not know what it lacks. `throttle`: bytes per second, None where its fetching is not bounded."""
 
     broker: int
     trouble: str | None
-    lag: int = -1
+    size_bytes: int = -1
+    of_bytes: int = -1
+    throttle: int | None = None
 
 
 def partition_answers(cluster: Cluster, partition: Partition, situation: Situation) -> list[Answer]:
@@ -43,7 +46,8 @@ def partition_answers(cluster: Cluster, partition: Partition, situation: Situati
     known = registration_of(image, partition)
     moving = ongoing(cluster).get(partition)
     outside = [Replica(each, trouble) if (trouble := trouble_of(each, image, known, story, heard(situation)))
-               else asked_of(cluster, partition, each) for each in known.replicas if each not in story.isr]
+               else asked_of(cluster, partition, each, story.leader) for each in known.replicas
+               if each not in story.isr]
     found = [about_leader(story), *(about_replica(each, story.leader) for each in outside)]
     found += about_isr(story, minimum(cluster, partition[0]), len(known.replicas))
     if moving is not None:
@@ -89,10 +93,15 @@ def about_replica(replica: Replica, leader: int) -> Answer:
         text = f"{name}{replica.trouble}."
     elif leader < 0:
         text = f"{name}there is no leader to fetch from."
-    elif replica.lag > 0:
-        text = f"{name}it lacks {replica.lag} records to the high watermark, and is up."
+    elif replica.of_bytes < 0:
+        text = f"{name}it is up; how far it is cannot be told, for its leader does not answer."
+    elif replica.size_bytes < replica.of_bytes:
+        bound = f", at {size_text(replica.throttle)}/s by its throttle" if replica.throttle is not None else \
+            " or cannot reach its leader"
+        text = (f"{name}its log has {size_text(replica.size_bytes)} of the leader's {size_text(replica.of_bytes)}; it "
+                f"is up, and catches up{bound}.")
     else:
-        text = f"{name}it has everything up to the high watermark; its leader has not yet taken it in."
+        text = f"{name}its log is as long as its leader's, who has not yet taken it in."
     return Answer("replica", replica.broker, False, text)
 
 
@@ -148,21 +157,25 @@ def _why_fenced(broker: BrokerRegistration, left: Left | None, speaks: Mapping[s
     return ", because no controller hears from it or it has not caught up with the metadata log"
 
 
-def asked_of(cluster: Cluster, partition: Partition, broker: int) -> Replica:
-    """What its broker says of it."""
+def asked_of(cluster: Cluster, partition: Partition, broker: int, leader: int) -> Replica:
+    """What its broker says of it, and how that compares with what the leader says."""
     try:
         answer = cluster.node(broker).send(DescribeLogDirsRequest(topics=[
             DescribableLogDirTopic(topic=partition[0], partitions=[partition[1]])]), DescribeLogDirsResponse)
         check(f"log directories of node {broker}", answer.error_code)
     except KraftError as error:
         return Replica(broker, f"it does not tell of its log ({error})")
-    lags = [each.offset_lag for directory in answer.results for topic in directory.topics for each in topic.partitions
-            if not each.is_future_key]
+    sizes = [each.partition_size for directory in answer.results for topic in directory.topics
+             for each in topic.partitions if not each.is_future_key]
     failed = [f"its log directory {each.log_dir} failed: {text_of(each.error_code)}" for each in answer.results
               if each.error_code != ErrorCode.NONE]
-    if not lags:
+    if not sizes:
         return Replica(broker, "; ".join(failed) or "it has no log of the partition yet")
-    return Replica(broker, None, lags[0])
+    try:
+        of_bytes = log_sizes(cluster, leader, [partition]).get(partition, -1) if leader >= 0 else -1
+    except KraftError:
+        of_bytes = -1
+    return Replica(broker, None, sizes[0], of_bytes, throttle_of(cluster, partition, broker))
 
 
 def minimum(cluster: Cluster, topic: str) -> int:

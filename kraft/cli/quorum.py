@@ -17,6 +17,8 @@ from kraft.config.errors import InvalidConfigError
 from kraft.config.node import parse_endpoint
 
 NO_DIRECTORY: Final = UUID(int=0)
+LAGS_MS: Final = 1000
+MISSED_MS: Final = 3000
 
 
 @kraft.group("quorum")
@@ -91,11 +93,18 @@ def add_command(node_id: int, directory_id: str, listeners: tuple[str, ...], boo
 @quorum_group.command("remove")
 @click.argument("node_id", type=click.IntRange(0))
 @click.argument("directory_id", required=False)
+@click.option("--force", is_flag=True, help="Also when those that are left lag behind, and may not be able to commit.")
 @cluster_options
-def remove_command(node_id: int, directory_id: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Make a voter a mere observer; waits until it is one. Without DIRECTORY_ID the voter of that node is meant."""
+def remove_command(node_id: int, directory_id: str | None, force: bool, bootstrap: str, timeout: float,
+                   as_json: bool) -> None:
+    """Make a voter a mere observer; waits until it is one. Without DIRECTORY_ID the voter of that node is meant.
+
+    Refused when too few of the others are caught up: without this voter they could commit nothing.
+    """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         client = QuorumClient(cluster)
+        if not force:
+            _check_who_stays(client.describe(), node_id)
         if directory_id is None:
             voters = {each.node_id: each.directory_id for each in client.describe().voters}
             directory = voters.get(node_id, NO_DIRECTORY)
@@ -105,15 +114,29 @@ def remove_command(node_id: int, directory_id: str | None, bootstrap: str, timeo
         _tell(f"node {node_id} votes no more", client.describe(), as_json)
 
 
+def _check_who_stays(found: Description, leaving: int) -> None:
+    staying = [each.node_id for each in found.voters if each.node_id != leaving]
+    lagging = [each for each in _lagging(found, MISSED_MS) if each in staying]
+    needed = len(staying) // 2 + 1
+    if len(staying) - len(lagging) < needed <= len(staying):
+        raise InvalidConfigError(f"NODE-ID: without {leaving} {needed} of the voters {', '.join(map(str, staying))} "
+                                 f"are needed, but {', '.join(map(str, lagging))} cannot be reached or is behind; "
+                                 "remove those first, or use --force")
+
+
+def _lagging(found: Description, for_ms: int = LAGS_MS) -> list[int]:
+    """Voters that did not have the whole log for so long."""
+    now_ms = _now_ms()
+    return [each.node_id for each in found.voters if each.node_id != found.leader
+            and (each.caught_up_ms < 0 or now_ms - each.caught_up_ms > for_ms)]
+
+
 def status(found: Description) -> Fields:
     """The figures that say how the quorum is."""
-    now_ms = _now_ms()
-    lagging = [each.node_id for each in found.voters if each.node_id != found.leader
-               and (each.caught_up_ms < 0 or now_ms - each.caught_up_ms > 1000)]
     return {
         "leader": found.leader, "epoch": found.epoch, "high_watermark": found.high_watermark,
         "voters": [each.node_id for each in found.voters], "observers": [each.node_id for each in found.observers],
-        "targets": found.targets, "lagging": lagging, "failures_survived": (len(found.voters) - 1) // 2,
+        "targets": found.targets, "lagging": _lagging(found), "failures_survived": (len(found.voters) - 1) // 2,
     }
 
 

@@ -139,5 +139,23 @@ def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) 
     return found
 
 
+def throttle_of(cluster: Cluster, partition: Partition, broker: int) -> int | None:
+    """Bytes per second that a broker may fetch of this partition and others that are throttled; None without a
+    bound."""
+    name, index = partition
+    replicas = _setting(cluster, "topic", name, f"{FOLLOWERS}.replicas") or ""
+    if replicas != "*" and f"{index}:{broker}" not in replicas.split(","):
+        return None
+    rate = int(_setting(cluster, "broker", str(broker), f"{FOLLOWERS}.rate") or NO_RATE)
+    return rate if rate < NO_RATE else None
+
+
+def _setting(cluster: Cluster, kind: str, resource: str, name: str) -> str | None:
+    [settings] = describe_configs(cluster, kind, [resource]).values()
+    return next((each.value for each in settings if each.name == name), None)
+
+
+NO_RATE: Final = (1 << 63) - 1
+"""Kafka's default."""
 OWN_SOURCES: Final = (1, 2)
 """Set for this very topic or broker, while it runs."""

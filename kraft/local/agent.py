@@ -4,7 +4,6 @@ A request is one packet of JSON on the agent's socket, and has one as its answer
 
     {"do": "links", "deaf_to": [address...], "shut_to": [address...]}
                     -> {"filtered": sockets}: packets from `deaf_to` are dropped, and attempts to connect from `shut_to`
-    {"do": "dropped"}                               -> {"packets": dropped on the sockets that are open}
     {"do": "connect", "host": .., "port": .., "seconds": ..} -> {"connected": whether}, from the node's own address
     {"do": "disk", "kind": "full" | "slow" | "well", "delay_ms": ..}    -> {}
     {"do": "probe"}                                 -> {"error": errno or 0, "seconds": what one small file took}
@@ -41,8 +40,6 @@ PACKET_BYTES_MAX: Final = 1 << 16
 PROBE_NAME: Final = "kraft-probe.tmp"
 SO_ATTACH_FILTER: Final = 26
 SO_DETACH_FILTER: Final = 27
-SO_MEMINFO: Final = 55
-SO_MEMINFO_DROPS: Final = 8
 # Instructions of a classic socket filter (linux/filter.h).
 LOAD_SOURCE: Final = (0x20, 0, 0, 0xFFF00000 + 12)      # ld [SKF_NET_OFF + 12]: the source address of the IP header
 JUMP_EQUAL: Final = 0x15
@@ -65,9 +62,6 @@ class Links:
         """Gives the number of sockets that have a filter now."""
         self._deaf_to, self._shut_to = deaf_to, shut_to
         return sum(self._each(self._apply))
-
-    def dropped(self) -> int:
-        return sum(self._each(_drops))
 
     def take(self, descriptor: int) -> None:
         """A new socket of the loop's."""
@@ -107,11 +101,6 @@ def attach(each: socket.socket, sources: Wanted) -> None:
     code = ctypes.create_string_buffer(b"".join(INSTRUCTION.pack(*each) for each in (*program, KEEP, DROP)))
     each.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER,
                     struct.pack("HL", len(program) + 2, ctypes.addressof(code)))
-
-
-def _drops(each: socket.socket) -> int:
-    numbers = each.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 4 * (SO_MEMINFO_DROPS + 1))
-    return int(struct.unpack_from("I", numbers, 4 * SO_MEMINFO_DROPS)[0])
 
 
 class NodeLoop(uvloop.Loop):
@@ -166,9 +155,6 @@ class Agent:
 
     def do_links(self, deaf_to: Wanted, shut_to: Wanted) -> dict[str, int]:
         return {"filtered": self._links.change(deaf_to, shut_to)}
-
-    def do_dropped(self) -> dict[str, int]:
-        return {"packets": self._links.dropped()}
 
     def do_connect(self, host: str, port: int, seconds: float) -> dict[str, bool]:
         try:

@@ -164,7 +164,7 @@ class LocalCluster:
         if len(waiting) < len(nodes):
             for node in waiting:
                 if not node.has_ended(LEAVE_SECONDS):
-                    node.kill()
+                    node.end()
 
     def check(self) -> None:
         """`LocalNodeError` when a node has ended by itself."""

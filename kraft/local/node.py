@@ -158,7 +158,7 @@ class LocalNode:
         if self._readable(self._told, seconds):
             line = os.read(self._told, 1 << 16)
         if not line:
-            self.kill()
+            self.end()
             raise LocalNodeError(f"{self} did not start:\n{self.log()}")
         self._formatted = True
 
@@ -186,15 +186,25 @@ class LocalNode:
             raise LocalNodeError(f"{self} ended with {code}:\n{self.log()}")
 
     def kill(self) -> None:
-        """kill -9. Nobody listens on its ports afterwards."""
+        """kill -9. Nobody listens on its ports afterwards. `FaultDidNotBiteError` when it does not run any more: what
+        ended it would not be seen."""
+        if not self.running:
+            raise FaultDidNotBiteError(f"{self} does not run" + (
+                "" if self.ended is None else f", it ended by itself with {self.ended}:\n{self.log()}"))
+        if (code := self.end()) != -signal.SIGKILL:
+            raise FaultDidNotBiteError(f"{self} ended by itself with {code} when it was killed:\n{self.log()}")
+
+    def end(self) -> int | None:
+        """kill -9 where it runs; one that ended by itself counts as no failure then. Its exit status, None where it did
+        not run."""
         self.ended = None
         if self._pid < 0:
-            return
+            return None
         self._launcher.signal(self._pid, signal.SIGKILL)
         if not self.has_ended(STOP_SECONDS):
             raise FaultDidNotBiteError(f"{self} survived SIGKILL")
-        self._forget()
         self.kills += 1
+        return self._forget()
 
     def expect_end(self) -> None:
         """Waits for a node to end by itself, as one does whose disk is full; that counts as no failure then."""
@@ -216,7 +226,7 @@ class LocalNode:
 
     def close(self) -> None:
         """Kills it when it runs, and gives its ports back."""
-        self.kill()
+        self.end()
         for each in self._ports.values():
             each.close()
 

@@ -119,6 +119,10 @@ def test_drain_and_decommission(tool: Tool, kraft_cluster: LocalCluster) -> None
     assert tool.json("brokers", "drain", victim) == [{"broker": victim, "result": "drained"}]
     assert all(victim not in each["replicas"] for each in partitions(tool, "d1"))
     tool.bootstrap = next(each.address for each in kraft_cluster.brokers.values() if each.node_id != victim)
+    code, _, complaints = tool.run("brokers", "decommission", victim)
+    assert (code, kraft_cluster.brokers[victim].running) == (1, True)
+    assert f"node {victim} is a controller that votes" in complaints
+    assert tool.run("quorum", "remove", victim)[0] == 0
     stopper = threading.Thread(target=kraft_cluster.brokers[victim].stop)
     stopper.start()
     code, out, _ = tool.run("brokers", "decommission", victim)
@@ -126,3 +130,22 @@ def test_drain_and_decommission(tool: Tool, kraft_cluster: LocalCluster) -> None
     assert (code, out) == (0, f"broker {victim}: taken out of the cluster\n")
     assert victim not in [each["broker"] for each in tool.json("brokers", "list")]
     assert "the cluster has none" in tool.run("brokers", "drain", 77)[2]
+
+
+def test_a_voter_without_whom_nothing_is_committed_stays(tool: Tool, kraft_cluster: LocalCluster) -> None:
+    [status] = tool.json("quorum", "status")
+    dead, needed = (each for each in status["voters"] if each != status["leader"])
+    kraft_cluster.brokers[dead].kill()
+    tool.bootstrap = kraft_cluster.brokers[needed].address
+
+    def is_missed() -> bool:
+        caught_up_ms = {each["node_id"]: each["caught_up_ms"] for each in tool.json("quorum", "describe")}
+        return 0 <= caught_up_ms[dead] < caught_up_ms[status["leader"]] - 3000
+
+    kraft_cluster.wait_until(is_missed, "it lags")
+    code, _, complaints = tool.run("quorum", "remove", needed)
+    assert code == 1
+    assert f"without {needed} 2 of the voters" in complaints
+    assert f"but {dead} cannot be reached" in complaints
+    assert tool.run("quorum", "remove", dead)[0] == 0
+    assert tool.run("quorum", "remove", needed)[0] == 0

@@ -11,7 +11,8 @@ from kraft.cli.command import run
 from kraft.cli.partition_story import FENCED, STOPPED, Left, PartitionStory
 from kraft.cli.partition_why import Replica, about_isr, about_leader, about_reassignment, about_replica, trouble_of
 from kraft.cli.recordings import find
-from kraft.client.reassignments import Ongoing
+from kraft.client import Cluster
+from kraft.client.reassignments import Ongoing, throttle
 from kraft.local.cluster import LocalCluster
 from kraft.metadata.image import (
     EMPTY,
@@ -34,6 +35,7 @@ from kraft.recorder.ring import CAPACITY
 from kraft.recorder.why import Situation
 from tests.cli.nodes import Tool
 from tests.golden import golden, needs_golden
+from tests.integration.clients import Record, librdkafka_produce
 
 TOPIC_ID = UUID(int=500)
 LATER_MS = 1_800_000_000_000
@@ -183,8 +185,13 @@ def test_sentences() -> None:
     assert "(in sync last: 1);" in about_leader(story(change(-2, isr=[1]), fenced(1), change(-1))).text
     assert "Nobody is known to have every acknowledged record; who led last: 1;" in about_leader(
         story(change(-1, isr=[], last_known_elr=[1]))).text
-    assert about_replica(Replica(2, None, 7), 1).text == (
-        "Broker 2 is not in sync: it lacks 7 records to the high watermark, and is up.")
+    assert about_replica(Replica(2, None, 700, 1500), 1).text == (
+        "Broker 2 is not in sync: its log has 700 B of the leader's 1.5 kB; it is up, and catches up or cannot reach "
+        "its leader.")
+    throttled = about_replica(Replica(2, None, 700, 1500, 10_000), 1)
+    assert throttled.text.endswith("catches up, at 10.0 kB/s by its throttle.")
+    assert about_replica(Replica(2, None, 700), 1).text.endswith("cannot be told, for its leader does not answer.")
+    assert about_replica(Replica(2, None, 700, 700), 1).text.endswith("who has not yet taken it in.")
     assert about_isr(story(), 2, 3) == []
     [few] = about_isr(story(change(-2, isr=[1])), 2, 3)
     assert few.text == "In sync: 1; 2 are needed for acks=all (min.insync.replicas), so such requests are refused."
@@ -271,6 +278,30 @@ def test_a_cluster(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[st
     capsys.readouterr()
     assert run(["why", "y1/0", str(controller.directory)]) == 0
     assert capsys.readouterr().out == f"{said[0]}\n", "its files tell the same"
+
+
+@pytest.mark.kraft_cluster(brokers=2, controllers=1, settings={"replica.lag.time.max.ms": "500"})
+def test_who_cannot_reach_the_leader_lacks_what_it_does_not_know_of(
+    kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[str],
+) -> None:
+    tool = Tool(kraft_cluster.bootstrap, capsys)
+    tool.json("topics", "create", "y2", "--partitions", 1, "--replication-factor", 2)
+    leader = int(tool.json("why", "y2/0")[0]["node_id"])
+    follower = 3 - leader
+    kraft_cluster.cut(follower, leader)
+    librdkafka_produce(kraft_cluster.brokers[leader], "y2", [Record(None, b"x" * 1000)] * 10, acks="1")
+
+    def said() -> list[str]:
+        return [line for line in tool.run("why", "y2/0")[1].splitlines() if "is not in sync" in line]
+
+    kraft_cluster.wait_until(lambda: bool(said()), "it is out of sync")
+    [lagging] = said()
+    assert lagging.startswith(f"Broker {follower} is not in sync: its log has 0 B of the leader's 10."), lagging
+    assert lagging.endswith("kB; it is up, and catches up or cannot reach its leader.")
+    with Cluster(kraft_cluster.bootstrap) as cluster:
+        throttle(cluster, {("y2", 0): [leader]}, {("y2", 0): [leader, follower]}, 5000)
+    [throttled] = said()
+    assert throttled.endswith("kB; it is up, and catches up, at 5.0 kB/s by its throttle.")
 
 
 @needs_golden

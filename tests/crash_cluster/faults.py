@@ -116,7 +116,7 @@ class Faults:
                 if each.running:        # a full disk, or a signal, may have ended it a moment ago
                     os.kill(each.pid, signal.SIGKILL)
             for each in nodes:
-                each.kill()
+                each.end()
 
     def heal(self, faults: list[Fault]) -> None:
         """Undoes them: who stands still goes on first, then links and dead nodes in either order."""
@@ -147,7 +147,7 @@ class Faults:
         if not node.running and node.ended is not None:
             self.ended += 1
             node.expect_end()
-        node.kill()
+        node.end()
 
 
 def _launch(nodes: list[LocalNode]) -> None:

@@ -72,7 +72,7 @@ def test_disks(kraft_cluster: LocalCluster) -> None:
     node.mend_disk()
     node.fill_disk()
     assert node.ask_agent(do="probe")["error"] != 0
-    node.kill()
+    node.end()
 
 
 @pytest.mark.kraft_cluster(brokers=2, controllers=0)
@@ -106,7 +106,11 @@ def test_a_node_that_ends_by_itself_is_told(new_kraft_cluster: NewCluster) -> No
     os.kill(node.pid, 9)
     with pytest.raises(LocalNodeError, match="ended by itself with -9"):
         cluster.wait_until(lambda: False, "it is seen")
+    with pytest.raises(FaultDidNotBiteError, match="does not run, it ended by itself with -9"):
+        node.kill()
     node.expect_end()
+    with pytest.raises(FaultDidNotBiteError, match=r"does not run$"):
+        node.kill()
     cluster.check()
 
 
