@@ -9,8 +9,8 @@ processes of a cluster together. Kafka is measured at three ages, because its fi
 - `fresh`: one turn of every load, after one another;
 - then it is warmed until its compilers rest, which takes minutes, and everything is measured.
 
-`--ours` runs no peer and needs no Java. The table is written as JSON to bench/out, too. What restarts and fails is in
-`operations`.
+`--ours` runs no peer and needs no Java. The table is written as JSON to bench/out, too. What restarts and moves is in
+`operations`, what is killed in `failover`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Three nodes restarted in turn under load, replicas moved under load, and ten thousand partitions on three nodes:
-ours, then those of Apache Kafka 4.3.1, replication 3, min.insync.replicas 2.
+ours, then those of Apache Kafka 4.3.1, replication 3, min.insync.replicas 2; what is moved has two replicas.
 
     python -m bench.macro.operations [--quick] [--ours] [--only TEXT] [--directory DIR]
 

@@ -145,6 +145,15 @@ class MetadataTruth:
             if wrong is not None:
                 raise ViolationError("ValidControllerState", f"{topic.name}-{index}: {wrong}: {partition}; active are "
                                                              f"{active}")
+            self._recovery_quorum(f"{topic.name}-{index}", partition)
+
+    def _recovery_quorum(self, name: str, partition: PartitionRegistration) -> None:
+        """MinIsrRecoveryQuorum: where nobody is in sync nor eligible, who led last is known (KIP-966 as it was
+        released; the model keeps as many as min.insync.replicas)."""
+        known = partition.last_known_elr
+        if self.image.elr_enabled and not partition.isr and not partition.elr and not (
+                len(known) == 1 and known[0] in self.image.brokers):
+            raise ViolationError("MinIsrRecoveryQuorum", f"{name}: {partition}")
 
     def _min_isr(self, topic: str, partition: PartitionRegistration) -> int:
         configured = int(self._rules.topic_value(MIN_INSYNC_REPLICAS, self.image.topic_config(topic), {},

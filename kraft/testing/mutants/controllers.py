@@ -186,6 +186,12 @@ def shutdown_offset_moves(patches: Patches) -> None:
     patches.entry(HANDLERS, BrokerHeartbeatRequest, Handler(heartbeat, handler.refuse))
 
 
+@CONTROLLERS.add(0, "KIP-966, last known leader")
+def who_led_last_is_forgotten(patches: Patches) -> None:
+    """When nobody is left in sync or eligible, nobody is known to have every acknowledged record."""
+    patches.put(Change, "note_last_leader", lambda _change, _record: None)
+
+
 @CONTROLLERS.add(0, "KAFKA-15665, ELR")
 def who_left_stays_eligible(patches: Patches) -> None:
     """A broker that is no replica any more may still lead; one that comes back empty, too."""
