@@ -27,6 +27,7 @@ LOOKS: Final = 3_000
 PAUSE_SECONDS: Final = 0.02
 FETCH_TIMEOUT_SECONDS: Final = 2.0
 CHANGE_SECONDS: Final = 2.0
+STEPS_SECONDS: Final = 60.0
 COMMAND_SECONDS: Final = 10
 
 
@@ -259,7 +260,8 @@ def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
             _step(quorum, node_id, adds=True)
             steps += 1
         told("grown to five")
-        quorum.nodes[10].kill()    # the reassignment cannot be done without it
+        quorum.nodes[10].kill()    # the reassignment cannot be done without it, once it is missed
+        wait_until(lambda: _is_missed(quorum, 10), "10 is missed")
         steps += _reassign(quorum, (6, 7, 8, 9, 10), lambda voters: len({6, 7, 8} & voters) == 3)
         wait_until(lambda: _command(quorum, ["cancel"]) == 0, "the reassignment is cancelled")
         halfway = _voters(quorum)
@@ -276,29 +278,42 @@ def membership(quorum: Quorum, tell: Callable[[str], None]) -> str:
             f"{finish(quorum, load)} proposals, none lost")
 
 
+def _is_missed(quorum: Quorum, node_id: int) -> bool:
+    """Whether the leader takes it for one that lags."""
+    found = quorum.describe()
+    caught_up_ms = {each.node_id: each.caught_up_ms for each in found.replicas}
+    return caught_up_ms[node_id] < caught_up_ms[found.leader] - 2000
+
+
 def _voters(quorum: Quorum) -> set[int]:
     return {each.node_id for each in quorum.describe().voters}
 
 
 def _reassign(quorum: Quorum, targets: Sequence[int], is_done: Callable[[set[int]], bool]) -> int:
-    """Asks for a reassignment, and kills the leader after each of its steps; gives how many it saw."""
+    """Asks for a reassignment, and kills the leader after each of its steps that is seen; gives how many were."""
     words = ["reassign", *map(str, targets), "--force", "--no-wait"]
-    wait_until(lambda: _command(quorum, words) == 0, "the reassignment is taken on")
-    seen = _voters(quorum)
-    steps = 0
+    seen, steps, asking = _voters(quorum), 0, threading.Thread()
+    deadline = time.monotonic() + STEPS_SECONDS
     while not is_done(seen):
-        wait_until(lambda seen=seen: _voters(quorum) != seen, f"the reassignment goes on from {seen}")
-        seen = _voters(quorum)
-        steps += 1
-        if not is_done(seen):
-            quorum.leader.kill_and_start()
+        assert time.monotonic() < deadline, f"the reassignment goes on from {seen}"
+        if not asking.is_alive() and quorum.describe().targets is None and not is_done(_voters(quorum)):
+            asking = threading.Thread(target=_command, args=(quorum, words))
+            asking.start()
+        now = _voters(quorum)
+        if now != seen:
+            seen = now
+            steps += 1
+            if not is_done(seen):
+                quorum.leader.kill_and_start()
+    if asking.ident is not None:
+        asking.join()
     return steps
 
 
 def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
-    """One change. The leader is killed while it is under way; who asked for it asks again until it is so."""
+    """One change. Its leader is killed as soon as it counts there, committed or not; who asked for it asks again until
+    it is so."""
     node = quorum.nodes[node_id]
-    leader = quorum.leader
     if adds:
         wait_until(lambda: any(each.node_id == node_id for each in quorum.describe().observers), f"{node_id} follows")
     properties = checkpoints.read_meta_properties(node.directory)
@@ -308,7 +323,9 @@ def _step(quorum: Quorum, node_id: int, *, adds: bool) -> None:
              if adds else ["remove", str(node_id)])
     asking = threading.Thread(target=_command, args=(quorum, words))
     asking.start()
-    leader.kill_and_start()
+    while asking.is_alive() and (node_id in _voters(quorum)) != adds:
+        pass
+    quorum.leader.kill_and_start()
     asking.join()
 
     def is_done() -> bool:
