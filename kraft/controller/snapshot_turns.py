@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 TURN_MS: Final = 60_000
-"""Whoever has not written a snapshot by then no longer keeps the others from it."""
+"""Whoever has not written a snapshot by then no longer keeps the others from it, for as long again."""
 SILENT_MS: Final = 30_000
 """Who was not heard of for so long is not waited for."""
 
@@ -54,6 +54,8 @@ class SnapshotTurns:
         self._backlog = backlog
         self._heard: dict[int, _Heard] = {}
         self._turn: _Turn | None = None
+        self._missed: dict[int, _Turn] = {}
+        """The last turn of each that did not write in it."""
 
     def heartbeat(self, controller_id: int, end_offset: int, now_ms: int, *, strained: bool) -> bool:
         """A standby tells where its last snapshot ends; says whether it is to write one now. It is told again until it
@@ -62,7 +64,7 @@ class SnapshotTurns:
         turn = self._running(now_ms)
         if turn is not None:
             return turn.controller_id == controller_id
-        if not self._is_due(end_offset, now_ms, strained=strained):
+        if self._has_missed(controller_id, now_ms) or not self._is_due(end_offset, now_ms, strained=strained):
             return False
         self._turn = _Turn(controller_id, end_offset, now_ms)
         return True
@@ -72,7 +74,13 @@ class SnapshotTurns:
         if self._running(now_ms) is not None or not self._is_due(end_offset, now_ms, strained=strained):
             return False
         return not any(self._is_due(heard.end_offset, now_ms, strained=strained)
-                       for heard in self._heard.values() if now_ms - heard.at_ms <= SILENT_MS)
+                       for controller_id, heard in self._heard.items()
+                       if now_ms - heard.at_ms <= SILENT_MS and not self._has_missed(controller_id, now_ms))
+
+    def _has_missed(self, controller_id: int, now_ms: int) -> bool:
+        turn = self._missed.get(controller_id)
+        return (turn is not None and self._heard[controller_id].end_offset <= turn.end_offset
+                and now_ms - turn.began_ms < 2 * TURN_MS)
 
     def _is_due(self, end_offset: int, now_ms: int, *, strained: bool) -> bool:
         limits = self._strained if strained else self._usual
@@ -80,7 +88,12 @@ class SnapshotTurns:
 
     def _running(self, now_ms: int) -> _Turn | None:
         turn = self._turn
-        if turn is not None and (now_ms - turn.began_ms >= TURN_MS
-                                 or self._heard[turn.controller_id].end_offset > turn.end_offset):
-            self._turn = turn = None
-        return turn
+        if turn is None:
+            return None
+        has_written = self._heard[turn.controller_id].end_offset > turn.end_offset
+        if not has_written and now_ms - turn.began_ms < TURN_MS:
+            return turn
+        if not has_written:
+            self._missed[turn.controller_id] = turn
+        self._turn = None
+        return None

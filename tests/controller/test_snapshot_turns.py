@@ -67,3 +67,14 @@ def test_less_often_while_others_have_fallen_behind() -> None:
     assert not both.heartbeat(2, 0, now_ms=0, strained=True)
     assert not both.is_own(0, now_ms=1, strained=True)
     assert both.heartbeat(2, 0, now_ms=2, strained=False)
+
+
+def test_who_cannot_write_does_not_keep_the_active_controller_from_it() -> None:
+    """Its disk may be full; it is asked again after a while."""
+    one = turns(end=500)
+    assert one.heartbeat(2, 0, now_ms=0, strained=False)
+    assert not one.is_own(0, now_ms=TURN_MS - 1, strained=False)
+    assert not one.heartbeat(2, 0, now_ms=TURN_MS, strained=False)
+    assert one.is_own(0, now_ms=TURN_MS + 1, strained=False)
+    assert one.heartbeat(2, 0, now_ms=2 * TURN_MS, strained=False)
+    assert not one.is_own(0, now_ms=2 * TURN_MS + 1, strained=False)
