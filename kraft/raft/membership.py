@@ -34,8 +34,9 @@ Refusal = tuple[ErrorCode, str]
 def founding(replica: Replica, voters: VoterSet) -> VoterSet:
     """The first voters as the first leader writes them: with the cluster's id, which it makes up if nobody gave one
     (KIP-642). Those are 16 random bytes in URL-safe base64, as Kafka's are."""
-    made = urlsafe_b64encode(replica.random_bytes(16)).rstrip(b"=").decode() if replica.cluster_id is None else ""
-    return replace(voters, cluster_id=replica.cluster_id or made)
+    known = replica.cluster_id or voters.cluster_id
+    made = urlsafe_b64encode(replica.random_bytes(16)).rstrip(b"=").decode() if known is None else ""
+    return replace(voters, cluster_id=known or made)
 
 
 # --- what may be changed, and when ------------------------------------------------------------------------------------

@@ -152,7 +152,9 @@ class Replica:
 
     @property
     def cluster_id(self) -> str | None:
-        return self.voters.cluster_id or self.config.cluster_id
+        """What it was formatted with, or what the first leader made up, once that is committed (KIP-642): a leader that
+        was overtaken may have made up another."""
+        return self.config.cluster_id or self.history.before(self.high_watermark).voters.cluster_id
 
     @property
     def hard_state(self) -> HardState:

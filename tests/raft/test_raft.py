@@ -426,6 +426,11 @@ def test_the_first_leader_makes_the_cluster_id() -> None:
     log = raft.replica.log
     founding = next(record for _, record in log.controls() if isinstance(record, Voters))
     assert founding.voters.cluster_id == "AAAAAAAAAAAAAAAAAAAAAA"
+    assert raft.replica.cluster_id is None, "another leader may make up another, as long as it is not committed"
+    flush = raft.take_ready().flush
+    assert flush == log.end.offset
+    raft.log_flushed(flush, 1000)
+    assert raft.replica.cluster_id == founding.voters.cluster_id
     raft.step(5, 5, BeginQuorumEpochRequest(cluster_id="other", epoch=9, leader_id=2), 1001)
     answer = raft.take_ready().messages[-1]
     assert isinstance(answer, Answer)
