@@ -221,6 +221,8 @@ METRICS: Final = (
     Metric("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", "gauge", (),
            "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs",
            "Milliseconds since the last metadata snapshot, or since the start."),
+    Metric("kraft_metadata_snapshot_lag", "gauge", (), "",
+           "Committed metadata records behind the last snapshot: what a start replays."),
 )
 
 

@@ -23,6 +23,15 @@ def shown(node: LocalNode) -> dict[str, float]:
             if not name.startswith("#") and "{" not in name}
 
 
+def labelled(node: LocalNode, name: str) -> dict[str, float]:
+    """The values of one name, by labels."""
+    found = re.search(r"metrics: (http://\S+)", node.log())
+    assert found is not None
+    with urllib.request.urlopen(found[1], timeout=SECONDS) as answer:
+        return {labels: float(value) for labels, value in re.findall(
+            name + r"\{(.*)\} (\S+)", answer.read().decode())}
+
+
 @pytest.mark.parametrize("controllers", [0, 3])
 def test_controllers_that_are_not_active_show_what_is_committed(
     new_kraft_cluster: NewCluster, controllers: int
@@ -46,3 +55,25 @@ def test_controllers_that_are_not_active_show_what_is_committed(
         assert each["kafka_server_raft_metrics_log_end_offset"] > 0
         assert each["process_resident_memory_bytes"] > 1 << 20
         assert ("kafka_server_replicamanager_partitioncount" in each) is (controllers == 0)
+
+
+def test_the_figures_of_the_metadata_log(new_kraft_cluster: NewCluster) -> None:
+    """Those that KIP-631 asks for, by their values."""
+    cluster = new_kraft_cluster(brokers=1, controllers=1, settings={
+        "kraft.metrics.listener": "127.0.0.1:0", "metadata.log.max.record.bytes.between.snapshots": "100000000"})
+    cluster.start()
+    active, = cluster.controllers.values()
+    before = shown(active)
+    with cluster.client() as client:
+        create_topic(client, "t", 2)
+    after = shown(active)
+    raft = "kafka_server_raft_metrics_"
+    # A topic, its two partitions, and records that tell of time passing (NoOpRecord).
+    assert after[PREFIX + "lastcommittedrecordoffset"] >= before[PREFIX + "lastcommittedrecordoffset"] + 3
+    assert after[PREFIX + "lastappliedrecordlagms"] == 0, "of the active one"
+    assert 0 < after[raft + "commit_latency_avg"] <= after[raft + "commit_latency_max"]
+    assert after["kraft_metadata_snapshot_lag"] == after[raft + "high_watermark"], "it has none but the first, of 0"
+    assert after["kafka_server_snapshotemitter_latestsnapshotgeneratedagems"] >= 0
+    requests = labelled(active, "kafka_network_requestmetrics_requests_total")
+    assert requests['listener="CONTROLLER",request="Envelope"'] == 1, "the broker forwarded it"
+    assert requests['listener="CONTROLLER",request="BrokerHeartbeat"'] > 0
