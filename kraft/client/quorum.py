@@ -124,8 +124,8 @@ class QuorumClient:
         check(f"adding voter {node_id}", answer.error_code, answer.error_message)
 
     def _votes(self, node_id: int, directory_id: UUID) -> bool:
-        """Looked at before a change. A broker asks the next controller too when the one that it asked leads no more,
-        which is how a leader's own removal ends; then it is told that there is nothing left to do."""
+        """Looked at before and after a removal. A broker asks the next controller too when the one that it asked leads
+        no more, which is how a leader's own removal ends; then it is told that there is nothing left to do."""
         return any((each.node_id, each.directory_id) == (node_id, directory_id) for each in self.describe().voters)
 
     def remove(self, node_id: int, directory_id: UUID) -> None:
@@ -134,7 +134,7 @@ class QuorumClient:
         voted = self._votes(node_id, directory_id)
         with self.leader() as connection:
             answer = connection.send(request, RemoveRaftVoterResponse)
-        if voted and answer.error_code == ErrorCode.VOTER_NOT_FOUND:
+        if voted and answer.error_code == ErrorCode.VOTER_NOT_FOUND and not self._votes(node_id, directory_id):
             return
         check(f"removing voter {node_id}", answer.error_code, answer.error_message)
 
