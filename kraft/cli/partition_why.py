@@ -9,7 +9,7 @@ from kraft.cli.metadata_source import AsOf, from_files, from_leader
 from kraft.cli.partition_story import FENCED, Left, PartitionStory
 from kraft.cli.recordings import entries_of
 from kraft.client import Cluster
-from kraft.client.configs import describe_configs
+from kraft.client.configs import setting
 from kraft.client.partitions import Partition
 from kraft.client.reassignments import Ongoing, log_sizes, ongoing, progress, throttle_of
 from kraft.client.refusals import check, text_of
@@ -179,8 +179,7 @@ def asked_of(cluster: Cluster, partition: Partition, broker: int, leader: int) -
 
 
 def minimum(cluster: Cluster, topic: str) -> int:
-    settings = describe_configs(cluster, "topic", [topic])[topic]
-    return next((int(each.value or 1) for each in settings if each.name == MIN_ISR), 1)
+    return int(setting(cluster, "topic", topic, MIN_ISR) or 1)
 
 
 def _listed(ids: Iterable[int]) -> str:

@@ -56,6 +56,12 @@ def describe_configs(cluster: Cluster, kind: str, names: Iterable[str], *,
     return found
 
 
+def setting(cluster: Cluster, kind: str, resource: str, name: str) -> str | None:
+    """One setting of a resource; None where it has no such, or no value."""
+    [settings] = describe_configs(cluster, kind, [resource]).values()
+    return next((each.value for each in settings if each.name == name), None)
+
+
 def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Change], *,
                   validate_only: bool = False) -> None:
     """Makes the changes of one resource, all or none. `RefusedError` says why not."""

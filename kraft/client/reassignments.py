@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
-from kraft.client.configs import Change, Operation, alter_configs, describe_configs
+from kraft.client.configs import Change, Operation, alter_configs, describe_configs, setting
 from kraft.client.partitions import Partition
 from kraft.client.refusals import RefusedError, check
 from kraft.protocol.error_codes import ErrorCode
@@ -143,16 +143,11 @@ def throttle_of(cluster: Cluster, partition: Partition, broker: int) -> int | No
     """Bytes per second that a broker may fetch of this partition and others that are throttled; None without a
     bound."""
     name, index = partition
-    replicas = _setting(cluster, "topic", name, f"{FOLLOWERS}.replicas") or ""
+    replicas = setting(cluster, "topic", name, f"{FOLLOWERS}.replicas") or ""
     if replicas != "*" and f"{index}:{broker}" not in replicas.split(","):
         return None
-    rate = int(_setting(cluster, "broker", str(broker), f"{FOLLOWERS}.rate") or NO_RATE)
+    rate = int(setting(cluster, "broker", str(broker), f"{FOLLOWERS}.rate") or NO_RATE)
     return rate if rate < NO_RATE else None
-
-
-def _setting(cluster: Cluster, kind: str, resource: str, name: str) -> str | None:
-    [settings] = describe_configs(cluster, kind, [resource]).values()
-    return next((each.value for each in settings if each.name == name), None)
 
 
 NO_RATE: Final = (1 << 63) - 1

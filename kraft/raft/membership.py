@@ -325,8 +325,13 @@ def is_reachable(replica: Replica, key: ReplicaKey) -> bool:
 def can_go_on(replica: Replica, leader: Leader, voters: VoterSet) -> bool:
     """Whether a majority of these voters is here and caught up. KIP-642 does not ask for that, but to let somebody go
     who answers, and keep those that do not, would end the quorum for good when their disks are gone."""
-    ready = sum(replica.config.key.is_same(key) or is_caught_up(replica, leader, key) for key in voters.keys)
-    return ready >= voters.majority
+    return len(voters.voters) - len(behind(replica, leader, voters)) >= voters.majority
+
+
+def behind(replica: Replica, leader: Leader, voters: VoterSet) -> list[ReplicaKey]:
+    """Those of these voters that are not here, or not caught up."""
+    return [key for key in voters.keys
+            if not (replica.config.key.is_same(key) or is_caught_up(replica, leader, key))]
 
 
 def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) -> int:

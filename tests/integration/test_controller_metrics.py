@@ -13,23 +13,22 @@ from tests.integration.quorum import SECONDS
 PREFIX = "kafka_controller_kafkacontroller_"
 
 
-def shown(node: LocalNode) -> dict[str, float]:
-    """The values without labels, by name."""
+def page(node: LocalNode) -> str:
     found = re.search(r"metrics: (http://\S+)", node.log())
     assert found is not None
     with urllib.request.urlopen(found[1], timeout=SECONDS) as answer:
-        lines = answer.read().decode().splitlines()
-    return {name: float(value) for name, _, value in (line.partition(" ") for line in lines)
+        return str(answer.read().decode())
+
+
+def shown(node: LocalNode) -> dict[str, float]:
+    """The values without labels, by name."""
+    return {name: float(value) for name, _, value in (line.partition(" ") for line in page(node).splitlines())
             if not name.startswith("#") and "{" not in name}
 
 
 def labelled(node: LocalNode, name: str) -> dict[str, float]:
     """The values of one name, by labels."""
-    found = re.search(r"metrics: (http://\S+)", node.log())
-    assert found is not None
-    with urllib.request.urlopen(found[1], timeout=SECONDS) as answer:
-        return {labels: float(value) for labels, value in re.findall(
-            name + r"\{(.*)\} (\S+)", answer.read().decode())}
+    return {labels: float(value) for labels, value in re.findall(name + r"\{(.*)\} (\S+)", page(node))}
 
 
 @pytest.mark.parametrize("controllers", [0, 3])
