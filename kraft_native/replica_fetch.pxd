@@ -22,7 +22,7 @@ cdef class FollowedPartition:
 cdef class ReplicaFetcher:
     cdef readonly int64_t responses_total      # they come in the order of the requests
     cdef readonly int64_t bytes_total          # of records
-    cdef readonly int64_t received_total       # bytes of any kind
+    cdef int64_t spoke_ms          # when something came last, or was asked for while nothing was to come
     cdef FollowerIdentity identity
     cdef int32_t partition_bytes_max
     cdef int64_t response_bytes_limit
@@ -31,6 +31,7 @@ cdef class ReplicaFetcher:
     cdef int fd                    # of its socket, as long as requests may leave past it; -1: they may not
     cdef object on_error
     cdef object on_lost
+    cdef object on_cut
     cdef dict followed             # key -> FollowedPartition
     cdef dict held                 # those of them that are throttled, and neither in the session nor in `changed`
     cdef ThrottleWait wait         # for the quota of those; None when none waits
@@ -64,6 +65,7 @@ cdef class ReplicaFetcher:
     cdef int take(self, const uint8_t* frame, Py_ssize_t size) except -1
     cdef int take_topics(self, Span* body) except -1
     cdef int take_part(self, FollowedPartition followed, FollowerPart* part) except -1
+    cdef int cut(self, Partition partition, FollowerPart* part) except -1
     # Whether there was something to append.
     cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1
     cdef int await_flush(self, Partition partition) except -1

@@ -13,8 +13,6 @@ class FollowedPartition: ...
 class ReplicaFetcher:
     responses_total: int
     bytes_total: int
-    received_total: int
-    """Bytes of any kind: what does not rise while the fetcher `waits` is a leader that says nothing."""
 
     def __init__(
         self,
@@ -24,6 +22,7 @@ class ReplicaFetcher:
         client_id: str,
         on_error: Callable[[Partition, int, BaseException | None], object],
         on_lost: Callable[[ReplicaFetcher], object],
+        on_cut: Callable[[Partition, int, str], object] | None = None,
         max_wait_ms: int = 500,
         min_bytes: int = 1,
         bytes_max: int = 10485760,
@@ -33,6 +32,10 @@ class ReplicaFetcher:
     @property
     def waits(self) -> bool:
         """Whether an answer is to come."""
+
+    @property
+    def silent_ms(self) -> int:
+        """How long not a byte of the answer has come for which it waits; 0 when it waits for none."""
 
     def follow(self, partition: Partition) -> None: ...
     def unfollow(self, partition: Partition) -> bool: ...

@@ -18,7 +18,8 @@ then; what the log has is passed over.
 Throttled partitions that are behind leave the session while their quota is exceeded (KIP-73).
 
 An error of one partition ends its following: `on_error(partition, code, cause)` is called, and whoever gets it decides
-when to `follow` again. A broken connection ends everything: `on_lost(fetcher)`; a fetcher is connected once.
+when to `follow` again. A log that was cut is told of: `on_cut(partition, log end before, why)`. A broken connection
+ends everything: `on_lost(fetcher)`; a fetcher is connected once.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -69,7 +70,7 @@ cdef class ReplicaFetcher:
     """Fetches as broker `node_id` of epoch `broker_epoch` (KIP-903). The settings are Kafka's
     `replica.fetch.wait.max.ms`, `.min.bytes`, `.response.max.bytes`, `.max.bytes`. Loop thread only."""
 
-    def __init__(self, int32_t node_id, int64_t broker_epoch, *, str client_id not None, on_error, on_lost,
+    def __init__(self, int32_t node_id, int64_t broker_epoch, *, str client_id not None, on_error, on_lost, on_cut=None,
                  int32_t max_wait_ms=500, int32_t min_bytes=1, int32_t bytes_max=10485760,
                  int32_t partition_bytes_max=1048576):
         for name, value in (("node_id", node_id), ("max_wait_ms", max_wait_ms), ("min_bytes", min_bytes),
@@ -87,6 +88,7 @@ cdef class ReplicaFetcher:
         self.fd = -1
         self.on_error = on_error
         self.on_lost = on_lost
+        self.on_cut = on_cut
         self.followed = {}
         self.held = {}
         self.changed = {}
@@ -101,6 +103,10 @@ cdef class ReplicaFetcher:
     @property
     def waits(self) -> bool:
         return self.transport is not None and self.responses_total < self.requests_total
+
+    @property
+    def silent_ms(self) -> int:
+        return monotonic_ms() - self.spoke_ms if self.waits else 0
 
     # --- what is followed -------------------------------------------------------------------------------------------
 
@@ -188,7 +194,7 @@ cdef class ReplicaFetcher:
 
     def buffer_updated(self, Py_ssize_t count) -> None:
         self.received.size += count
-        self.received_total += count
+        self.spoke_ms = monotonic_ms()
         if self.transport is None:
             return
         self.reading = True
@@ -213,6 +219,8 @@ cdef class ReplicaFetcher:
         if len(self.followed) == len(self.held) and not self.forgotten:
             return 0
         self.requests_total += 1
+        if idle:
+            self.spoke_ms = monotonic_ms()
         self.writer.begin(wire_id(self.requests_total), self.client_id, &self.identity, self.session_id,
                           self.session_epoch)
         self.put_changed()
@@ -408,7 +416,7 @@ cdef class ReplicaFetcher:
             return self.stop_following(followed, part.error, None)
         try:
             if part.diverging_epoch >= 0:
-                partition.cut_to_epoch(part.diverging_epoch, part.diverging_end)
+                self.cut(partition, part)
                 self.changed[followed.key] = followed
                 return 0
             appended = part.records_bytes > 0 and self.append(followed, part)
@@ -420,6 +428,14 @@ cdef class ReplicaFetcher:
                 self.changed[followed.key] = followed      # a leader may wait for it: DeleteRecords of Kafka's
         except KraftError as error:
             return self.stop_following(followed, error.code, error)
+        return 0
+
+    cdef int cut(self, Partition partition, FollowerPart* part) except -1:
+        """What the leader does not have is dropped, and told where something was."""
+        cdef int64_t before = partition.core.log_end
+        if partition.cut_to_epoch(part.diverging_epoch, part.diverging_end) < before and self.on_cut is not None:
+            self.on_cut(partition, before, f"in the leader's log epoch {part.diverging_epoch} ends at "
+                                           f"{part.diverging_end}")
         return 0
 
     cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
-from kraft.broker.ports import ControllerPort, LogDirPort, MovePort
+from kraft.broker.ports import ControllerPort, LogDirPort, MovePort, RecorderPort
 from kraft.broker.producer_ids import ProducerIdBlock
 from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
@@ -42,6 +42,7 @@ class Broker:
     telemetry: ClientTelemetry
     cold_reader: ColdReader
     moves: MovePort = field(init=False)
+    recorder: RecorderPort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     """What clients of each listener are told, with real ports."""
     epoch: int = -1

@@ -9,13 +9,14 @@ by the controller's answer or by the metadata, whichever comes first. What is pr
 goes into one request together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
 
 from kraft.metadata.image import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of
 from kraft.protocol.messages.alter_partition_request import (
     AlterPartitionRequest,
     BrokerState,
@@ -37,6 +38,8 @@ OVERTAKEN: Final = (
 """The controller knows something newer, which the metadata will tell; until then both sets may be in force."""
 
 Key = tuple[UUID, int]
+Trace = Callable[[str, Key, Mapping[str, object]], None]
+"""Hears what happens to the in-sync replicas of a partition, with the particulars (docs/internals/recorder.md)."""
 
 
 class Replicated(Protocol):
@@ -70,10 +73,11 @@ class IsrKeeper:
     `epoch_of(broker id)`: the epoch of a broker that takes part as the metadata tells, None for any other."""
 
     def __init__(self, node_id: int, submit: Callable[[AlterPartitionRequest], None],
-                 epoch_of: Callable[[int], int | None]) -> None:
+                 epoch_of: Callable[[int], int | None], trace: Trace = lambda _what, _key, _values: None) -> None:
         self._node_id = node_id
         self._submit = submit
         self._epoch_of = epoch_of
+        self._trace = trace
         self._led: dict[Key, Led] = {}
         self._due: dict[Key, Led] = {}
         self._asked: dict[Key, Led] | None = None
@@ -82,6 +86,10 @@ class IsrKeeper:
         self.expands_total = 0
         self.shrinks_total = 0
         self.failures_total = 0
+
+    def __len__(self) -> int:
+        """How many partitions this broker leads."""
+        return len(self._led)
 
     def knows_newer(self, key: Key, registration: PartitionRegistration) -> bool:
         """Whether the controller answered with something newer than this in the same leader epoch."""
@@ -106,6 +114,8 @@ class IsrKeeper:
         if led is not None and led.partition is partition and _is_same(led, registration):
             partition.set_isr(led.isr, led.maximal)
             return
+        if led is not None and led.proposed is not None:
+            self._trace("isr decided", key, {"isr": list(registration.isr)})
         self.resign(key)
         self._led[key] = Led(key, partition, registration.leader_epoch, registration.partition_epoch, registration.isr,
                              registration.leader_recovery_state)
@@ -121,10 +131,15 @@ class IsrKeeper:
         led = self._led.get(key)
         if led is None or node_id in led.maximal:
             return True
-        epoch, seen = self._epoch_of(node_id), led.partition.broker_epoch_of(node_id)
-        if led.proposed is not None or epoch is None or seen not in (-1, epoch):
+        if led.proposed is not None:
             return False
-        self._propose(led, (*led.isr, node_id))
+        epoch, seen = self._epoch_of(node_id), led.partition.broker_epoch_of(node_id)
+        if epoch is None or seen not in (-1, epoch):
+            self._trace("does not propose", key, {"replica": node_id, "because": (
+                "the metadata does not say that its broker takes part" if epoch is None else
+                f"its broker fetched in broker epoch {seen}, and the metadata tells of {epoch}")})
+            return False
+        self._propose(led, (*led.isr, node_id), f"broker {node_id} has everything")
         return True
 
     def drop_lagging(self, lag_max_ms: int) -> None:
@@ -133,14 +148,15 @@ class IsrKeeper:
             if led.proposed is None and len(led.isr) > 1:
                 lagging = led.partition.lagging(lag_max_ms)
                 if lagging:
-                    self._propose(led, tuple(replica for replica in led.isr if replica not in lagging))
+                    self._propose(led, tuple(replica for replica in led.isr if replica not in lagging),
+                                  f"not all had everything at some time in the last {lag_max_ms} ms")
 
     def recovered(self, key: Key) -> None:
         """The leader of an unclean election has made its log whole: it says so."""
         led = self._led.get(key)
         if led is not None and led.recovery != 0 and led.proposed is None:
             led.recovery = 0
-            self._propose(led, led.isr)
+            self._propose(led, led.isr, "the leader of an unclean election has made its log whole")
 
     def tick(self, now_ms: int) -> None:
         """Asks again what was not answered with an outcome."""
@@ -159,6 +175,8 @@ class IsrKeeper:
             if self._led.get(key) is led and led.proposed is not None:
                 outcome = outcomes.get(key)
                 if outcome is None or not self._settled(led, outcome):
+                    code = response.error_code if outcome is None else outcome.error_code
+                    self._trace("isr unanswered", key, {"proposed": list(led.proposed), "because": name_of(code)})
                     self._due[key] = led
                     self.deadline_ms = now_ms + RETRY_MS
         if self.deadline_ms == NEVER_MS:
@@ -166,11 +184,12 @@ class IsrKeeper:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _propose(self, led: Led, isr: tuple[int, ...]) -> None:
+    def _propose(self, led: Led, isr: tuple[int, ...], because: str) -> None:
         if len(isr) > len(led.isr):
             self.expands_total += 1
         elif len(isr) < len(led.isr):
             self.shrinks_total += 1
+        self._trace("proposes isr", led.key, {"isr": list(led.isr), "proposed": list(isr), "because": because})
         led.proposed = isr
         led.partition.set_isr(led.isr, led.maximal)
         self._due[led.key] = led
@@ -182,12 +201,13 @@ class IsrKeeper:
         if code == ErrorCode.NONE:
             if outcome.leader_epoch != led.leader_epoch or outcome.partition_epoch < led.partition_epoch:
                 return True            # the metadata will tell of what is newer than this
+            self._trace("isr decided", led.key, {"isr": list(outcome.isr)})
             self._commit(led, tuple(outcome.isr), outcome.partition_epoch)
-        elif code in REVERTED:
+        elif code in REVERTED or code in OVERTAKEN:
             self.failures_total += 1
-            self._commit(led, led.isr, led.partition_epoch)
-        elif code in OVERTAKEN:
-            self.failures_total += 1
+            self._trace("isr refused", led.key, {"proposed": list(led.proposed or ()), "because": name_of(code)})
+            if code in REVERTED:
+                self._commit(led, led.isr, led.partition_epoch)
         else:
             return False
         return True

@@ -52,6 +52,13 @@ class LogDirPort(Protocol):
         """The directories' ids, in the order of the configuration."""
 
 
+class RecorderPort(Protocol):
+    """What happened to the broker's replicas."""
+
+    def lines(self, count: int) -> list[str]:
+        """The last `count` entries of the flight recorder, oldest first, and one that tells what the broker is now."""
+
+
 class MovePort(Protocol):
     """Who moves replicas between log directories."""
 

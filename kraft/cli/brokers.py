@@ -10,7 +10,8 @@ from kraft.cli.cluster import size_text
 from kraft.cli.command import kraft
 from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
-from kraft.cli.reassign import NO_WAIT, THROTTLE, assignments, concerned, start, wait
+from kraft.cli.reassign import NO_WAIT, THROTTLE, assignments, concerned, start
+from kraft.cli.reassign_status import wait
 from kraft.client import Cluster, RefusedError, state
 from kraft.client.connection import ConnectionFailedError
 from kraft.client.log_dirs import PlacedReplica, move_replicas, placed_replicas

@@ -11,14 +11,19 @@ from kraft.cli.recordings import entries_of
 from kraft.client import Cluster
 from kraft.client.configs import setting
 from kraft.client.partitions import Partition
-from kraft.client.reassignments import Ongoing, log_sizes, ongoing, progress, throttle_of
-from kraft.client.refusals import check, text_of
+from kraft.client.reassignments import Ongoing, log_sizes, ongoing, progress, throttles, total
+from kraft.client.recorder import of_broker
+from kraft.client.refusals import check
 from kraft.config.errors import InvalidConfigError
 from kraft.metadata.image import LOST_DIRECTORY, BrokerRegistration, MetadataImage, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import text_of
 from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from kraft.recorder.brokers import fencings, heard
+from kraft.recorder.entry import Entry, parse
+from kraft.recorder.replicas import hindrances
+from kraft.recorder.ring import CAPACITY
 from kraft.recorder.timeline import clock_text
 from kraft.recorder.why import Answer, Situation
 from kraft_native.errors import KraftError
@@ -29,13 +34,15 @@ MIN_ISR: Final = "min.insync.replicas"
 class Replica(NamedTuple):
     """One replica that is not the leader. `trouble`: why its broker cannot have it in sync; None when it could.
     `size_bytes`: of its log, `of_bytes` of the leader's, -1 where that is not told: a follower that hears nobody does
-    not know what it lacks. `throttle`: bytes per second, None where its fetching is not bounded."""
+    not know what it lacks. `throttle`: bytes per second, None where its fetching is not bounded. `recorded`: what the
+    flight recorders of the two brokers tell."""
 
     broker: int
     trouble: str | None
     size_bytes: int = -1
     of_bytes: int = -1
     throttle: int | None = None
+    recorded: tuple[str, ...] = ()
 
 
 def partition_answers(cluster: Cluster, partition: Partition, situation: Situation) -> list[Answer]:
@@ -48,10 +55,13 @@ def partition_answers(cluster: Cluster, partition: Partition, situation: Situati
     outside = [Replica(each, trouble) if (trouble := trouble_of(each, image, known, story, heard(situation)))
                else asked_of(cluster, partition, each, story.leader) for each in known.replicas
                if each not in story.isr]
+    told = recordings(cluster, {story.leader, *(each.broker for each in outside)} if outside else ())
+    outside = [each._replace(recorded=tuple(hindrances(told, *partition, each.broker, story.leader)))
+               for each in outside]
     found = [about_leader(story), *(about_replica(each, story.leader) for each in outside)]
     found += about_isr(story, minimum(cluster, partition[0]), len(known.replicas))
     if moving is not None:
-        at = progress(cluster, [moving])
+        at = total(progress(cluster, [moving]))
         found.append(about_reassignment(moving, story.isr, outside, f"{size_text(at.done_bytes)} of "
                                                                     f"{size_text(at.total_bytes)} copied"))
     return found
@@ -102,7 +112,8 @@ def about_replica(replica: Replica, leader: int) -> Answer:
                 f"is up, and catches up{bound}.")
     else:
         text = f"{name}its log is as long as its leader's, who has not yet taken it in."
-    return Answer("replica", replica.broker, False, text)
+    return Answer("replica", replica.broker, False, " ".join(
+        [text, *(f"{clause[0].upper()}{clause[1:]}." for clause in replica.recorded)]))
 
 
 def about_isr(story: PartitionStory, at_least: int, replicas: int) -> list[Answer]:
@@ -118,7 +129,7 @@ def about_isr(story: PartitionStory, at_least: int, replicas: int) -> list[Answe
 def about_reassignment(moving: Ongoing, isr: tuple[int, ...], outside: Iterable[Replica], copied: str) -> Answer:
     waits = [each for each in moving.adding if each not in isr]
     if waits:
-        reasons = {each.broker: each.trouble for each in outside}
+        reasons = {each.broker: "; ".join(filter(None, (each.trouble, *each.recorded))) for each in outside}
         text = ", ".join(f"broker {each}" + (f" ({reasons[each]})" if reasons.get(each) else "") for each in waits)
         text = f"it waits for {text} to be in sync; {copied}"
     else:
@@ -175,7 +186,18 @@ def asked_of(cluster: Cluster, partition: Partition, broker: int, leader: int) -
         of_bytes = log_sizes(cluster, leader, [partition]).get(partition, -1) if leader >= 0 else -1
     except KraftError:
         of_bytes = -1
-    return Replica(broker, None, sizes[0], of_bytes, throttle_of(cluster, partition, broker))
+    return Replica(broker, None, sizes[0], of_bytes, throttles(cluster, {partition: [broker]}).get(partition))
+
+
+def recordings(cluster: Cluster, brokers: Iterable[int]) -> dict[int, list[Entry]]:
+    """The flight recorders of those brokers that answer."""
+    found = {}
+    for broker in brokers:
+        try:
+            found[broker] = [parse(line) for line in of_broker(cluster, broker, CAPACITY)]
+        except KraftError:      # that it is silent is told already, by what the controller knows of it
+            continue
+    return found
 
 
 def minimum(cluster: Cluster, topic: str) -> int:

@@ -1,8 +1,7 @@
 """`kraft topics reassign`: replicas from where they are to where they should be."""
 
 import json
-import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,26 +10,15 @@ import click
 from kraft.cli.cluster import size_text
 from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
-from kraft.cli.progress import progress_bar
+from kraft.cli.reassign_status import Targets, status, under_way, wait
 from kraft.client import Cluster, RefusedError
 from kraft.client.partitions import Partition
 from kraft.client.placement import Placement, changes
-from kraft.client.reassignments import (
-    Ongoing,
-    Progress,
-    log_sizes,
-    ongoing,
-    progress,
-    reassign,
-    throttle,
-    unthrottle,
-)
+from kraft.client.reassignments import log_sizes, ongoing, reassign, throttle, unthrottle
 from kraft.config.errors import InvalidConfigError
 from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 
 PLAN_VERSION: Final = 1
-LOOK_SECONDS: Final = 0.5
-Targets = dict[Partition, list[int]]
 
 PLAN: Final = click.argument("plan", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
 NO_WAIT: Final = click.option("--no-wait", is_flag=True, help="End when it is under way, not when it is done.")
@@ -88,7 +76,8 @@ def start_command(plan: Path, throttle_bytes: int | None, no_wait: bool, bootstr
                   as_json: bool) -> None:
     """Carry out a plan, `-` reads it from standard input, and wait until it is done.
 
-    A throttle is taken away at the end; with --no-wait `kraft topics reassign status PLAN` does that.
+    A throttle is taken away at the end; with --no-wait `kraft topics reassign status PLAN` does that. Started again
+    with another --throttle, a plan that is under way goes on with that one.
     """
     then = read_plan(plan)
     with Cluster(bootstrap, timeout=timeout) as cluster:
@@ -104,27 +93,27 @@ def start_command(plan: Path, throttle_bytes: int | None, no_wait: bool, bootstr
 @click.option("--watch", is_flag=True, help="Wait until it is done, with a progress bar.")
 @cluster_options
 def status_command(plan: Path | None, watch: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
-    """Show what is under way and how far it is; with a plan, how much of that is done.
+    """Show what is under way, how far it is, its throttle and how long it takes; with a plan, how much of that is done.
 
-    When a plan is done its throttle is taken away.
+    How long is told by what is copied within half a second. When a plan is done its throttle is taken away.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         then = read_plan(plan) if plan else {each.partition: each.targets for each in ongoing(cluster).values()}
         if watch:
             wait(cluster, then)
-        rows = status_rows(cluster, then)
-        is_done = all(row["state"] == "done" for row in rows)
-        if plan and is_done:
+        rows, seconds = status(cluster, then)
+        if plan and all(row["state"] == "done" for row in rows):
             unthrottle(cluster, *concerned(cluster, then))
-        seconds = None if is_done or as_json else remaining_seconds(cluster, then)
     if as_json:
         print_json(rows)
         return
-    print_table(("partition", "state", "replicas", "adding", "removing", "copied", "of"),
+    print_table(("partition", "state", "replicas", "adding", "removing", "copied", "of", "throttle", "left"),
                 [(row["partition"], row["state"], row["replicas"], row["adding"], row["removing"],
-                  size_text(row["done_bytes"]), size_text(row["total_bytes"])) for row in rows])
+                  size_text(row["done_bytes"]), size_text(row["total_bytes"]),
+                  "" if row["throttle_bytes"] is None else f"{size_text(row['throttle_bytes'])}/s",
+                  _seconds_text(row["seconds_left"])) for row in rows])
     if seconds is not None:
-        click.echo(f"about {seconds:.0f} s left at the rate of this moment")
+        click.echo(f"about {_seconds_text(seconds)} left at the rate of this moment")
 
 
 @reassign_group.command("cancel")
@@ -201,7 +190,10 @@ def start(cluster: Cluster, then: Targets, throttle_bytes: int | None) -> None:
     """Throttles, where that is wanted, and only then begins; `RefusedError` for the first that was refused."""
     if throttle_bytes is not None:
         topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics
-        throttle(cluster, assignments(topics, list(then)), then, throttle_bytes)
+        now = assignments(topics, list(then))
+        for each in under_way(cluster, then):       # those to come are in the list already
+            now[each.partition] = [broker for broker in now[each.partition] if broker not in each.adding]
+        throttle(cluster, now, then, throttle_bytes)
     _refuse(reassign(cluster, then))
 
 
@@ -210,59 +202,9 @@ def _refuse(refused: Mapping[Partition, RefusedError]) -> None:
         raise error
 
 
-def wait(cluster: Cluster, then: Collection[Partition]) -> None:
-    """Until none of these partitions is on its way; a progress bar on a terminal when there is much to copy."""
-    found = under_way(cluster, then)
-    total = progress(cluster, found).total_bytes
-    with progress_bar("copying", total) as advance:
-        told = 0
-        while found:
-            at = progress(cluster, found)
-            done = total - (at.total_bytes - at.done_bytes)     # those that have gone from the list are done
-            advance(max(0, done - told))
-            told = max(told, done)
-            time.sleep(LOOK_SECONDS)
-            found = under_way(cluster, then)
 
 
-def under_way(cluster: Cluster, then: Collection[Partition]) -> list[Ongoing]:
-    """Those of these partitions that are on their way."""
-    found = ongoing(cluster)
-    return [found[partition] for partition in then if partition in found]
 
-
-def status_rows(cluster: Cluster, then: Targets) -> list[Fields]:
-    """A row for each partition: `done`, `moving`, or `elsewhere` when it is not where it should be nor on its way."""
-    moving = ongoing(cluster)
-    topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics if then else []
-    known = {(topic.name or "", each.partition_index): list(each.replica_nodes) for topic in topics
-             for each in topic.partitions}
-    rows = []
-    for partition, targets in then.items():
-        each = moving.get(partition)
-        at = Progress(0, 0) if each is None else progress(cluster, [each])
-        state = "moving" if each else "done" if known.get(partition) == list(targets) else "elsewhere"
-        rows.append({"partition": partition_text(partition), "state": state,
-                     "replicas": known.get(partition, []), "targets": list(targets),
-                     "adding": list(each.adding) if each else [], "removing": list(each.removing) if each else [],
-                     "done_bytes": at.done_bytes, "total_bytes": at.total_bytes})
-    return rows
-
-
-def remaining_seconds(cluster: Cluster, then: Collection[Partition]) -> float | None:
-    """Until these partitions are where they should be, by how much less there is to copy after a moment, which counts
-    those too that are done by then; None when it is not less."""
-    first = _left_bytes(cluster, then)
-    began = time.monotonic()
-    time.sleep(LOOK_SECONDS)
-    second = _left_bytes(cluster, then)
-    rate = (first - second) / (time.monotonic() - began)
-    return second / rate if rate > 0 else None
-
-
-def _left_bytes(cluster: Cluster, then: Collection[Partition]) -> int:
-    at = progress(cluster, under_way(cluster, then))
-    return at.total_bytes - at.done_bytes
 
 
 def concerned(cluster: Cluster, then: Iterable[Partition]) -> tuple[list[str], list[int]]:
@@ -279,6 +221,10 @@ def _ids(text: str) -> list[int]:
     if not all(each.isdecimal() for each in parts):
         raise InvalidConfigError(f"--brokers: {text!r} is not ID,ID,...")
     return list(dict.fromkeys(map(int, parts)))
+
+
+def _seconds_text(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.0f} s"
 
 
 def _tell(as_json: bool, result: str, then: Mapping[Partition, Sequence[int]]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
-from kraft.client.configs import Change, Operation, alter_configs, describe_configs, setting
+from kraft.client.configs import Change, Operation, alter_configs, describe_configs
 from kraft.client.partitions import Partition
 from kraft.client.refusals import RefusedError, check
 from kraft.protocol.error_codes import ErrorCode
@@ -42,6 +42,10 @@ class Progress(NamedTuple):
     done_bytes: int
     total_bytes: int
 
+    @property
+    def left_bytes(self) -> int:
+        return self.total_bytes - self.done_bytes
+
 
 def ongoing(cluster: Cluster) -> dict[Partition, Ongoing]:
     """What is under way, by partition."""
@@ -67,8 +71,8 @@ def reassign(cluster: Cluster, targets: Mapping[Partition, Sequence[int] | None]
             for topic in answer.responses for each in topic.partitions if each.error_code != ErrorCode.NONE}
 
 
-def progress(cluster: Cluster, moving: Iterable[Ongoing]) -> Progress:
-    """How far they are. A replica that its broker does not tell of yet has nothing."""
+def progress(cluster: Cluster, moving: Iterable[Ongoing]) -> dict[Partition, Progress]:
+    """How far each is. A replica that its broker does not tell of yet has nothing."""
     moving = list(moving)
     topics = cluster.metadata(sorted(dict.fromkeys(each.partition[0] for each in moving))).topics if moving else []
     leaders = {(topic.name or "", each.partition_index): each.leader_id for topic in topics
@@ -79,12 +83,17 @@ def progress(cluster: Cluster, moving: Iterable[Ongoing]) -> Progress:
             if broker >= 0:
                 wanted.setdefault(broker, []).append(each.partition)
     sizes = {broker: log_sizes(cluster, broker, partitions) for broker, partitions in wanted.items()}
-    done = total = 0
+    found = {}
     for each in moving:
         whole = sizes.get(leaders.get(each.partition, -1), {}).get(each.partition, 0)
-        total += whole * len(each.adding)
-        done += sum(min(whole, sizes[broker].get(each.partition, 0)) for broker in each.adding)
-    return Progress(done, total)
+        done = sum(min(whole, sizes[broker].get(each.partition, 0)) for broker in each.adding)
+        found[each.partition] = Progress(done, whole * len(each.adding))
+    return found
+
+
+def total(of: Mapping[Partition, Progress]) -> Progress:
+    """All of them together."""
+    return Progress(sum(each.done_bytes for each in of.values()), sum(each.total_bytes for each in of.values()))
 
 
 def log_sizes(cluster: Cluster, broker: int, partitions: Iterable[Partition]) -> dict[Partition, int]:
@@ -139,15 +148,28 @@ def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) 
     return found
 
 
-def throttle_of(cluster: Cluster, partition: Partition, broker: int) -> int | None:
-    """Bytes per second that a broker may fetch of this partition and others that are throttled; None without a
-    bound."""
-    name, index = partition
-    replicas = setting(cluster, "topic", name, f"{FOLLOWERS}.replicas") or ""
-    if replicas != "*" and f"{index}:{broker}" not in replicas.split(","):
-        return None
-    rate = int(setting(cluster, "broker", str(broker), f"{FOLLOWERS}.rate") or NO_RATE)
-    return rate if rate < NO_RATE else None
+def throttles(cluster: Cluster, followers: Mapping[Partition, Sequence[int]]) -> dict[Partition, int]:
+    """Bytes per second that the slowest of those brokers may fetch of that partition and others that are throttled; of
+    partitions that have such a bound."""
+    topics = dict.fromkeys(topic for topic, _ in followers)
+    brokers = dict.fromkeys(str(broker) for each in followers.values() for broker in each)
+    replicas = _settings(cluster, "topic", topics, f"{FOLLOWERS}.replicas")
+    rates = _settings(cluster, "broker", brokers, f"{FOLLOWERS}.rate")
+    found = {}
+    for (name, index), each in followers.items():
+        bounds = [rate for broker in each
+                  if replicas[name] == "*" or f"{index}:{broker}" in replicas[name].split(",")
+                  if (rate := int(rates[str(broker)] or NO_RATE)) < NO_RATE]
+        if bounds:
+            found[name, index] = min(bounds)
+    return found
+
+
+def _settings(cluster: Cluster, kind: str, resources: Iterable[str], name: str) -> dict[str, str]:
+    """One setting of each resource, empty where it has none."""
+    wanted = list(resources)
+    told = describe_configs(cluster, kind, wanted) if wanted else {}
+    return {each: next((one.value for one in told[each] if one.name == name), None) or "" for each in wanted}
 
 
 NO_RATE: Final = (1 << 63) - 1

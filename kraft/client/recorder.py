@@ -1,4 +1,4 @@
-"""The flight recorders of a quorum's controllers, asked one by one: each tells only what happened to itself."""
+"""The flight recorders of controllers and brokers, asked one by one: each tells only what happened to itself."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -47,10 +47,12 @@ def collect(cluster: Cluster, count: int) -> Recordings:
                 told = _controllers(cluster, connection)
                 known |= told
                 waiting += told
+                if CONTROLLER_KEY not in connection.versions:
+                    continue           # a broker: of its replicas it tells `of_broker`
                 if RECORDER_KEY in connection.versions:
-                    answer = connection.send(DescribeRecorderRequest(max_entries=count), DescribeRecorderResponse)
+                    answer = _asked(connection, count)
                     found.lines[answer.node_id] = answer.entries
-                elif CONTROLLER_KEY in connection.versions:
+                else:
                     found.unknown[_text(address)] = NO_RECORDER
         except KraftError as error:
             found.unknown[_text(address)] = str(error)
@@ -59,6 +61,17 @@ def collect(cluster: Cluster, count: int) -> Recordings:
         if why is not None and node_id not in found.lines:
             found.silent[node_id] = why
     return found
+
+
+def of_broker(cluster: Cluster, node_id: int, count: int) -> list[str]:
+    """The last `count` entries of a broker, oldest first, the last one its state; none of one that has no flight
+    recorder, as Kafka's. Raises what `Cluster.node` and `Connection.send` raise."""
+    connection = cluster.node(node_id)
+    return _asked(connection, count).entries if RECORDER_KEY in connection.versions else []
+
+
+def _asked(connection: Connection, count: int) -> DescribeRecorderResponse:
+    return connection.send(DescribeRecorderRequest(max_entries=count), DescribeRecorderResponse)
 
 
 def _controllers(cluster: Cluster, connection: Connection) -> dict[Address, int]:

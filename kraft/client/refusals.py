@@ -1,21 +1,8 @@
 """What a tool tells when a server refuses a request."""
 
-from typing import Final
-
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of, text_of
 from kraft_native.errors import KraftError
-
-_BY_CODE: Final = {int(each): each for each in ErrorCode}
-
-
-def name_of(code: int) -> str:
-    """Kafka's name of an error code, also of one that this version does not know."""
-    return _BY_CODE[code].name if code in _BY_CODE else f"error {code}"
-
-
-def text_of(code: int) -> str:
-    """What the code means."""
-    return _BY_CODE[code].message if code in _BY_CODE else "a code that this version does not know"
 
 
 class RefusedError(KraftError):

@@ -5,9 +5,10 @@ from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
 from kraft.client.connection import ConnectionFailedError
-from kraft.client.refusals import check, text_of
+from kraft.client.refusals import check
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import text_of
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest

@@ -100,7 +100,9 @@ def _reassign(context: Context, name: str, part: ReassignablePartition, may_chan
     else:
         _check_target(context, partition, part.replicas, may_change_factor)
         removing = tuple(sorted(each for each in partition.replicas if each not in part.replicas))
-        adding = tuple(sorted(each for each in part.replicas if each not in partition.replicas))
+        # Who is still on the way counts as new, or the same target asked for again would be reached at once.
+        before = [each for each in partition.replicas if each not in partition.adding_replicas]
+        adding = tuple(sorted(each for each in part.replicas if each not in before))
         wanted = Assignment((*part.replicas, *removing), removing, adding)
     record = change_of(context, topic, part.partition_index, isr=isr, assignment=wanted)
     return [] if record is None else [record]

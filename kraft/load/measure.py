@@ -11,11 +11,12 @@ from typing import Any, Final
 from hdrh.histogram import HdrHistogram
 
 from kraft.client import Cluster, Connection, RefusedError
-from kraft.client.refusals import check, name_of
+from kraft.client.refusals import check
 from kraft.load import workload as parts
 from kraft.load.errors import InvalidWorkloadError
 from kraft.load.workload import Workload
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of
 from kraft.protocol.messages.create_topics_request import (
     CreatableTopic,
     CreatableTopicConfig,

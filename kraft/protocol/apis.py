@@ -204,7 +204,7 @@ API_BY_KEY = MappingProxyType({api.key: api for api in (
     Api(1001, "ControllerHeartbeat", range(1),
         latest_stable=0, flexible_from=0, controller_versions=range(1), cluster_action=True, private=True),
     Api(1002, "DescribeRecorder", range(1),
-        latest_stable=0, flexible_from=0, controller_versions=range(1), private=True),
+        latest_stable=0, flexible_from=0, broker_versions=range(1), controller_versions=range(1), private=True),
 )})
 API_BY_NAME = MappingProxyType({api.name: api for api in API_BY_KEY.values()})
 

@@ -1,12 +1,12 @@
-"""The last things that happened to one replica, in bounded memory.
+"""The last things that happened to one replica, or to the partitions of one broker, in bounded memory.
 
 The core tells what happens (`Ports.trace`), the driver's clock says when. Commits that follow each other are one entry,
 as is anything else that repeats itself: a busy hour without an election leaves one entry, not a ring full.
 """
 
-from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Final
 
 from kraft.raft.ports import Event
 from kraft.recorder.entry import Entry, values_of
@@ -15,50 +15,79 @@ CAPACITY: Final = 4096
 TOLD_AGAIN_MS: Final = 1000
 
 
-class Recorder:
-    """`sink` gets every new entry at once, and one that goes on again after a second and when it has ended."""
+class Ring:
+    """The last `capacity` entries of one node. A `subject` is what something happens to: when it happens to it again,
+    the entry goes on (`fold`), whatever happened to others meanwhile."""
 
-    def __init__(self, node_id: int, sink: Callable[[Entry], None] = lambda _entry: None, *,
-                 capacity: int = CAPACITY) -> None:
+    def __init__(self, node_id: int, capacity: int = CAPACITY) -> None:
         self.node_id = node_id
-        self._sink = sink
-        self._entries: deque[Entry] = deque(maxlen=capacity)
+        self._capacity = capacity
         self._number = 0
-        self._told_ms = 0.0
-        self._is_told = True
+        self._entries: OrderedDict[int, Entry] = OrderedDict()
+        self._last: dict[Hashable, int] = {}
 
-    def record(self, event: Event, time_ms: float | None = None) -> None:
-        """Something happened, at the core's time or at another one."""
-        now_ms = event.now_ms if time_ms is None else time_ms
-        last = self._entries[-1] if self._entries else None
-        is_commit = event.what == "commits"     # by far the most
-        values = dict(event.values) if is_commit else values_of(event)
-        if last is not None and last.what == event.what and (is_commit or last.values == values):
-            self._entries[-1] = Entry(
-                last.time_ms, last.node_id, last.number, last.what, values, last.times + 1, now_ms)
-            self._is_told = False
-            if now_ms - self._told_ms >= TOLD_AGAIN_MS:
-                self._tell(now_ms)
-            return
-        self.tell()
+    def last(self, subject: Hashable = None) -> Entry | None:
+        """The last entry about it, if it is still there."""
+        return self._entries.get(self._last.get(subject, 0))
+
+    def add(self, time_ms: float, what: str, values: dict[str, Any], subject: Hashable = None) -> Entry:
+        """A new entry."""
         self._number += 1
-        self._entries.append(Entry(now_ms, self.node_id, self._number, event.what, values))
-        self._tell(now_ms)
+        entry = Entry(time_ms, self.node_id, self._number, what, values)
+        self._entries[self._number] = entry
+        if len(self._entries) > self._capacity:
+            self._entries.popitem(last=False)
+        self._last[subject] = self._number
+        if len(self._last) > self._capacity:
+            self._last = {each: number for each, number in self._last.items() if number in self._entries}
+        return entry
 
-    def _tell(self, now_ms: float) -> None:
-        self._is_told = True
-        self._told_ms = now_ms
-        self._sink(self._entries[-1])
+    def fold(self, entry: Entry, values: dict[str, Any], now_ms: float) -> Entry:
+        """It happened again; gives the entry that stands for all times now."""
+        again = Entry(entry.time_ms, entry.node_id, entry.number, entry.what, values, entry.times + 1, now_ms)
+        self._entries[entry.number] = again
+        return again
 
-    def tell(self) -> None:
-        """Gives the sink the last entry if it went on since it was told."""
-        if not self._is_told:
-            self._tell(self._entries[-1].until_ms)
-
-    def made(self, time_ms: float, what: str, values: dict[str, object]) -> Entry:
+    def made(self, time_ms: float, what: str, values: dict[str, Any]) -> Entry:
         """An entry of this life that is not kept."""
         return Entry(time_ms, self.node_id, self._number, what, values)
 
     def entries(self, count: int = CAPACITY) -> tuple[Entry, ...]:
         """The last of them, oldest first."""
-        return tuple(self._entries)[-count:] if count > 0 else ()
+        return tuple(self._entries.values())[-count:] if count > 0 else ()
+
+
+class Recorder(Ring):
+    """What happens to one replica of the metadata quorum. `sink` gets every new entry at once, and one that goes on
+    again after a second and when it has ended."""
+
+    def __init__(self, node_id: int, sink: Callable[[Entry], None] = lambda _entry: None, *,
+                 capacity: int = CAPACITY) -> None:
+        super().__init__(node_id, capacity)
+        self._sink = sink
+        self._told_ms = 0.0
+        self._untold: Entry | None = None
+
+    def record(self, event: Event, time_ms: float | None = None) -> None:
+        """Something happened, at the core's time or at another one."""
+        now_ms = event.now_ms if time_ms is None else time_ms
+        last = self.last()
+        is_commit = event.what == "commits"     # by far the most
+        values = dict(event.values) if is_commit else values_of(event)
+        if last is not None and last.what == event.what and (is_commit or last.values == values):
+            self._untold = self.fold(last, values, now_ms)
+            if now_ms - self._told_ms >= TOLD_AGAIN_MS:
+                self._tell(self._untold, now_ms)
+            return
+        self.tell()
+        self._tell(self.add(now_ms, event.what, values), now_ms)
+
+    def _tell(self, entry: Entry, now_ms: float) -> None:
+        self._untold = None
+        self._told_ms = now_ms
+        self._sink(entry)
+
+    def tell(self) -> None:
+        """Gives the sink the last entry if it went on since it was told."""
+        if self._untold is not None:
+            self._tell(self._untold, self._untold.until_ms)

@@ -190,6 +190,7 @@ class Node:
         self.groups = GroupDriver(groups, appends, now_ms, self.fail, self.cold_reader)
         self._opened.callback(self.groups.close)
         self.replication = Replication(self.broker, now_ms, self.fail)
+        self.broker.recorder = self.replication.recorder
         self._opened.callback(self.replication.close)
         directories = Directories(self.broker, self.logs, now_ms, self.control.lose_directory, self.fail)
         self._opened.callback(directories.close)

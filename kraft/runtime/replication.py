@@ -6,21 +6,23 @@ and what is rare.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from kraft.broker.broker import Broker
 from kraft.broker.isr import IsrKeeper, Key
 from kraft.broker.replica_roles import ReplicaRoles, key_of
 from kraft.config.effective import Source, broker_value
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.raft.types import Endpoint
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.leader_queries import log_bounds
+from kraft.runtime.replica_recorder import ReplicaRecorder
 from kraft_native.errors import KraftError
 from kraft_native.partition import Partition
 from kraft_native.purgatory import now_ms as monotonic_ms
@@ -52,9 +54,6 @@ class _Leader:
         self._pause = 0.0
         self._failures = 0
         self._address: Endpoint | None = None
-        self._received = 0
-        self._heard_seconds = 0.0
-        """When it was last known to answer, or to have nothing to."""
 
     def follow(self, key: Key, partition: Partition) -> None:
         self._followed[key] = partition
@@ -84,16 +83,18 @@ class _Leader:
                 self._fetcher = None
             self._task = asyncio.get_running_loop().create_task(self._connect())
 
-    def look(self, now_seconds: float, timeout_seconds: float) -> None:
+    @property
+    def silent_ms(self) -> int | None:
+        """How long it has owed an answer; None without a connection."""
+        return None if self._fetcher is None else self._fetcher.silent_ms
+
+    def look(self, timeout_ms: int) -> None:
         """A leader that says nothing for so long is asked on another connection: its machine, or what is between, may
         have forgotten this one without a word."""
-        fetcher = self._fetcher
-        if fetcher is None or not fetcher.waits or fetcher.received_total != self._received:
-            self._received = 0 if fetcher is None else fetcher.received_total
-            self._heard_seconds = now_seconds
-        elif now_seconds - self._heard_seconds >= timeout_seconds:
+        if self._fetcher is not None and self._fetcher.waits and self._fetcher.silent_ms >= timeout_ms:
             log.warning("broker %d has not answered a Fetch for %d ms: it is asked on another connection",
-                        self._node_id, round(1000 * timeout_seconds))
+                        self._node_id, timeout_ms)
+            self._record("hears nothing", because=f"no answer for {timeout_ms} ms")
             self.connect()
 
     def renew(self) -> None:
@@ -109,6 +110,7 @@ class _Leader:
             self._pause = min(max(PAUSE_SECONDS, 2 * self._pause), self._replication.backoff_seconds)
             address = self._replication.address_of(self._node_id)
             if address is None:
+                self._record("cannot connect", because="it is not registered, or not with the listener of brokers")
                 continue
             fetcher = self._replication.new_fetcher(self._lost)
             try:
@@ -118,22 +120,28 @@ class _Leader:
                 self._replication.size_buffer(transport.get_extra_info("socket"))
             except (OSError, TimeoutError, ValueError) as error:  # the last: no host can have that name
                 log.debug("broker %d at %s:%d cannot be reached: %r", self._node_id, address.host, address.port, error)
+                self._record("cannot connect", address=f"{address.host}:{address.port}", because=repr(error))
                 self._failures += 1
                 continue
             break
         self._task = None
         self._failures = 0
         self._fetcher, self._address = fetcher, address
+        self._record("connects", address=f"{address.host}:{address.port}")
         for partition in self._followed.values():
             fetcher.follow(partition)
 
     def _lost(self, fetcher: ReplicaFetcher) -> None:
         if fetcher is self._fetcher:
             self._fetcher = None
+            self._record("loses connection")
             if fetcher.responses_total:
                 self._pause = 0.0      # it was the right one: perhaps it only restarts
             if self._followed:
                 self.connect()
+
+    def _record(self, what: str, **values: Any) -> None:
+        self._replication.recorder.connection(what, self._node_id, **values)
 
 
 class Replication:
@@ -141,7 +149,8 @@ class Replication:
 
     def __init__(self, broker: Broker, clock: Callable[[], int], on_failure: Callable[[BaseException], object]) -> None:
         self.broker = broker
-        self.keeper = IsrKeeper(broker.node_id, self._ask, self._epoch_of)
+        self.recorder = ReplicaRecorder(broker.node_id, clock, self._recorded_state)
+        self.keeper = IsrKeeper(broker.node_id, self._ask, self._epoch_of, self._trace)
         self.roles = ReplicaRoles(broker.node_id, self.keeper, self)
         self._clock = clock
         self._on_failure = on_failure
@@ -181,7 +190,7 @@ class Replication:
         """Follows that leader, in its connection."""
         if not self._closed:
             try:
-                cut_at_loss(partition)
+                cut_at_loss(partition, self._cut)
             except KraftError as error:
                 self._failed(partition, error.code, error)
                 return
@@ -240,6 +249,7 @@ class Replication:
         return ReplicaFetcher(
             node_id=self.broker.node_id, broker_epoch=self.broker.epoch,
             client_id=f"broker-{self.broker.node_id}-fetcher-0", on_error=self._failed, on_lost=on_lost,
+            on_cut=self._cut,
             max_wait_ms=number("replica.fetch.wait.max.ms"), min_bytes=number("replica.fetch.min.bytes"),
             bytes_max=number("replica.fetch.response.max.bytes"), partition_bytes_max=number("replica.fetch.max.bytes"))
 
@@ -251,9 +261,11 @@ class Replication:
         key = key_of(partition)
         if key not in self.roles.following:
             return
+        why = str(cause or name_of(code))
+        self.recorder.partition("fetch fails", partition.topic, partition.index,
+                                leader=self.roles.following[key][0], because=why)
         if cause is not None or code not in EXPECTED:
-            log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index,
-                        cause or _name(code))
+            log.warning("%s-%d is not fetched for now: %s", partition.topic, partition.index, why)
         if partition.log.failure is not None:
             return                     # its disk failed: nothing more can be appended
         pause = self._pauses.get(key, PAUSE_SECONDS)
@@ -286,11 +298,15 @@ class Replication:
                 if end < partition.log.log_end_offset:
                     log.warning("%s-%d: its leader's log ends at %d, what is here from there on is dropped",
                                 partition.topic, partition.index, end)
+                    before = partition.log.log_end_offset
                     partition.log.truncate_to(end)
+                    self._cut(partition, before, f"the log of its leader, broker {leader_id}, ends at {end}")
                 elif start > partition.log.log_end_offset:
                     log.warning("%s-%d: its leader's log starts at %d, past the end of this one: it begins anew there",
                                 partition.topic, partition.index, start)
+                    before = partition.log.log_end_offset
                     partition.log.truncate_fully_and_start_at(start)
+                    self._cut(partition, before, f"the log of its leader, broker {leader_id}, starts at {start}")
                 partition.log_changed()
             self._leader(leader_id).follow(key, partition)
         except KraftError as error:
@@ -320,6 +336,25 @@ class Replication:
             self.keeper.answered(response, monotonic_ms())
             self._alarm.set(self.keeper.deadline_ms)
 
+    # --- the flight recorder
+
+    def _trace(self, what: str, key: Key, values: Mapping[str, object]) -> None:
+        topic = self.broker.image.topics.get(key[0])
+        self.recorder.partition(what, "" if topic is None else topic.name, key[1], **values)
+
+    def _cut(self, partition: Partition, before: int, because: str) -> None:
+        """A log that ended at `before` was cut."""
+        self.recorder.partition("truncates", partition.topic, partition.index, end=before,
+                                to=partition.log.log_end_offset, because=because)
+
+    def _recorded_state(self) -> dict[str, Any]:
+        return {"broker_epoch": self.broker.epoch, "follows": len(self.roles.following), "leads": len(self.keeper),
+                "wait_ms": self.broker.integer("replica.fetch.wait.max.ms"),
+                "leaders": [{"leader": node_id, "silent_ms": leader.silent_ms}
+                            for node_id, leader in self._leaders.items()]}
+
+    # --- timers
+
     def _look_for_lag(self) -> None:
         self.keeper.drop_lagging(self.broker.integer("replica.lag.time.max.ms"))
         self._look_for_lag_later()
@@ -329,36 +364,33 @@ class Replication:
         self._lag_timer = asyncio.get_running_loop().call_later(half, self._look_for_lag)
 
     def _look_for_silence(self) -> None:
-        now_seconds = asyncio.get_running_loop().time()
         for leader in self._leaders.values():
-            leader.look(now_seconds, self._answer_seconds)
+            leader.look(self._answer_ms)
         self._look_for_silence_later()
 
     def _look_for_silence_later(self) -> None:
-        pause = self._answer_seconds / LOOKS_OF_A_TIMEOUT
+        pause = self._answer_ms / 1000 / LOOKS_OF_A_TIMEOUT
         self._silence_timer = asyncio.get_running_loop().call_later(pause, self._look_for_silence)
 
     @property
-    def _answer_seconds(self) -> float:
+    def _answer_ms(self) -> int:
         """How long a leader may say nothing. It may hold a Fetch back, and that is no silence."""
         number = self.broker.integer
-        return max(number("replica.socket.timeout.ms"), 2 * number("replica.fetch.wait.max.ms"), 1) / 1000
+        return max(number("replica.socket.timeout.ms"), 2 * number("replica.fetch.wait.max.ms"), 1)
 
     def _tick(self) -> None:
         self.keeper.tick(monotonic_ms())
         self._alarm.set(self.keeper.deadline_ms)
 
 
-def cut_at_loss(partition: Partition) -> None:
+def cut_at_loss(partition: Partition, on_cut: Callable[[Partition, int, str], object]) -> None:
     """A follower whose log lost records, or has damaged ones, drops all from there on, and its leader brings them: it
     would come in sync with a hole in it. Raises what `Log.truncate_to` raises."""
     offset = partition.log.first_lost_offset
     if offset is not None and partition.log.failure is None:
         log.warning("%s-%d: records were lost from offset %d on; all behind that is fetched again", partition.topic,
                     partition.index, offset)
+        before = partition.log.log_end_offset
         partition.log.truncate_to(offset)
+        on_cut(partition, before, f"records were lost here from {offset} on")
         partition.log_changed()
-
-
-def _name(code: int) -> str:
-    return next((each.name for each in ErrorCode if each == code), f"error {code}")

@@ -38,7 +38,9 @@ class Bench:
     def __init__(self, isr: tuple[int, ...] = (1, 2)) -> None:
         self.asked: list[AlterPartitionRequest] = []
         self.active = dict(EPOCHS)
-        self.keeper = IsrKeeper(1, self.asked.append, self.active.get)
+        self.told: list[tuple[str, dict[str, object]]] = []
+        self.keeper = IsrKeeper(1, self.asked.append, self.active.get,
+                                lambda what, _key, values: self.told.append((what, dict(values))))
         self.led = Led()
         self.keeper.lead(KEY, self.led, registration(isr))
 
@@ -162,3 +164,39 @@ def test_an_unclean_leader_says_that_its_log_is_whole() -> None:
     bench.keeper.recovered(KEY)
     [part] = bench.asked[0].topics[0].partitions
     assert (part.leader_recovery_state, [each.broker_id for each in part.new_isr_with_epochs]) == (0, [1])
+
+
+def test_the_flight_recorder_hears_of_each_proposal_and_of_what_became_of_it() -> None:
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    bench.answer(error=ErrorCode.INELIGIBLE_REPLICA)
+    wanted = {"isr": [1, 2], "proposed": [1, 2, 3], "because": "broker 3 has everything"}
+    assert bench.told == [("proposes isr", wanted),
+                          ("isr refused", {"proposed": [1, 2, 3], "because": "INELIGIBLE_REPLICA"})]
+    bench.told.clear()
+    bench.active[3] = 31
+    bench.keeper.caught_up(KEY, 3)
+    del bench.active[3]
+    bench.keeper.caught_up(KEY, 3)
+    assert bench.told == [
+        ("does not propose", {"replica": 3, "because": "its broker fetched in broker epoch 30, and the metadata tells "
+                                                       "of 31"}),
+        ("does not propose", {"replica": 3, "because": "the metadata does not say that its broker takes part"})]
+    bench.told.clear()
+    bench.led.lags = [2]
+    bench.keeper.drop_lagging(500)
+    bench.keeper.answered(AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER), 0)
+    bench.keeper.tick(bench.keeper.deadline_ms)
+    bench.answer((1,))
+    assert bench.told == [
+        ("proposes isr", {"isr": [1, 2], "proposed": [1],
+                          "because": "not all had everything at some time in the last 500 ms"}),
+        ("isr unanswered", {"proposed": [1], "because": "NOT_CONTROLLER"}), ("isr decided", {"isr": [1]})]
+
+
+def test_the_metadata_may_tell_first_what_became_of_a_proposal() -> None:
+    bench = Bench()
+    bench.keeper.caught_up(KEY, 3)
+    bench.keeper.lead(KEY, bench.led, registration((1, 2, 3), partition_epoch=6))
+    bench.keeper.lead(KEY, bench.led, registration((1, 2), partition_epoch=7))
+    assert bench.told[1:] == [("isr decided", {"isr": [1, 2, 3]})], "the second was decided by others"

@@ -294,14 +294,16 @@ def test_who_cannot_reach_the_leader_lacks_what_it_does_not_know_of(
     def said() -> list[str]:
         return [line for line in tool.run("why", "y2/0")[1].splitlines() if "is not in sync" in line]
 
-    kraft_cluster.wait_until(lambda: bool(said()), "it is out of sync")
+    silent = f"Its leader, broker {leader}, has not answered its Fetch for "
+    kraft_cluster.wait_until(lambda: any(silent in line for line in said()), "its leader's silence is noticed")
     [lagging] = said()
     assert lagging.startswith(f"Broker {follower} is not in sync: its log has 0 B of the leader's 10."), lagging
-    assert lagging.endswith("kB; it is up, and catches up or cannot reach its leader.")
+    assert "kB; it is up, and catches up or cannot reach its leader. Its leader took it out at 2" in lagging
+    assert ": not all had everything at some time in the last 500 ms. " in lagging
     with Cluster(kraft_cluster.bootstrap) as cluster:
         throttle(cluster, {("y2", 0): [leader]}, {("y2", 0): [leader, follower]}, 5000)
     [throttled] = said()
-    assert throttled.endswith("kB; it is up, and catches up, at 5.0 kB/s by its throttle.")
+    assert "kB; it is up, and catches up, at 5.0 kB/s by its throttle. Its leader took it out at 2" in throttled
 
 
 @needs_golden

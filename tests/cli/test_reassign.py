@@ -3,18 +3,19 @@
 import json
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 
-from kraft.cli import reassign
+from kraft.cli import reassign_status
+from kraft.cli.reassign_status import seconds_left
 from kraft.client import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
-from kraft.client.reassignments import FOLLOWERS, LEADERS, ongoing, progress
+from kraft.client.reassignments import FOLLOWERS, LEADERS, Progress, ongoing, progress, total
 from kraft.local.cluster import LocalCluster
 from tests.cli.nodes import Tool
 from tests.cli.test_operators import partitions, throttles
@@ -41,7 +42,7 @@ class Move(NamedTuple):
 
     def done_bytes(self) -> int:
         with self.client() as client:
-            return progress(client, ongoing(client).values()).done_bytes
+            return total(progress(client, ongoing(client).values())).done_bytes
 
     def set_rate(self, bytes_per_second: int) -> None:
         with self.client() as client:
@@ -82,13 +83,19 @@ def begin(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[str], tmp_p
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Where the command would wait for a moment it does this."""
-    monkeypatch.setattr(reassign, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: action()))
+    monkeypatch.setattr(reassign_status, "time",
+                        SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: action()))
 
 
 @pytest.mark.kraft_cluster(brokers=3, controllers=0)
 def test_status_and_watch(begin: Callable[..., Move], monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left is told with how long it takes; `--watch` goes on until it is done, and takes the throttle away."""
-    move = begin("w1", 1_000_000)
+    move = begin("w1", 1_000)
+    meanwhile(monkeypatch, lambda: None)
+    for bound in (1_000, 1_000_000):
+        move.tool.json("topics", "reassign", "start", move.plan, "--no-wait", "--throttle", bound)
+        [moving] = move.tool.json("topics", "reassign", "status", move.plan)
+        assert (moving["state"], moving["throttle_bytes"]) == ("moving", bound), "it was bounded anew while it moved"
 
     def copied_more() -> None:
         before = move.done_bytes()
@@ -99,7 +106,7 @@ def test_status_and_watch(begin: Callable[..., Move], monkeypatch: pytest.Monkey
     assert (code, complaints) == (0, "")
     _, row, left = out.splitlines()
     assert row.split()[:2] == ["w1/0", "moving"]
-    assert re.search(r" 10\.\d MB$", row)
+    assert re.search(r" 10\.\d MB  1\.0 MB/s +\d+ s$", row)
     assert re.fullmatch(r"about \d+ s left at the rate of this moment", left)
     assert any(move.throttles())
     looked = []
@@ -136,17 +143,10 @@ def test_cancel_a_plan_and_all(begin: Callable[..., Move]) -> None:
     assert tool.json("topics", "reassign", "cancel", "--all") == []
 
 
-@pytest.mark.parametrize(("left", "seconds"), [
-    ([1_000, 750], 1.5), ([1_000, 0], 0.0), ([1_000, 1_000], None), ([1_000, 1_200], None),
+@pytest.mark.parametrize(("before", "left", "seconds"), [
+    (1_000, 750, 1.5), (1_000, 0, 0.0), (1_000, 1_000, None), (1_000, 1_200, None), (None, 500, None),
 ])
-def test_how_long_it_takes(left: list[int], seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_long_it_takes(before: int | None, left: int, seconds: float | None) -> None:
     """By what there is to copy at two times, half a second apart."""
-    clock = iter([10.0, 10.5])
-    told = iter(left)
-
-    def left_bytes(_cluster: Any, _then: Collection[Any]) -> int:
-        return next(told)
-
-    monkeypatch.setattr(reassign, "_left_bytes", left_bytes)
-    monkeypatch.setattr(reassign, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _seconds: None))
-    assert reassign.remaining_seconds(None, []) == seconds  # type: ignore[arg-type]
+    first = None if before is None else Progress(2_000 - before, 2_000)
+    assert seconds_left(first, Progress(2_000 - left, 2_000), 0.5) == seconds

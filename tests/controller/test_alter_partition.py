@@ -194,6 +194,16 @@ def test_a_reassignment_that_is_asked_for_again_goes_on(world: World) -> None:
     assert sorted(partition(world).replicas) == [2, 3, 4]
 
 
+def test_what_is_added_stays_so_until_it_is_in_sync(world: World) -> None:
+    """Asked for again, alone or with one more, and still to be taken back."""
+    for target in ([1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 4]):
+        assert reassign(world, target) == 0
+        now = partition(world)
+        assert (sorted(now.replicas), now.adding_replicas) == ([1, 2, 3, 4], (4,))
+    assert reassign(world, None) == 0
+    assert (sorted(partition(world).replicas), partition(world).reassigning) == ([1, 2, 3], False)
+
+
 def test_who_is_gone_is_not_eligible() -> None:
     """A broker that left the in-sync replicas below the minimum may lead; when it is no replica any more it may not."""
     world = World(min_insync_replicas="3")

@@ -41,11 +41,14 @@ class Line:
         self.requests: deque[bytes] = deque()
         self.errors: list[tuple[Partition | None, int]] = []
         self.lost: list[ReplicaFetcher] = []
+        self.cuts: list[tuple[int, int, str]] = []
         self.closed = False
         self.socket: socket.socket | None = None
         self.fetcher = ReplicaFetcher(
             node_id=FOLLOWER, broker_epoch=7, client_id="follower", on_lost=self.lost.append,
-            on_error=lambda partition, code, _cause: self.errors.append((partition, code)), **settings)
+            on_error=lambda partition, code, _cause: self.errors.append((partition, code)),
+            on_cut=lambda partition, before, why: self.cuts.append((before, partition.log.log_end_offset, why)),
+            **settings)
 
     def get_extra_info(self, name: str) -> socket.socket | None:
         return self.socket if name == "socket" else None
@@ -297,6 +300,7 @@ def test_a_log_that_differs_is_cut_where_the_leaders_epoch_ended(line: Line) -> 
     assert content(following) == content(leading)
     assert following.log.end_offset_for_epoch(1) == leading.log.end_offset_for_epoch(1)
     assert following.log.log_end_offset == 5
+    assert line.cuts == [(7, 3, "in the leader's log epoch 0 ends at 3")]
 
 
 def test_what_is_not_durable_yet_is_not_told_to_the_next_leader(line: Line) -> None:

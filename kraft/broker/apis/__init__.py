@@ -22,6 +22,7 @@ FILES: Final[dict[str, tuple[str, ...]]] = {
     "describe_configs": ("DescribeConfigs",),
     "describe_log_dirs": ("DescribeLogDirs",),
     "describe_producers": ("DescribeProducers",),
+    "describe_recorder": ("DescribeRecorder",),
     "describe_topic_partitions": ("DescribeTopicPartitions",),
     "find_coordinator": ("FindCoordinator",),
     "group_requests": (

@@ -1,0 +1,68 @@
+"""How far reassignments are: waited for, and told row by row with their throttle and how long they take."""
+
+import time
+from collections.abc import Collection
+from typing import Final
+
+from kraft.cli.options import Fields
+from kraft.cli.partition_names import partition_text
+from kraft.cli.progress import progress_bar
+from kraft.client import Cluster
+from kraft.client.partitions import Partition
+from kraft.client.reassignments import Ongoing, Progress, ongoing, progress, throttles, total
+
+LOOK_SECONDS: Final = 0.5
+Targets = dict[Partition, list[int]]
+
+
+def under_way(cluster: Cluster, then: Collection[Partition]) -> list[Ongoing]:
+    """Those of these partitions that are on their way."""
+    found = ongoing(cluster)
+    return [found[partition] for partition in then if partition in found]
+
+
+def wait(cluster: Cluster, then: Collection[Partition]) -> None:
+    """Until none of these partitions is on its way; a progress bar on a terminal when there is much to copy."""
+    found = under_way(cluster, then)
+    whole = total(progress(cluster, found)).total_bytes
+    with progress_bar("copying", whole) as advance:
+        told = 0
+        while found:
+            done = whole - total(progress(cluster, found)).left_bytes     # who has gone from the list is done
+            advance(max(0, done - told))
+            told = max(told, done)
+            time.sleep(LOOK_SECONDS)
+            found = under_way(cluster, then)
+
+
+def status(cluster: Cluster, then: Targets) -> tuple[list[Fields], float | None]:
+    """A row for each partition: `done`, `moving`, or `elsewhere` when it is not where it should be nor on its way; and
+    how many seconds all of it takes, None when nothing moves on."""
+    moving = under_way(cluster, then)
+    before, began = progress(cluster, moving), time.monotonic()
+    if moving:
+        time.sleep(LOOK_SECONDS)
+        moving = under_way(cluster, then)
+    now, seconds = progress(cluster, moving), time.monotonic() - began
+    bounds = throttles(cluster, {each.partition: each.adding for each in moving})
+    by_partition = {each.partition: each for each in moving}
+    topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics if then else []
+    known = {(topic.name or "", each.partition_index): list(each.replica_nodes) for topic in topics
+             for each in topic.partitions}
+    rows: list[Fields] = []
+    for partition, targets in then.items():
+        each, at = by_partition.get(partition), now.get(partition, Progress(0, 0))
+        state = "moving" if each else "done" if known.get(partition) == list(targets) else "elsewhere"
+        rows.append({"partition": partition_text(partition), "state": state,
+                     "replicas": known.get(partition, []), "targets": list(targets),
+                     "adding": list(each.adding) if each else [], "removing": list(each.removing) if each else [],
+                     "done_bytes": at.done_bytes, "total_bytes": at.total_bytes,
+                     "throttle_bytes": bounds.get(partition),
+                     "seconds_left": seconds_left(before.get(partition), at, seconds) if each else None})
+    return rows, seconds_left(total(before), total(now), seconds) if moving else None
+
+
+def seconds_left(before: Progress | None, now: Progress, seconds: float) -> float | None:
+    """Until it is all copied, by how much less there was to copy `seconds` later; None when it was not less."""
+    copied = 0 if before is None else before.left_bytes - now.left_bytes
+    return now.left_bytes * seconds / copied if copied > 0 else None

@@ -1,0 +1,107 @@
+"""What brokers' flight recorders tell of one replica that is not in sync: from its own side, the way to its leader and
+its Fetches; from the leader's, the in-sync replicas that it asked for and what the controller said.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kraft.recorder.entry import STATE, Entry
+from kraft.recorder.timeline import clock_text
+
+GOES_ON_MS: Final = 5000
+"""What happened last so long before a broker was asked is over: a Fetch that fails is tried again every second."""
+SLOW_MS: Final = 500
+"""An answer may take so long after the leader has held it back for as long as it may."""
+CONNECTION: Final = ("connects", "cannot connect", "loses connection", "hears nothing")
+PROPOSAL: Final = ("proposes isr", "isr decided", "isr refused", "isr unanswered")
+
+Recordings = Mapping[int, Sequence[Entry]]
+"""By broker, oldest first, the last one its state."""
+
+
+def hindrances(told: Recordings, topic: str, index: int, replica: int, leader: int) -> list[str]:
+    """Clauses about what keeps the replica out of sync, as far as that was recorded: when it left first, then its own
+    troubles, then its leader's."""
+    own = told.get(replica, ())
+    leaders = _of_partition(told.get(leader, ()), topic, index)
+    found = [_left(leaders, replica), _connection(own, leader),
+             _fetching(_of_partition(own, topic, index), own, leader), _proposal(leaders, replica),
+             _held_back(leaders, told.get(leader, ()), replica)]
+    return [clause for clause in found if clause]
+
+
+def _of_partition(entries: Sequence[Entry], topic: str, index: int) -> list[Entry]:
+    return [each for each in entries if each.values.get("topic") == topic and each.values.get("partition") == index]
+
+
+def _last_ms(entry: Entry) -> float:
+    return max(entry.time_ms, entry.until_ms)
+
+
+def _newest(entries: Sequence[Entry], kinds: Sequence[str]) -> Entry | None:
+    """The entry of these kinds that happened last, perhaps once more."""
+    return max((each for each in entries if each.what in kinds), key=lambda each: (_last_ms(each), each.number),
+               default=None)
+
+
+def _goes_on(entry: Entry, entries: Sequence[Entry]) -> bool:
+    now_ms = next((each.time_ms for each in reversed(entries) if each.what == STATE), _last_ms(entry))
+    return now_ms - _last_ms(entry) <= GOES_ON_MS
+
+
+def _since(entry: Entry) -> str:
+    """When, of what happened once; since when and how often of what went on."""
+    if entry.times == 1:
+        return f"at {clock_text(entry.time_ms)}"
+    return f"since {clock_text(entry.time_ms)}, {entry.times} times"
+
+
+def _left(leaders: Sequence[Entry], replica: int) -> str:
+    for each in reversed(leaders):
+        if each.what == "proposes isr" and replica in each.values["isr"] and replica not in each.values["proposed"]:
+            return f"its leader took it out {_since(each)}: {each.values['because']}"
+    return ""
+
+
+def _connection(own: Sequence[Entry], leader: int) -> str:
+    last = _newest([each for each in own if each.values.get("leader") == leader], CONNECTION)
+    if last is None or last.what == "connects":
+        return _silence(own, leader)
+    if last.what == "cannot connect":
+        where = f" at {last.values['address']}" if "address" in last.values else ""
+        return f"it cannot reach its leader, broker {leader}{where} ({_since(last)}): {last.values['because']}"
+    if last.what == "hears nothing":
+        return f"its leader, broker {leader}, does not answer its Fetch ({_since(last)}): {last.values['because']}"
+    return f"it lost its connection to its leader, broker {leader}, {_since(last)}"
+
+
+def _silence(own: Sequence[Entry], leader: int) -> str:
+    state = own[-1].values if own and own[-1].what == STATE else {}
+    silent_ms = next((each["silent_ms"] for each in state.get("leaders", ()) if each["leader"] == leader), None)
+    if silent_ms is None or silent_ms <= state["wait_ms"] + SLOW_MS:
+        return ""
+    return f"its leader, broker {leader}, has not answered its Fetch for {silent_ms / 1000:.1f} s"
+
+
+def _fetching(of_partition: Sequence[Entry], own: Sequence[Entry], leader: int) -> str:
+    last = _newest([each for each in of_partition if each.values.get("leader") == leader], ("fetch fails",))
+    if last is None or not _goes_on(last, own):
+        return ""
+    return f"its Fetch from its leader, broker {leader}, fails ({_since(last)}): {last.values['because']}"
+
+
+def _proposal(leaders: Sequence[Entry], replica: int) -> str:
+    last = _newest(leaders, PROPOSAL)
+    if last is None or last.what == "isr decided" or replica not in last.values["proposed"]:
+        return ""
+    if last.what == "proposes isr":
+        return f"its leader proposed {_since(last)} to take it in, and has no answer from the controller"
+    does = "refused that" if last.what == "isr refused" else "has not done it"
+    return f"its leader proposes to take it in, and the controller {does} ({_since(last)}): {last.values['because']}"
+
+
+def _held_back(leaders: Sequence[Entry], entries: Sequence[Entry], replica: int) -> str:
+    last = _newest([each for each in leaders if each.values.get("replica") == replica], ("does not propose",))
+    if last is None or not _goes_on(last, entries):
+        return ""
+    return f"it has everything, but its leader does not propose it ({_since(last)}): {last.values['because']}"

@@ -1,0 +1,121 @@
+"""What keeps a replica out of sync, as brokers' flight recorders tell it."""
+
+from typing import Any
+
+import pytest
+
+from kraft.recorder.entry import parse
+from kraft.recorder.replicas import Recordings, hindrances
+from kraft.runtime.replica_recorder import ReplicaRecorder
+
+LEADER, FOLLOWER = 1, 2
+AT = "23:33:20.000"
+PROPOSES = "its leader proposes to take it in, and the controller "
+STATE_MS = 1_700_004_800_000
+
+
+class Told:
+    """The recorders of two brokers, on one clock that stands."""
+
+    def __init__(self) -> None:
+        self.now_ms = STATE_MS
+        self.silent_ms: int | None = 3
+        self.of = {broker: ReplicaRecorder(broker, lambda: self.now_ms, self._state) for broker in (LEADER, FOLLOWER)}
+
+    def _state(self) -> dict[str, Any]:
+        return {"wait_ms": 500, "leaders": [{"leader": LEADER, "silent_ms": self.silent_ms}]}
+
+    def proposes(self, isr: list[int], proposed: list[int]) -> None:
+        self.of[LEADER].partition("proposes isr", "t", 0, isr=isr, proposed=proposed, because="so")
+
+    def read(self) -> Recordings:
+        return {broker: [parse(line) for line in recorder.lines()] for broker, recorder in self.of.items()}
+
+    @property
+    def hindrances(self) -> list[str]:
+        return hindrances(self.read(), "t", 0, FOLLOWER, LEADER)
+
+
+def test_nothing_is_told_of_a_replica_to_which_nothing_happened() -> None:
+    told = Told()
+    told.of[FOLLOWER].connection("connects", LEADER, address="h:1")
+    told.of[FOLLOWER].partition("fetch fails", "t", 1, leader=LEADER, because="of another partition")
+    told.of[FOLLOWER].partition("fetch fails", "t", 0, leader=3, because="of another leader")
+    assert told.hindrances == []
+    assert hindrances({}, "t", 0, FOLLOWER, LEADER) == []
+
+
+def test_why_it_left() -> None:
+    told = Told()
+    told.proposes([1, 2], [1])
+    told.of[LEADER].partition("isr decided", "t", 0, isr=[1])
+    assert told.hindrances == [f"its leader took it out at 2023-11-14 {AT}: so"]
+
+
+@pytest.mark.parametrize(("outcome", "clause"), [
+    ("", "its leader proposed at 2023-11-14 23:33:20.000 to take it in, and has no answer from the controller"),
+    ("isr refused", f"{PROPOSES}refused that (at 2023-11-14 {AT}): INELIGIBLE_REPLICA"),
+    ("isr unanswered", f"{PROPOSES}has not done it (at 2023-11-14 {AT}): INELIGIBLE_REPLICA"),
+])
+def test_a_proposal_that_is_not_in_force(outcome: str, clause: str) -> None:
+    told = Told()
+    told.proposes([1], [1, 2])
+    if outcome:
+        told.of[LEADER].partition(outcome, "t", 0, proposed=[1, 2], because="INELIGIBLE_REPLICA")
+    assert told.hindrances == [clause]
+
+
+def test_a_proposal_about_another_replica_is_not_told() -> None:
+    told = Told()
+    told.proposes([1], [1, 3])
+    assert told.hindrances == []
+
+
+def test_how_it_reaches_its_leader_now() -> None:
+    told = Told()
+    for _ in range(3):
+        told.of[FOLLOWER].connection("cannot connect", LEADER, address="h:1", because="refused")
+        told.now_ms += 1000
+    assert told.hindrances == [
+        f"it cannot reach its leader, broker 1 at h:1 (since 2023-11-14 {AT}, 3 times): refused"]
+    told.of[FOLLOWER].connection("connects", LEADER, address="h:1")
+    assert told.hindrances == []
+    told.silent_ms = 3210
+    assert told.hindrances == ["its leader, broker 1, has not answered its Fetch for 3.2 s"]
+    told.silent_ms = 900
+    assert told.hindrances == [], "it may hold a Fetch back"
+    told.now_ms += 1000
+    told.of[FOLLOWER].connection("loses connection", LEADER)
+    assert told.hindrances == ["it lost its connection to its leader, broker 1, at 2023-11-14 23:33:24.000"]
+
+
+def test_a_fetch_that_failed_a_while_ago_is_over() -> None:
+    told = Told()
+    for _ in range(2):
+        told.of[FOLLOWER].partition("fetch fails", "t", 0, leader=LEADER, because="UNKNOWN_LEADER_EPOCH")
+        told.now_ms += 4000
+    assert told.hindrances == [
+        f"its Fetch from its leader, broker 1, fails (since 2023-11-14 {AT}, 2 times): UNKNOWN_LEADER_EPOCH"]
+    told.now_ms += 2000
+    assert told.hindrances == []
+
+
+def test_a_replica_that_is_held_back() -> None:
+    told = Told()
+    for because in ("it is fenced", "another process"):
+        for replica in (2, 3, 2):
+            told.of[LEADER].partition("does not propose", "t", 0, replica=replica, because=because)
+        told.now_ms += 1000
+    assert told.hindrances == [
+        ("it has everything, but its leader does not propose it (since 2023-11-14 23:33:21.000, 2 times): another "
+         "process")]
+
+
+def test_partitions_that_fail_in_turns_are_one_entry_each() -> None:
+    told = Told()
+    for _ in range(100):
+        for index in range(50):
+            told.of[FOLLOWER].partition("fetch fails", "t", index, leader=LEADER, because="NOT_LEADER_OR_FOLLOWER")
+    *entries, state = told.read()[FOLLOWER]
+    assert [(each.values["partition"], each.times) for each in entries] == [(index, 100) for index in range(50)]
+    assert (state.what, state.time_ms) == ("state", STATE_MS)
