@@ -100,12 +100,15 @@ def _reassign(context: Context, name: str, part: ReassignablePartition, may_chan
     else:
         _check_target(context, partition, part.replicas, may_change_factor)
         removing = tuple(sorted(each for each in partition.replicas if each not in part.replicas))
-        # Who is still on the way counts as new, or the same target asked for again would be reached at once.
-        before = [each for each in partition.replicas if each not in partition.adding_replicas]
-        adding = tuple(sorted(each for each in part.replicas if each not in before))
-        wanted = Assignment((*part.replicas, *removing), removing, adding)
+        wanted = Assignment((*part.replicas, *removing), removing, to_be_added(partition, part.replicas))
     record = change_of(context, topic, part.partition_index, isr=isr, assignment=wanted)
     return [] if record is None else [record]
+
+
+def to_be_added(partition: PartitionRegistration, targets: Sequence[int]) -> tuple[int, ...]:
+    """Who is still on the way is to be added, too, or the same target asked for again would be reached at once."""
+    before = [each for each in partition.replicas if each not in partition.adding_replicas]
+    return tuple(sorted(each for each in targets if each not in before))
 
 
 def _check_target(

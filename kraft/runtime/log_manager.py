@@ -60,6 +60,8 @@ class LogManager:
         self.unopened: list[Path] = []
         """Those that it started without."""
         self._home: dict[TopicPartition, LogDir] = {}
+        self._doubles: dict[TopicPartition, list[LogDir]] = {}
+        """Of which several directories have a log; see `settle`."""
         self._counts: Counter[LogDir] = Counter()
         self._doomed: list[tuple[float, Path]] = []
         self._preferred: dict[TopicPartition, LogDir] = {}
@@ -75,9 +77,12 @@ class LogManager:
             raise StorageError(str(paths[0]), errno.EIO, "no log directory can be opened")
         for directory in self.directories:
             for partition in directory.partitions():
-                if partition.topic != METADATA_TOPIC:
-                    self._home[partition] = directory
-                    self._counts[directory] += 1
+                if partition.topic == METADATA_TOPIC:
+                    continue
+                if partition in self._home:
+                    self._doubles.setdefault(partition, [self._home[partition]]).append(directory)
+                else:
+                    self._lies_in(partition, directory)
         for directory in self.directories:
             for partition, path in directory.futures():
                 if partition in self.futures or self._home.get(partition) is directory:
@@ -163,6 +168,20 @@ class LogManager:
         need_one(str(directory.path))
         return directory.log(topic, index, config=config, topic_id=topic_id)
 
+    def settle(self, name: TopicPartition, topic_id: UUID, directory_id: UUID) -> None:
+        """Of logs of a partition in several directories one stays: of that topic, in that directory, which the metadata
+        names. One that was away for a while may have a log that was made anew in another one meanwhile. Where the
+        metadata names none of them, one that was left by a clean stop stays: who was away has no mark of one."""
+        places = self._doubles.pop(name, [])
+        if not places:
+            return
+        fit = [each for each in places if each.topic_id(*name) in (None, topic_id)] or places
+        kept = next((each for each in fit if each.directory_id == directory_id), None) or \
+            next((each for each in fit if each.was_clean), fit[0])
+        log.warning("%s-%d: in several log directories; the one in %s stays", *name, kept.path)
+        self._lies_in(name, kept)
+        self.doom((each.retire(*name) for each in places if each is not kept), 0)
+
     def _lies_in(self, name: TopicPartition, directory: LogDir) -> None:
         before = self._home.get(name)
         if before is not None:
@@ -174,10 +193,12 @@ class LogManager:
         """Closes a partition's log and takes its directory out of the way at once; its files go after the delay. Should
         a power loss bring it back, metadata tells at the next start that it must go."""
         self.drop_future(TopicPartition(topic, index))
-        directory = self._home.pop(TopicPartition(topic, index), None)
+        name = TopicPartition(topic, index)
+        directory = self._home.pop(name, None)
         if directory is not None and directory not in self.offline:
             self._counts[directory] -= 1
-            self.doom([directory.retire(topic, index, durable=False)], delay_seconds)
+            places = self._doubles.pop(name, [directory])
+            self.doom((each.retire(topic, index, durable=False) for each in places), delay_seconds)
 
     # --- moves between directories
 

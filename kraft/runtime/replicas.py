@@ -103,12 +103,15 @@ class Replicas:
         return (topic, number) not in self.failed
 
     def remove_strays(self, image: MetadataImage) -> None:
-        """Takes away logs of topics that were deleted while this node was down."""
+        """Takes away logs of topics that were deleted while this node was down, and all but one of a partition that has
+        several."""
         for name in list(self.logs.partitions()):
             registration = image.partition(name.topic, name.partition)
             if registration is None or self.broker.node_id not in registration.replicas:
                 log.warning("%s-%d: its topic was deleted, or it lies elsewhere now; its log is removed", *name)
                 self.logs.remove(*name, delay_seconds=REMOVE_DELAY_SECONDS)
+            else:
+                self.logs.settle(name, image.topic_ids[name.topic], registration.directory_of(self.broker.node_id))
 
     def reconfigure(self, topics: Iterable[str]) -> None:
         """Settings of these topics, or what they fall back to, changed. What takes longer than a turn goes on in the

@@ -1,18 +1,25 @@
 """Replicas whose log cannot be opened: the controller is told, and what lacked room comes back by itself."""
 
 import errno
+import shutil
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from kraft.client import Cluster
+from kraft.log_dir import TopicPartition
 from kraft.metadata.image import LOST_DIRECTORY, NO_LEADER, PartitionRegistration
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.runtime import descriptors, housekeeping
+from kraft.runtime.log_manager import LogManager
 from kraft.runtime.node import Node
 from kraft_native import faults
+from kraft_native.checkpoints import write_partition_metadata
+from kraft_native.flusher import Flusher
 from tests.integration.admin import wait_until
+from tests.runtime.metadata_nodes import CLUSTER
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_housekeeping import create, on_loop
 from tests.runtime.test_node import fetch, produce
@@ -119,4 +126,55 @@ def test_a_directory_that_is_full_stays_offline(tmp_path: Path, caplog: pytest.L
             on_loop(node, node.housekeeping._open_again())
 
     with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)
+    caplog.clear()
+
+
+@pytest.mark.parametrize("named", ["first", "second"])
+def test_of_a_log_in_two_directories_the_one_that_the_metadata_names_stays(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, named: str) -> None:
+    """One was away, and the replica was made anew in the other meanwhile."""
+    paths = {"first": tmp_path / "first", "second": tmp_path / "second"}
+    settings = config(tmp_path, log_dirs=f"{paths['first']},{paths['second']}")
+
+    def create_and_fill(cluster: Cluster, _node: Node) -> None:
+        names = ("other", "t") if named == "second" else ("t", "other")
+        for name in names:
+            create(cluster, name)
+            wait_until(lambda name=name: produce(cluster, name, b"value").error_code == 0, "it is served", SECONDS)
+
+    def look(cluster: Cluster, node: Node) -> None:
+        assert fetch(cluster, "t")[-1] == b"value"
+        assert node.logs.home("t", 0) == registered(node).directory_of(1)
+        assert [path for path in paths.values() if (path / "t-0").is_dir()] == [paths[named]]
+
+    with_node(settings, create_and_fill)
+    away = next(path for name, path in paths.items() if name != named)
+    shutil.copytree(paths[named] / "t-0", away / "t-0")
+    (away / "t-0" / f"{0:020}.log").write_bytes(b"")
+    caplog.clear()
+    with_node(settings, look)
+    assert f"t-0: in several log directories; the one in {paths[named]} stays" in caplog.text
+    caplog.clear()
+
+
+def test_without_a_word_of_the_metadata_the_log_of_the_topic_and_of_a_clean_stop_stays(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    name, topic_id, unknown = TopicPartition("t", 0), UUID(int=7000), UUID(int=9000)
+    paths = [tmp_path / each for each in ("a", "b", "c")]
+
+    def manager() -> LogManager:
+        return LogManager(tuple(paths), node_id=1, cluster_id=CLUSTER, flusher=flusher)
+
+    flusher = Flusher()
+    manager().close()
+    for path, topic in zip(paths, (UUID(int=7001), topic_id, topic_id), strict=True):
+        (path / "t-0").mkdir()
+        write_partition_metadata(path / "t-0", topic)
+    (paths[1] / ".kafka_cleanshutdown").unlink()
+    logs = manager()
+    logs.settle(name, topic_id, unknown)
+    assert logs.directory_of(*name).path == paths[2]  # type: ignore[union-attr]
+    assert [(path / "t-0").is_dir() for path in paths] == [False, False, True]
+    logs.close()
+    flusher.close()
     caplog.clear()

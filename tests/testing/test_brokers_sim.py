@@ -56,7 +56,18 @@ def test_a_broker_that_is_taken_for_dead_harms_nobody() -> None:
     16298,      # a reader was told of a deletion that the next leader had not heard of: it need not read what came back
 ])
 def test_what_was_mended_stays_mended(seed: int) -> None:
-    assert simulate_brokers(seed).violation is None
+    """In runs as they were then."""
+    options = broker_options_of(seed).where(directories=1, directory_every_ms=0, resize=False)
+    assert simulate(seed, options).violation is None
+
+
+def test_a_directory_that_fails_ends_no_leadership_for_long() -> None:
+    options = CALM.where(directories=2, directory_every_ms=400, replication=3, min_insync=2, elr=True, fault_seconds=4,
+                         durability=1)
+    outcome = simulate(2, options)
+    assert outcome.violation is None
+    for name in ("log directory failed", "log directory mended", "replicas assigned to directories"):
+        assert outcome.counts[name] > 0, name
 
 
 def test_no_seed_of_a_sample_breaks_an_invariant() -> None:

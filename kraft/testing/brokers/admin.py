@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from kraft.broker.isr import Key
-from kraft.metadata.image import NO_LEADER, MetadataImage, TopicImage
+from kraft.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -110,10 +110,16 @@ class Admin:
             self._count("reassignment cancelled")
             self._reassign(topic.name, index, None)
             return
-        brokers = list(self._image.brokers)
-        count = min(len(brokers), max(1, self._cluster.options.replication))
         self._count("reassignment")
-        self._reassign(topic.name, index, self._random.sample(brokers, count))
+        self._reassign(topic.name, index, self._targets(partition))
+
+    def _targets(self, partition: PartitionRegistration) -> list[int]:
+        """With `resize` of more or fewer brokers, or once more the same."""
+        options, brokers = self._cluster.options, list(self._image.brokers)
+        if options.resize and partition.reassigning and self._random.random() < 0.4:
+            return [each for each in partition.replicas if each not in partition.removing_replicas]
+        wanted = options.replication + (self._random.choice((-1, 0, 1)) if options.resize else 0)
+        return self._random.sample(brokers, min(len(brokers), max(1, wanted)))
 
     def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
         self._ask(self._reassignment(topic, index, replicas))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker import replica_plan
+from kraft.broker.directory_assignments import NEVER_MS, DirectoryAssignments
 from kraft.broker.isr import IsrKeeper, Key
 from kraft.broker.replica_plan import Action, Step
 from kraft.broker.replica_roles import ReplicaRoles
@@ -20,6 +21,8 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft.testing.brokers.channel import Channel
 from kraft.testing.brokers.fetcher import Fetcher
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from kraft.testing.brokers.node import BrokerNode
 
 ALTER_PARTITION_VERSION: Final = 3
+ASSIGN_VERSION: Final = 0
+GATHER_MS: Final = 20
 CHECKPOINT_MS: Final = 700
 WRITEBACK_MS: Final = 1500
 
@@ -53,11 +58,6 @@ class _Unacknowledged(NamedTuple):
     reply: Reply
 
 
-def directory_of(broker_id: int) -> UUID:
-    """The broker's only log directory."""
-    return UUID(int=(broker_id << 64) + 1_000_000)
-
-
 class Broker:
     """`is_open`: it is registered and has its replicas. Events come from the node, which calls `after_event` then."""
 
@@ -67,6 +67,8 @@ class Broker:
         self.id = node.id
         self.incarnation_id = incarnation_id
         self.previous_epoch = previous_epoch
+        self.disk = node.broker_disk
+        self._assignments = DirectoryAssignments(node.id, self._assign)
         self.table: dict[tuple[str, int], Partition] = {}
         self._by_key: dict[Key, Partition] = {}
         self.keeper = IsrKeeper(node.id, self._ask, self._epoch_of)
@@ -77,7 +79,7 @@ class Broker:
             listeners=[Listener(name="PLAINTEXT", host=f"10.1.0.{node.id}", port=node.id, security_protocol=0)],
             features=[Feature(name=name, min_supported_version=low, max_supported_version=high)
                       for name, (low, high) in SUPPORTED.items()],
-            rack=None, log_dirs=[directory_of(node.id)], previous_broker_epoch=previous_epoch),
+            rack=None, log_dirs=self.disk.online, previous_broker_epoch=previous_epoch),
             max(50, options.session_ms // 4))
         self.is_open = False
         self._fetchers: dict[int, Fetcher] = {}
@@ -150,11 +152,13 @@ class Broker:
 
     @property
     def deadline_ms(self) -> int:
-        return min(self.local.deadline_ms, self.keeper.deadline_ms)
+        return min(self.local.deadline_ms, self.keeper.deadline_ms, self._assignments.deadline_ms)
 
     def tick(self) -> None:
         self.local.tick(self.now_ms)
         self.keeper.tick(self.now_ms)
+        if self.now_ms >= self._assignments.deadline_ms:
+            self._assignments.ask(self.epoch)
 
     def after_event(self) -> None:
         """What follows from whatever happened."""
@@ -168,11 +172,13 @@ class Broker:
         """Registered: takes its replicas, in the order of a node's start."""
         self.is_open = True
         image = self.image
-        for topic, index in list(self.node.broker_disk.logs):
-            registration = image.partition(topic, index)
+        for name in list(self.disk.logs):
+            registration = image.partition(*name)
             if registration is None or self.id not in registration.replicas:
                 self.count("stray log removed")
-                del self.node.broker_disk.logs[topic, index]
+                self.disk.remove(name)
+            else:
+                self.disk.settle(name, image.topic_ids[name[0]], registration.directory_of(self.id))
         self.carry_out(replica_plan.plan_all(image, self.id))
         self.node.machine.subscribe(self._changed)
         self._look_for_lag()
@@ -200,15 +206,53 @@ class Broker:
         name = step.topic, step.number
         partition = self.table.get(name)
         if partition is None:
-            log = self.node.broker_disk.open(step.topic, step.number, step.topic_id)
+            if self.disk.home(name) is None and self.disk.may_lie_offline(registration.directory_of(self.id)):
+                self.count("replica is offline")
+                return
+            log = self.disk.open(step.topic, step.number, step.topic_id)
             partition = Partition(self, step.topic, (step.topic_id, step.number), log, self._min_insync(step.topic))
             self.table[name] = self._by_key[partition.key] = partition
+        self._placed(partition, registration)
         if registration.leader_epoch < partition.leader_epoch:
             return
         if step.action is Action.LEAD:
             self.roles.lead(partition, registration)
         else:
             self.roles.follow(partition, registration)
+
+    def _placed(self, partition: Partition, registration: PartitionRegistration) -> None:
+        """The controller is told where the log lies, unless the metadata says so already."""
+        home = self.disk.home((partition.topic, partition.index))
+        assert home is not None
+        if self._assignments.note(partition.key, home, registration.directory_of(self.id)):
+            self.later(GATHER_MS, self._assign_now)
+
+    def _assign_now(self) -> None:
+        self._assignments.ask(self.epoch)
+
+    def _assign(self, request: AssignReplicasToDirsRequest) -> None:
+        self.count("replicas assigned to directories")
+        self.own.submit(request, ASSIGN_VERSION, self._assigned)
+
+    def _assigned(self, response: Message) -> None:
+        assert isinstance(response, AssignReplicasToDirsResponse)
+        self._assignments.answered(response, self.now_ms)
+        if self._assignments.deadline_ms == NEVER_MS:
+            self._assignments.ask(self.epoch)
+
+    def lose_directory(self, directory: UUID, names: list[tuple[str, int]]) -> None:
+        """A log directory has failed: what lies there is served no more, and the controller hears of it."""
+        for name in names:
+            partition = self.table.pop(name, None)
+            if partition is not None:
+                self._give_up(partition)
+        self.local.lose(directory, self.now_ms)
+
+    def _give_up(self, partition: Partition) -> None:
+        self.roles.remove(partition)
+        partition.is_removed = True
+        self._by_key.pop(partition.key, None)
+        self.news(partition)
 
     def _min_insync(self, topic: str) -> int:
         image = self.image
@@ -218,11 +262,8 @@ class Broker:
     def _remove(self, step: Step) -> None:
         partition = self.table.pop((step.topic, step.number), None)
         if partition is not None:
-            self.roles.remove(partition)
-            partition.is_removed = True
-            self._by_key.pop(partition.key, None)
-            self.news(partition)
-        self.node.broker_disk.logs.pop((step.topic, step.number), None)
+            self._give_up(partition)
+        self.disk.remove((step.topic, step.number))
 
     def begin(self, leader_id: int, key: Key, replica: Partition) -> None:
         fetcher = self._fetchers.get(leader_id)
@@ -261,7 +302,7 @@ class Broker:
 
     def written(self) -> None:
         if self.durability == PER_APPEND:
-            for log in self.node.broker_disk.logs.values():
+            for log in self.disk.logs.values():
                 log.flush()
         elif not self._is_flushing:
             self._is_flushing = True
@@ -272,14 +313,15 @@ class Broker:
             self.node.later_us(0, self._mark, marks)
 
     def _mark(self, marks: list[tuple[ReplicaLog, int, int | None]]) -> None:
-        marks += [(log, log.end_offset, log.chain) for log in self.node.broker_disk.logs.values()]
+        marks += [(log, log.end_offset, log.chain) for log in self.disk.logs.values()]
 
     def _flushed(self, marks: list[tuple[ReplicaLog, int, int | None]]) -> None:
         self._is_flushing = False
         for log, end_offset, chain in marks:
-            if log.durable_end < end_offset <= log.end_offset and log.chain_at(end_offset) == chain:
+            if (not log.is_offline and log.durable_end < end_offset <= log.end_offset
+                    and log.chain_at(end_offset) == chain):
                 log.durable_end = end_offset
-        if any(log.durable_end < log.end_offset for log in self.node.broker_disk.logs.values()):
+        if any(log.durable_end < log.end_offset for log in self.disk.logs.values()):
             self.written()
         if self.durability == GROUP_COMMIT:
             for partition in list(self.table.values()):
@@ -288,7 +330,7 @@ class Broker:
                 fetcher.flushed()
 
     def _checkpoint(self) -> None:
-        for log in self.node.broker_disk.logs.values():
+        for log in self.disk.logs.values():
             log.saved_high_watermark = log.high_watermark
         self.later(CHECKPOINT_MS, self._checkpoint)
 

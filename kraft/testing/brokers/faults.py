@@ -47,7 +47,7 @@ class BrokerFaults(Faults):
                 (options.elect_every_ms, self._admin.elect), (options.delete_every_ms, self._admin.delete_records),
                 (options.shuffle_every_ms, self._shuffle), (options.reboot_every_ms, self._reboot),
                 (options.zombie_every_ms, self._overtake), (options.stall_every_ms, self._stall),
-                (options.reset_every_ms, self._reset))
+                (options.reset_every_ms, self._reset), (options.directory_every_ms, self._fail_directory))
 
     def stop(self) -> None:
         super().stop()
@@ -73,6 +73,52 @@ class BrokerFaults(Faults):
                     self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), again)
 
             self._cluster.loop.after(self._about_us(self._cluster.options.down_ms), again)
+
+    def _fail_directory(self) -> None:
+        """A log directory fails under a broker that goes on without it. Some time later it is stopped, well or not, and
+        comes back with what the disk still has, or with another disk."""
+        nodes = [node for node in self._cluster.up() if isinstance(node, BrokerNode) and node.broker is not None
+                 and node.broker.is_open and len(node.broker_disk.online) > 1]
+        if not nodes:
+            return
+        node, replaced = self._random.choice(nodes), self._random.random() < 0.4
+        if not self._guard.may_lose_directory(node, replaced=replaced):
+            self._count("failure of a directory put off")
+            return
+        self._count("log directory failed")
+        node.fail_directory(self._random.choice(node.broker_disk.online[1:]))
+        down_ms = self._cluster.options.down_ms
+
+        def stop() -> None:
+            if node.is_up and self._random.random() < 0.5:
+                node.stop()
+            elif node.is_up:
+                node.kill(power=False)
+            self._then(self._about_us(down_ms), mend)
+
+        def mend() -> None:
+            if node.is_up and node.is_leaving:
+                self._then(self._about_us(down_ms), mend)
+                return
+            self._mend(node, replaced=replaced)
+            self._cluster.loop.after(self._about_us(down_ms), self._operator.start, node)
+
+        self._then(self._about_us(4 * down_ms), stop)
+
+    def _mend(self, node: BrokerNode, *, replaced: bool) -> None:
+        if len(node.broker_disk.online) == len(node.broker_disk.directories):
+            return
+        if node.is_up:
+            node.kill(power=False)
+        self._count("log directory replaced" if replaced else "log directory mended")
+        lost = node.broker_disk.mend(self._random, replace=replaced)
+        self._cluster.counts["batches lost with a directory"] += lost
+
+    def mend_directories(self) -> None:
+        """At the end all are mended: the processes are started again."""
+        for node in self._cluster.nodes:
+            assert isinstance(node, BrokerNode)
+            self._mend(node, replaced=False)
 
     # --- of several steps ---------------------------------------------------------------------------------------------
 

@@ -48,6 +48,18 @@ class Guard:
             self._lost[node.id] = broker.epoch
         return True
 
+    def may_lose_directory(self, node: BrokerNode, *, replaced: bool) -> bool:
+        """The same of a log directory: what was not flushed there is lost, and all of it when it is replaced."""
+        broker = self._image().brokers.get(node.id)
+        if self._lost or broker is None:
+            return False
+        options = self._options()
+        if replaced or options.durability == PAGE_CACHE:
+            if not (options.elr and options.min_insync > 1 and self._others_have_everything(node.id)):
+                return False
+            self._lost[node.id] = broker.epoch
+        return True
+
     def _others_have_everything(self, broker_id: int) -> bool:
         others = [node for node in self._nodes() if node.has_broker and node.id != broker_id]
         if not all(self._takes_part(node) for node in others):

@@ -55,7 +55,8 @@ NO_STATE: Final = ProducerState(-1, ())
 
 class ReplicaLog:
     """`durable_end`: everything below survives a loss of power. `epochs`: (epoch, first offset), both ascending.
-    `start_chain`: that of everything before the log start; None when that was never here."""
+    `start_chain`: that of everything before the log start; None when that was never here. `is_offline`: its directory
+    failed, nothing becomes durable any more."""
 
     def __init__(self, topic_id: UUID) -> None:
         self.topic_id = topic_id
@@ -65,6 +66,7 @@ class ReplicaLog:
         self.start_chain: int | None = 0
         self.end_offset = 0
         self.durable_end = 0
+        self.is_offline = False
         self.high_watermark = 0
         self.saved_high_watermark = 0
         self.epochs: list[tuple[int, int]] = []
@@ -219,34 +221,3 @@ class ReplicaLog:
         self.saved_high_watermark = self.high_watermark
         self.durable_end = self.end_offset
         self.rebuild_producers()
-
-
-class BrokerDisk:
-    """The logs of one broker, by topic name and index; `clean_epoch`: the mark of a clean stop, -1 without."""
-
-    def __init__(self) -> None:
-        self.logs: dict[tuple[str, int], ReplicaLog] = {}
-        self.clean_epoch = -1
-
-    def open(self, topic: str, index: int, topic_id: UUID) -> ReplicaLog:
-        """The log, made when there is none; one of an earlier topic of that name is taken away first."""
-        log = self.logs.get((topic, index))
-        if log is None or not self.is_of(log, topic_id):
-            log = self.logs[topic, index] = ReplicaLog(topic_id)
-        return log
-
-    @staticmethod
-    def is_of(log: ReplicaLog, topic_id: UUID) -> bool:
-        return log.topic_id == topic_id
-
-    def flush(self) -> None:
-        for log in self.logs.values():
-            log.flush()
-            log.saved_high_watermark = log.high_watermark
-
-    def lose_power(self, random: Random) -> int:
-        return sum(log.lose_power(random) for log in self.logs.values())
-
-    def reopen(self) -> None:
-        for log in self.logs.values():
-            log.reopen()

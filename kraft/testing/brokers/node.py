@@ -22,7 +22,7 @@ from kraft.raft.ready import Leadership
 from kraft.raft.types import NOBODY, OffsetAndEpoch
 from kraft.runtime.broker_connections import PROBE_SECONDS, BrokerConnections
 from kraft.testing.brokers.broker import Broker
-from kraft.testing.brokers.log import BrokerDisk
+from kraft.testing.brokers.disk import BrokerDisk
 from kraft.testing.brokers.machine import SimMachine, image_of_snapshot
 from kraft.testing.brokers.messages import NotController, ToController
 from kraft.testing.brokers.partition import Judge, Partition
@@ -62,7 +62,7 @@ class BrokerNode(Node):
     def __init__(self, config: RaftConfig, surroundings: BrokerSurroundings, random: Random, clock: Clock, *,
                  has_broker: bool) -> None:
         self.has_broker = has_broker
-        self.broker_disk = BrokerDisk()
+        self.broker_disk = BrokerDisk(config.node_id, surroundings.options.directories)
         self.rules = TableRules({})
         options = surroundings.options
         features = default_features(LATEST.level)
@@ -119,10 +119,7 @@ class BrokerNode(Node):
     def start(self) -> None:
         super().start()
         if self.is_up and self.has_broker:
-            disk = self.broker_disk
-            disk.reopen()
-            previous_epoch, disk.clean_epoch = disk.clean_epoch, -1
-            self.broker = Broker(self, self.new_id(), previous_epoch)
+            self.broker = Broker(self, self.new_id(), self.broker_disk.reopen())
             self.later(2, self.broker.start)       # the core's own first event comes before
 
     def kill(self, *, power: bool, why: str = "killed") -> None:
@@ -151,12 +148,17 @@ class BrokerNode(Node):
         self.hear(self.broker.stop)
         self.later(LEAVE_MS, self.broker_left)
 
+    def fail_directory(self, directory: UUID) -> None:
+        """A log directory fails, which the broker notices by what it wants to do there."""
+        names = self.broker_disk.fail(directory)
+        if self.broker is not None:
+            self.hear(self.broker.lose_directory, directory, names)
+
     def broker_left(self) -> None:
         """The broker was let go, or has waited long enough: its logs are closed with the mark of a clean stop."""
         broker, self.broker = self.broker, None
         if broker is not None:
-            self.broker_disk.flush()
-            self.broker_disk.clean_epoch = broker.epoch if broker.is_open else broker.previous_epoch
+            self.broker_disk.close(broker.epoch if broker.is_open else broker.previous_epoch)
             self.later(0, self.leave)
             self.later(2 * self.options.fetch_timeout_ms, self._gone)
 

@@ -15,7 +15,8 @@ def draw(random: Random) -> Options:
         observers=max(0, brokers - voters) if combined else brokers,
         **_partitions(random, brokers), **_times(random), **_network(random), **_deaths(random), **_operators(random))
     options = options.where(**random.choice((_calm, _calm, _shuffles, _reboots, _overtakes))(random, options))
-    return options.where(turn_us=random.choice(TURNS_US), **_producers(random), **_doubts(random))
+    return options.where(turn_us=random.choice(TURNS_US), **_producers(random), **_doubts(random),
+                         **_directories(random), resize=random.random() < 0.5)
 
 
 def _partitions(random: Random, brokers: int) -> dict[str, int | bool]:
@@ -99,6 +100,10 @@ def _producers(random: Random) -> dict[str, int | bool]:
 
 def _doubts(random: Random) -> dict[str, int | bool]:
     return {"grace_ms": random.choice((0, 20, 60, 200)), "reset_every_ms": some(random, 0.4, 300, 4000)}
+
+
+def _directories(random: Random) -> dict[str, int | bool]:
+    return {"directories": random.choice((1, 2)), "directory_every_ms": some(random, 0.5, 400, 5000)}
 
 
 # Faults of several steps, and what they need to bite.

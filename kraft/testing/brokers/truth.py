@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kraft.broker.isr import Key
 from kraft.metadata.image import PartitionRegistration
-from kraft.testing.brokers.log import Batch, BrokerDisk, ReplicaLog
+from kraft.testing.brokers.disk import BrokerDisk
+from kraft.testing.brokers.log import Batch, ReplicaLog
 from kraft.testing.brokers.node import BrokerJudge
 from kraft.testing.brokers.partition import Partition
 from kraft.testing.history import code_of
@@ -164,7 +165,7 @@ class Truth(BrokerJudge):
         truth = self.partitions.get(key)
         if truth is None or truth.is_lossy or self._is_exempt(broker_id):
             return
-        log = self._disks[broker_id].logs.get((truth.topic, key[1]))
+        log = self._disks[broker_id].found((truth.topic, key[1]))
         if log is not None and log.topic_id != key[0]:
             log = None
         if not truth.has_everything(log):
@@ -179,7 +180,7 @@ class Truth(BrokerJudge):
             truth, registration = self.partitions.get(key), self._registration_of(key)
             if truth is None or registration is None or truth.is_lossy or truth.end_offset == 0:
                 continue
-            logs = [self._disks[broker_id].logs.get((truth.topic, key[1])) for broker_id in registration.replicas]
+            logs = [self._disks[broker_id].found((truth.topic, key[1])) for broker_id in registration.replicas]
             if not any(log is not None and log.topic_id == key[0] and truth.has_everything(log) for log in logs):
                 raise ViolationError("NoCommittedRecordLostGlobally",
                                      f"{truth.topic}-{key[1]}: nobody has what is committed up to {truth.end_offset}")

@@ -13,9 +13,9 @@ from kraft.testing.brokers import liveness
 from kraft.testing.brokers.admin import Admin
 from kraft.testing.brokers.clients import Around
 from kraft.testing.brokers.consumers import Consumer
+from kraft.testing.brokers.disk import BrokerDisk
 from kraft.testing.brokers.faults import BrokerFaults
 from kraft.testing.brokers.guard import Guard
-from kraft.testing.brokers.log import BrokerDisk
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode, BrokerSurroundings
 from kraft.testing.brokers.partition import Partition
@@ -208,7 +208,7 @@ class BrokerWorld(World):
         yet, unless the consumer had been told of that one."""
         name, log = f"{truth.topic}-{key[1]}", truth.codes()
         problems = judge_log(name, {each.id: each.sends for each in self.producers if each.key == key}, log)
-        logs = [disk.logs.get((truth.topic, key[1])) for disk in self.disks.values()]
+        logs = [disk.found((truth.topic, key[1])) for disk in self.disks.values()]
         start = max((each.start_offset for each in logs if each is not None), default=0)
         for consumer in self.consumers:
             if consumer.key == key:
@@ -251,6 +251,8 @@ class BrokerWorld(World):
             producer.is_on = False
         for consumer in self.consumers:
             consumer.is_steady = True
+        assert isinstance(self.faults, BrokerFaults)
+        self.faults.mend_directories()
         super()._heal()
         self.admin.start()
         for topic, index, _ in self.metadata.image.partitions():

@@ -5,10 +5,11 @@ from typing import Any
 from kraft.broker import isr, replica_plan
 from kraft.broker.isr import IsrKeeper
 from kraft.broker.replica_plan import Action
-from kraft.controller import alter_partition, brokers, leaderships
+from kraft.controller import alter_partition, brokers, leaderships, reassignments
 from kraft.controller.controller import HANDLERS, Handler
 from kraft.controller.partition_change import Assignment, Change
 from kraft.controller.sessions import BrokerSessions, Doubt, Found
+from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_request import BrokerState
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -190,6 +191,19 @@ def shutdown_offset_moves(patches: Patches) -> None:
 def who_led_last_is_forgotten(patches: Patches) -> None:
     """When nobody is left in sync or eligible, nobody is known to have every acknowledged record."""
     patches.put(Change, "note_last_leader", lambda _change, _record: None)
+
+
+@CONTROLLERS.add(0, "KIP-455", resize=True, move_every_ms=300)
+def reassignment_asked_again_is_over(patches: Patches) -> None:
+    """With the same target asked for once more, those on the way are replicas like any other."""
+    patches.put(reassignments, "to_be_added", lambda partition, targets: tuple(
+        each for each in targets if each not in partition.replicas))
+
+
+@CONTROLLERS.add(0, "KIP-858", directories=2, directory_every_ms=500)
+def replica_in_a_failed_directory_may_lead(patches: Patches) -> None:
+    """Whether the directory that a replica lies in is there does not count."""
+    patches.put(BrokerRegistration, "has_online_dir", lambda _broker, _directory: True)
 
 
 @CONTROLLERS.add(0, "KAFKA-15665, ELR")

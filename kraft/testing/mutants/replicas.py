@@ -5,8 +5,9 @@ from typing import Any
 from kraft.protocol.error_codes import ErrorCode
 from kraft.testing.brokers import fetcher
 from kraft.testing.brokers.broker import Broker
+from kraft.testing.brokers.disk import NOT_CLEAN, BrokerDisk
 from kraft.testing.brokers.fetcher import Fetcher
-from kraft.testing.brokers.log import NO_STATE, BrokerDisk, ProducerState, ReplicaLog
+from kraft.testing.brokers.log import NO_STATE, ProducerState, ReplicaLog
 from kraft.testing.brokers.messages import CONSUMER, FetchedPart, FetchPart, Produce
 from kraft.testing.brokers.partition import Partition
 from kraft.testing.mutants.patches import Collection, Patches
@@ -384,3 +385,31 @@ def fenced_producer_epoch_is_accepted(patches: Patches) -> None:
         return produce
 
     patches.wrap(Partition, "produce", around)
+
+
+@REPLICAS.add(0, "KIP-966, clean stops", brokers=3, voters=1, observers=3, combined=False, replication=3, min_insync=3,
+              elr=True, unclean=False, durability=0, directories=2, directory_every_ms=500, down_ms=300,
+              fault_seconds=10, produce_every_ms=40, kill_every_ms=0, power_every_ms=0, blackout_every_ms=0,
+              pause_every_ms=0, isolate_every_ms=0, part_every_ms=0, cut_every_ms=0, shuffle_every_ms=0,
+              reboot_every_ms=0)
+def stop_beside_a_failed_directory_is_clean(patches: Patches) -> None:
+    """A broker that stops well says so, although one of its directories has failed and may lack records later."""
+    patches.put(BrokerDisk, "clean_epoch", property(lambda disk: max(disk._clean.values(), default=NOT_CLEAN)))
+
+
+@REPLICAS.add(0, "KIP-858, directories that are offline", directories=2, directory_every_ms=500)
+def log_is_made_anew_beside_a_failed_directory(patches: Patches) -> None:
+    """A replica whose log may lie in a directory that cannot be read gets an empty one in another."""
+    patches.put(BrokerDisk, "may_lie_offline", lambda _disk, _directory: False)
+
+
+@REPLICAS.add(0, "KIP-858, a directory that comes back", directories=2, directory_every_ms=500)
+def log_of_a_directory_that_was_away_wins(patches: Patches) -> None:
+    """Of two logs of a partition the one stays that was away while the other was made."""
+    def settle(disk: BrokerDisk, name: Any, topic_id: Any, _directory: Any) -> None:
+        if name in disk._doubles:
+            home, log = disk._doubles.pop(name)
+            if disk.is_of(log, topic_id):
+                disk.logs[name], disk._homes[name] = log, home
+
+    patches.put(BrokerDisk, "settle", settle)

@@ -21,7 +21,8 @@ FAULTS = (
     "voter to remove", "reassignment", "reassignment stopped", "leader resigns", "pre-vote unsupported",
     "controlled shutdown", "batches lost", "topic deleted", "reassignment cancelled", "preferred election asked",
     "unclean election asked", "records deleted", "leadership goes round", "answers held back", "follower rebooted",
-    "quorum connections hang", "controller overtaken", "requests of a producer held back",
+    "quorum connections hang", "controller overtaken", "requests of a producer held back", "log directory failed",
+    "log directory mended", "log directory replaced", "batches lost with a directory",
     "connection to the controller broken",
     "requests held back",
 )
@@ -29,6 +30,7 @@ FAULTS = (
 
 BROKERS = (
     "leader elections", "unclean elections", "changes of in-sync replicas", "in-sync replicas proposed",
+    "replicas assigned to directories", "replica is offline", "failure of a directory put off",
     "reassignments ended", "replica truncated", "batches produced", "batches acknowledged", "polls with records",
     "high watermarks checked", "requests decided", "death put off", "producer epoch bumped", "broker probed: GONE",
     "broker probed: SILENT", "broker probed: THERE", "live broker taken for dead",

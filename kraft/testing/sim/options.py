@@ -109,6 +109,9 @@ class Options:
     shuffle_every_ms: int = 0           # a partition's leadership goes round while answers are held back
     reboot_every_ms: int = 0            # a follower loses power and is back before its last Fetch arrives
     zombie_every_ms: int = 0            # the quorum's connections of the active controller hang, others do not
+    resize: bool = False                # a reassignment has more or fewer replicas, or is asked for once more
+    directories: int = 1                # of each broker
+    directory_every_ms: int = 0         # one of them fails, but not the first, until the process is started again
     reset_every_ms: int = 0             # a broker's connection to the controller breaks; the link may be cut with it
     stall_every_ms: int = 0             # a producer's requests are held back, until it sends over another connection
     swap_ms: int = 200                  # between two leaders of a leadership that goes round, about

@@ -1,0 +1,133 @@
+"""The log directories of one broker: what lies where, and what is left when one of them fails or the power does. The
+twin of `kraft.runtime.log_manager` and of the marks of a clean stop.
+"""
+
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from kraft.metadata.image import UNASSIGNED_DIRECTORY
+from kraft.testing.brokers.log import ReplicaLog
+
+Name = tuple[str, int]
+NOT_CLEAN: Final = -1
+
+
+class BrokerDisk:
+    """`directories`: their ids, the first one has the metadata log. `logs`: those that can be read, by topic name and
+    index."""
+
+    def __init__(self, broker_id: int, directories: int) -> None:
+        self._next_id = (broker_id << 64) + 999_999
+        self.directories = [self._new_id() for _ in range(directories)]
+        self.logs: dict[Name, ReplicaLog] = {}
+        self._homes: dict[Name, UUID] = {}
+        self._clean: dict[UUID, int] = {}
+        self._failed: dict[UUID, dict[Name, ReplicaLog]] = {}
+        self._doubles: dict[Name, tuple[UUID, ReplicaLog]] = {}
+
+    def _new_id(self) -> UUID:
+        self._next_id += 1
+        return UUID(int=self._next_id)
+
+    @property
+    def online(self) -> list[UUID]:
+        return [each for each in self.directories if each not in self._failed]
+
+    def home(self, name: Name) -> UUID | None:
+        """Where a log lies; None when there is none."""
+        return self._homes.get(name)
+
+    def found(self, name: Name) -> ReplicaLog | None:
+        """The log, also one in a directory that failed: it may come back."""
+        return self.logs.get(name) or next((logs[name] for logs in self._failed.values() if name in logs), None)
+
+    def may_lie_offline(self, directory: UUID) -> bool:
+        """Whether a replica that the metadata has there may have a log that cannot be seen."""
+        return bool(self._failed) and directory != UNASSIGNED_DIRECTORY and directory not in self.online
+
+    def open(self, topic: str, index: int, topic_id: UUID) -> ReplicaLog:
+        """The log, made where the fewest are when there is none; one of an earlier topic of that name is taken away
+        first."""
+        name = topic, index
+        log = self.logs.get(name)
+        if log is None or not self.is_of(log, topic_id):
+            log = self.logs[name] = ReplicaLog(topic_id)
+            taken = list(self._homes.values())
+            self._homes[name] = min(self.online, key=taken.count)
+        return log
+
+    @staticmethod
+    def is_of(log: ReplicaLog, topic_id: UUID) -> bool:
+        return log.topic_id == topic_id
+
+    def remove(self, name: Name) -> None:
+        """A log in a directory that failed stays there."""
+        if self.logs.pop(name, None) is not None:
+            del self._homes[name]
+
+    def settle(self, name: Name, topic_id: UUID, directory: UUID) -> None:
+        """Of two logs of a partition the one stays that is of that topic, in that directory. Without a word about that,
+        the one that was made while the other was away."""
+        if name in self._doubles:
+            home, log = self._doubles.pop(name)
+            if self.is_of(log, topic_id) and (home == directory or not self.is_of(self.logs[name], topic_id)):
+                self.logs[name], self._homes[name] = log, home
+
+    # --- stops --------------------------------------------------------------------------------------------------------
+
+    @property
+    def clean_epoch(self) -> int:
+        """The broker epoch of a clean stop; -1 when not every directory has the mark of one."""
+        if self._failed:
+            return NOT_CLEAN
+        return min(self._clean.get(each, NOT_CLEAN) for each in self.directories)
+
+    def close(self, broker_epoch: int) -> None:
+        """A clean stop, of the directories that can be written."""
+        for log in self.logs.values():
+            log.flush()
+            log.saved_high_watermark = log.high_watermark
+        self._clean = dict.fromkeys(self.online, broker_epoch)
+
+    def lose_power(self, random: Random) -> int:
+        return sum(log.lose_power(random) for log in self.logs.values())
+
+    def reopen(self) -> int:
+        """A process starts: gives the epoch of the clean stop before, whose mark is gone then."""
+        for log in self.logs.values():
+            log.reopen()
+        epoch = self.clean_epoch
+        self._clean.clear()
+        return epoch
+
+    # --- directories that fail ----------------------------------------------------------------------------------------
+
+    def fail(self, directory: UUID) -> list[Name]:
+        """Nothing in it can be read or written any more; gives what was there."""
+        names = [name for name, home in self._homes.items() if home == directory]
+        self._failed[directory] = {name: self.logs.pop(name) for name in names}
+        for name in names:
+            self._failed[directory][name].is_offline = True
+            del self._homes[name]
+        return names
+
+    def mend(self, random: Random, *, replace: bool) -> int:
+        """While no process runs: directories that failed are as the disk had them, or new ones are in their place.
+        Gives how many batches are lost."""
+        lost = 0
+        for directory, logs in self._failed.items():
+            if replace:
+                lost += sum(len(log.batches) for log in logs.values())
+                self.directories[self.directories.index(directory)] = self._new_id()
+                continue
+            for name, log in logs.items():
+                log.is_offline = False
+                lost += log.lose_power(random)
+                log.reopen()
+                if name in self.logs:
+                    self._doubles[name] = directory, log
+                else:
+                    self.logs[name], self._homes[name] = log, directory
+        self._failed.clear()
+        return lost
