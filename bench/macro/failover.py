@@ -22,7 +22,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from bench.machine import OUT
 from bench.macro.clusters import KafkaCluster, KraftCluster
+from bench.macro.figures import Figure, reported
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
 from tests.integration.failover import Failover, Outcome
@@ -68,9 +70,9 @@ class Nodes:
 
 
 @contextmanager
-def running(make: type[KraftCluster | KafkaCluster], settings: Mapping[str, str]) -> Iterator[Failover]:
+def running(make: type[KraftCluster | KafkaCluster], home: Path, settings: Mapping[str, str]) -> Iterator[Failover]:
     """A new cluster with its defaults but for `settings`."""
-    with tempfile.TemporaryDirectory(prefix="failover-") as directory:
+    with tempfile.TemporaryDirectory(dir=home) as directory:
         cluster = make(Path(directory), settings)
         try:
             cluster.start()
@@ -98,8 +100,11 @@ def restarts(console: Console, name: str, cluster: Failover, rounds: int) -> Non
                       f"{time.monotonic() - began:.1f} s in all")
 
 
-def tell_outcome(console: Console, name: str, cluster: Failover) -> None:
-    console.print(f"{name}: {Outcome(*map(sum, zip(*cluster.outcomes(), strict=True)))}")
+def outcome(console: Console, name: str, cluster: Failover) -> Outcome:
+    """What was sent, and what was wrong with it."""
+    found = Outcome(*map(sum, zip(*cluster.outcomes(), strict=True)))
+    console.print(f"{name}: {found}")
+    return found
 
 
 @click.command()
@@ -108,24 +113,33 @@ def tell_outcome(console: Console, name: str, cluster: Failover) -> None:
 @click.option("--restarts", "rounds", default=1, show_default=True, help="Rounds of restarts, of ours.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of all nodes of ours.")
 @click.option("--ours", is_flag=True, help="Only our nodes: no ratio.")
-def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ours: bool) -> None:
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=OUT,
+              help="Where all nodes keep their data.")
+def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ours: bool, directory: Path) -> None:
     """Measure what a producer notices of dying and restarting nodes."""
-    console = Console(highlight=False)
-    with running(KraftCluster, dict(each.split("=", 1) for each in settings)) as cluster:
-        gaps = kills(console, "kraft", cluster, count)
-        restarts(console, "kraft", cluster, rounds)
-        tell_outcome(console, "kraft", cluster)
-    if ours or not peer_kills:
-        return
-    if (reason := missing()) is not None:
-        console.print(f"no peer: {reason}")
-        return
-    with running(KafkaCluster, {}) as cluster:
-        theirs = kills(console, "kafka", cluster, peer_kills)
-        tell_outcome(console, "kafka", cluster)
-    if gaps:
-        console.print(f"ratio to kafka: median {statistics.median(gaps) / statistics.median(theirs):.3f}, "
-                      f"longest {max(gaps) / max(theirs):.3f}")
+    with reported("failover", directory, quick=False) as (console, home, report):
+        theirs: list[float] = []
+        with running(KraftCluster, home, dict(each.split("=", 1) for each in settings)) as cluster:
+            gaps = kills(console, "kraft", cluster, count)
+            restarts(console, "kraft", cluster, rounds)
+            found = outcome(console, "kraft", cluster)
+        if not ours and (reason := missing()) is not None:
+            console.print(f"no peer: {reason}")
+        elif not ours and peer_kills:
+            with running(KafkaCluster, home, {}) as cluster:
+                theirs = kills(console, "kafka", cluster, peer_kills)
+                outcome(console, "kafka", cluster)
+        report.add(figures(gaps, theirs, found))
+
+
+def figures(gaps: list[float], theirs: list[float], found: Outcome) -> list[Figure]:
+    """The two have not the same number of kills: each figure is of all of them."""
+    row = "the leader that is the active controller is killed"
+    both = [(name, aim, [[take(each)] if each else [] for each in (gaps, theirs)]) for name, aim, take in (
+        ("gap, median", 0.8, statistics.median), ("gap, longest", 1.5, max))]
+    return [*(Figure(row, name, "s", aim, absolute=True, ours=mine, peers=peers) for name, aim, (mine, peers) in both),
+            Figure(row, "records refused, lost, reordered or twice", "", 0, absolute=True,
+                   ours=[float(sum(found) - found.acknowledged)])]
 
 
 if __name__ == "__main__":
