@@ -3,6 +3,8 @@ what was acknowledged or committed is known to all, the logs the same byte for b
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,30 @@ def await_acknowledged(producers: list[Producer], more: int = 50) -> None:
                            for each, count in zip(producers, sent, strict=True)), "records are acknowledged", SECONDS)
 
 
+def check_producers(cluster: MixedCluster, producers: list[Producer]) -> None:
+    """Everything was acknowledged, and nothing is lost, there twice or out of order, on any replica."""
+    assert [failure for each in producers for failure in each.failures] == []
+    assert [each.unfinished for each in producers] == [0] * PARTITIONS
+    for each in producers:
+        assert list(each.offsets) == list(range(len(each.offsets)))
+        cluster.check_logs(TOPIC, each.partition)
+
+
+@contextmanager
+def producing(cluster: MixedCluster) -> Iterator[list[Producer]]:
+    """One producer for each partition."""
+    producers = [Producer(cluster, TOPIC, index, idempotent=True) for index in range(PARTITIONS)]
+    for each in producers:
+        each.start()
+    try:
+        await_acknowledged(producers)
+        yield producers
+    finally:
+        for each in producers:
+            each.end()
+            each.join()
+
+
 @pytest.mark.parametrize(("controller", "brokers"), [(OURS, "ojo"), (JAVA, "ojj")])
 def test_brokers_of_both_kinds_replicate_each_other(controller: str, brokers: str, tmp_path: Path) -> None:
     with mixed_cluster(tmp_path, controller, brokers) as cluster:
@@ -152,26 +178,40 @@ def test_brokers_of_both_kinds_replicate_each_other(controller: str, brokers: st
         cluster.create(CUT, [[11, 12, 13], [12, 13, 11]])
         cluster.create(TRIMMED, [[13, 11, 12]])
         cluster.create(MOVED, [[12], [11]])
-        producers = [Producer(cluster, TOPIC, index, idempotent=True) for index in range(PARTITIONS)]
-        for each in producers:
-            each.start()
-        try:
-            await_acknowledged(producers)
+        with producing(cluster) as producers:
             cluster.await_in_sync(TOPIC)
             lose_a_leader(cluster, 12, producers)       # Kafka's
             lose_a_leader(cluster, 11, producers)       # ours
             move(cluster)
-        finally:
-            for each in producers:
-                each.end()
-                each.join()
-        assert [failure for each in producers for failure in each.failures] == []
-        assert [each.unfinished for each in producers] == [0] * PARTITIONS
-        for each in producers:
-            assert list(each.offsets) == list(range(len(each.offsets)))     # none lost, none twice, none out of order
-            cluster.check_logs(TOPIC, each.partition)
+        check_producers(cluster, producers)
         for index in range(PARTITIONS):
             cluster.check_logs("__consumer_offsets", index)
+        for broker in cluster.brokers.values():
+            broker.stop()
+            assert broker.alarms() == []
+
+
+def test_brokers_of_kafka_outlive_controllers_of_ours(tmp_path: Path) -> None:
+    """The active controller dies together with a broker of Kafka's that leads: only the next one can have others lead,
+    and the brokers that it did not know find it."""
+    with mixed_cluster(tmp_path, 3 * OURS, "ojj") as cluster:
+        cluster.start()
+        cluster.create(TOPIC, [[11, 12, 13], [12, 13, 11], [13, 11, 12]], min_insync_replicas="2")
+        with producing(cluster) as producers:
+            for number, victim in enumerate((12, 13)):
+                cluster.await_in_sync(TOPIC)
+                active, index = cluster.quorum.leader, victim - 11
+                active.kill()
+                cluster.brokers[victim].kill()
+                wait_until(lambda index=index, victim=victim: cluster.replicas(TOPIC, index).leader not in (victim, -1),
+                           "another one leads", SECONDS)
+                assert cluster.quorum.leader is not active
+                await_acknowledged(producers)
+                cluster.create(f"after-{number}", [[11, 25 - victim]])
+                active.launch()
+                cluster.start_brokers([victim])
+            cluster.await_in_sync(TOPIC)
+        check_producers(cluster, producers)
         for broker in cluster.brokers.values():
             broker.stop()
             assert broker.alarms() == []
