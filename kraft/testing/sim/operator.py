@@ -112,14 +112,15 @@ class Operator:
             self._ask(leader, ReassignVotersRequest(cluster_id=CLUSTER_ID, targets=None, timeout_ms=TIMEOUT_MS))
 
     def restore(self) -> bool:
-        """Takes lost voters out, one change at a time, and stops a reassignment to a disk that is lost, which would
-        wait for ever; says whether there is something to do."""
+        """Takes lost voters out, one change at a time, and stops a reassignment that would wait for ever: to a disk
+        that is lost, or to nodes whose address nobody is told, because a peer does not know DiscoverBrokers. Says
+        whether there is something to do."""
         leader = self._cluster.leader()
         if leader is None:
             return True
         voters = leader.raft.replica.voters
         if voters.targets is not None:
-            if not all(self._cluster.is_alive(key) for key in voters.targets):
+            if self._cluster.options.old_peers or not all(self._cluster.is_alive(key) for key in voters.targets):
                 self.stop_reassigning()
             return True
         lost = [key for key in voters.keys if not self._cluster.is_alive(key)]
