@@ -58,8 +58,13 @@ def describe_configs(cluster: Cluster, kind: str, names: Iterable[str], *,
 
 def setting(cluster: Cluster, kind: str, resource: str, name: str) -> str | None:
     """One setting of a resource; None where it has no such, or no value."""
-    [settings] = describe_configs(cluster, kind, [resource]).values()
-    return next((each.value for each in settings if each.name == name), None)
+    return settings(cluster, kind, [resource], name)[resource]
+
+
+def settings(cluster: Cluster, kind: str, resources: Iterable[str], name: str) -> dict[str, str | None]:
+    """The same of several, by resource."""
+    return {resource: next((each.value for each in told if each.name == name), None)
+            for resource, told in describe_configs(cluster, kind, resources).items()}
 
 
 def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Change], *,
@@ -78,7 +83,7 @@ def _by_target(cluster: Cluster, kind: str, names: Iterable[str]) -> list[tuple[
     """Who to ask: a broker about itself, whichever node about everything else."""
     names = list(names)
     if kind != "broker" or names == [ALL_BROKERS]:
-        return [(cluster.any(), names)]
+        return [(cluster.any(), names)] if names else []
     for name in names:
         if name and not name.isdecimal():
             raise InvalidArgumentError(f"broker {name!r} is no number of a node")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
-from kraft.client.configs import Change, Operation, alter_configs, describe_configs
+from kraft.client.configs import Change, Operation, alter_configs, describe_configs, settings
 from kraft.client.partitions import Partition
 from kraft.client.refusals import RefusedError, check
 from kraft.protocol.error_codes import ErrorCode
@@ -139,8 +139,8 @@ def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) 
     """Takes the bounds away again, those that are there; says whether there were any."""
     found = False
     for kind, names, what in (("topic", list(topics), "replicas"), ("broker", list(map(str, brokers)), "rate")):
-        for name, settings in describe_configs(cluster, kind, names).items() if names else ():
-            given = [each.name for each in settings if each.name in (f"{LEADERS}.{what}", f"{FOLLOWERS}.{what}")
+        for name, told in describe_configs(cluster, kind, names).items():
+            given = [each.name for each in told if each.name in (f"{LEADERS}.{what}", f"{FOLLOWERS}.{what}")
                      and each.config_source in OWN_SOURCES]
             if given:
                 found = True
@@ -153,23 +153,16 @@ def throttles(cluster: Cluster, followers: Mapping[Partition, Sequence[int]]) ->
     partitions that have such a bound."""
     topics = dict.fromkeys(topic for topic, _ in followers)
     brokers = dict.fromkeys(str(broker) for each in followers.values() for broker in each)
-    replicas = _settings(cluster, "topic", topics, f"{FOLLOWERS}.replicas")
-    rates = _settings(cluster, "broker", brokers, f"{FOLLOWERS}.rate")
+    replicas = settings(cluster, "topic", topics, f"{FOLLOWERS}.replicas")
+    rates = settings(cluster, "broker", brokers, f"{FOLLOWERS}.rate")
     found = {}
     for (name, index), each in followers.items():
-        bounds = [rate for broker in each
-                  if replicas[name] == "*" or f"{index}:{broker}" in replicas[name].split(",")
+        throttled = (replicas[name] or "").split(",")
+        bounds = [rate for broker in each if "*" in throttled or f"{index}:{broker}" in throttled
                   if (rate := int(rates[str(broker)] or NO_RATE)) < NO_RATE]
         if bounds:
             found[name, index] = min(bounds)
     return found
-
-
-def _settings(cluster: Cluster, kind: str, resources: Iterable[str], name: str) -> dict[str, str]:
-    """One setting of each resource, empty where it has none."""
-    wanted = list(resources)
-    told = describe_configs(cluster, kind, wanted) if wanted else {}
-    return {each: next((one.value for one in told[each] if one.name == name), None) or "" for each in wanted}
 
 
 NO_RATE: Final = (1 << 63) - 1

@@ -44,9 +44,12 @@ def _newest(entries: Sequence[Entry], kinds: Sequence[str]) -> Entry | None:
                default=None)
 
 
-def _goes_on(entry: Entry, entries: Sequence[Entry]) -> bool:
-    now_ms = next((each.time_ms for each in reversed(entries) if each.what == STATE), _last_ms(entry))
-    return now_ms - _last_ms(entry) <= GOES_ON_MS
+def _going_on(entries: Sequence[Entry], kind: str, told: Sequence[Entry]) -> str:
+    """Since when the last thing of this kind has gone on, and why; empty when it is over. `told`: all that its broker
+    told, the last one its state."""
+    last = _newest(entries, (kind,))
+    now_ms = told[-1].time_ms if told else 0
+    return "" if last is None or now_ms - _last_ms(last) > GOES_ON_MS else f"({_since(last)}): {last.values['because']}"
 
 
 def _since(entry: Entry) -> str:
@@ -84,10 +87,8 @@ def _silence(own: Sequence[Entry], leader: int) -> str:
 
 
 def _fetching(of_partition: Sequence[Entry], own: Sequence[Entry], leader: int) -> str:
-    last = _newest([each for each in of_partition if each.values.get("leader") == leader], ("fetch fails",))
-    if last is None or not _goes_on(last, own):
-        return ""
-    return f"its Fetch from its leader, broker {leader}, fails ({_since(last)}): {last.values['because']}"
+    why = _going_on([each for each in of_partition if each.values.get("leader") == leader], "fetch fails", own)
+    return f"its Fetch from its leader, broker {leader}, fails {why}" if why else ""
 
 
 def _proposal(leaders: Sequence[Entry], replica: int) -> str:
@@ -101,7 +102,5 @@ def _proposal(leaders: Sequence[Entry], replica: int) -> str:
 
 
 def _held_back(leaders: Sequence[Entry], entries: Sequence[Entry], replica: int) -> str:
-    last = _newest([each for each in leaders if each.values.get("replica") == replica], ("does not propose",))
-    if last is None or not _goes_on(last, entries):
-        return ""
-    return f"it has everything, but its leader does not propose it ({_since(last)}): {last.values['because']}"
+    why = _going_on([each for each in leaders if each.values.get("replica") == replica], "does not propose", entries)
+    return f"it has everything, but its leader does not propose it {why}" if why else ""

@@ -17,7 +17,7 @@ TOLD_AGAIN_MS: Final = 1000
 
 class Ring:
     """The last `capacity` entries of one node. A `subject` is what something happens to: when it happens to it again,
-    the entry goes on (`fold`), whatever happened to others meanwhile."""
+    the entry goes on, whatever happened to others meanwhile."""
 
     def __init__(self, node_id: int, capacity: int = CAPACITY) -> None:
         self.node_id = node_id
@@ -26,12 +26,15 @@ class Ring:
         self._entries: OrderedDict[int, Entry] = OrderedDict()
         self._last: dict[Hashable, int] = {}
 
-    def last(self, subject: Hashable = None) -> Entry | None:
-        """The last entry about it, if it is still there."""
-        return self._entries.get(self._last.get(subject, 0))
-
-    def add(self, time_ms: float, what: str, values: dict[str, Any], subject: Hashable = None) -> Entry:
-        """A new entry."""
+    def note(self, time_ms: float, what: str, values: dict[str, Any], subject: Hashable = None, *,
+             takes_over: bool = False) -> Entry:
+        """It happened; gives the entry that stands for it now, and for the times before when the same was the last that
+        happened to the subject: with the same particulars, or with others that these take over from."""
+        last = self._entries.get(self._last.get(subject, 0))
+        if last is not None and last.what == what and (takes_over or last.values == values):
+            again = Entry(last.time_ms, last.node_id, last.number, what, values, last.times + 1, time_ms)
+            self._entries[last.number] = again
+            return again
         self._number += 1
         entry = Entry(time_ms, self.node_id, self._number, what, values)
         self._entries[self._number] = entry
@@ -41,12 +44,6 @@ class Ring:
         if len(self._last) > self._capacity:
             self._last = {each: number for each, number in self._last.items() if number in self._entries}
         return entry
-
-    def fold(self, entry: Entry, values: dict[str, Any], now_ms: float) -> Entry:
-        """It happened again; gives the entry that stands for all times now."""
-        again = Entry(entry.time_ms, entry.node_id, entry.number, entry.what, values, entry.times + 1, now_ms)
-        self._entries[entry.number] = again
-        return again
 
     def made(self, time_ms: float, what: str, values: dict[str, Any]) -> Entry:
         """An entry of this life that is not kept."""
@@ -71,16 +68,16 @@ class Recorder(Ring):
     def record(self, event: Event, time_ms: float | None = None) -> None:
         """Something happened, at the core's time or at another one."""
         now_ms = event.now_ms if time_ms is None else time_ms
-        last = self.last()
         is_commit = event.what == "commits"     # by far the most
         values = dict(event.values) if is_commit else values_of(event)
-        if last is not None and last.what == event.what and (is_commit or last.values == values):
-            self._untold = self.fold(last, values, now_ms)
-            if now_ms - self._told_ms >= TOLD_AGAIN_MS:
-                self._tell(self._untold, now_ms)
-            return
-        self.tell()
-        self._tell(self.add(now_ms, event.what, values), now_ms)
+        entry = self.note(now_ms, event.what, values, takes_over=is_commit)
+        if entry.times == 1:
+            self.tell()
+            self._tell(entry, now_ms)
+        elif now_ms - self._told_ms >= TOLD_AGAIN_MS:
+            self._tell(entry, now_ms)
+        else:
+            self._untold = entry
 
     def _tell(self, entry: Entry, now_ms: float) -> None:
         self._untold = None

@@ -21,21 +21,14 @@ class ReplicaRecorder:
     def partition(self, what: str, topic: str, index: int, **values: Any) -> None:
         """Something happened to a partition's replica here. The same again makes no new entry; `replica` tells
         followers of one leader apart."""
-        self._record((what, topic, index, values.get("replica")), what,
-                     {"topic": topic, "partition": index, **values})
+        self._ring.note(self._clock(), what, {"topic": topic, "partition": index, **values},
+                        (what, topic, index, values.get("replica")))
 
     def connection(self, what: str, leader: int, **values: Any) -> None:
         """Something happened on the way to the broker that leads partitions."""
-        self._record((what, leader), what, {"leader": leader, **values})
+        self._ring.note(self._clock(), what, {"leader": leader, **values}, (what, leader))
 
     def lines(self, count: int = CAPACITY) -> list[str]:
         """The last `count` entries, oldest first, and what the broker is now."""
         entries = (*self._ring.entries(count), self._ring.made(self._clock(), STATE, self._state()))
         return [entry.line for entry in entries]
-
-    def _record(self, subject: tuple[object, ...], what: str, values: dict[str, Any]) -> None:
-        last = self._ring.last(subject)
-        if last is not None and last.values == values:
-            self._ring.fold(last, values, self._clock())
-        else:
-            self._ring.add(self._clock(), what, values, subject)

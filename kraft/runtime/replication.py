@@ -91,7 +91,7 @@ class _Leader:
     def look(self, timeout_ms: int) -> None:
         """A leader that says nothing for so long is asked on another connection: its machine, or what is between, may
         have forgotten this one without a word."""
-        if self._fetcher is not None and self._fetcher.waits and self._fetcher.silent_ms >= timeout_ms:
+        if self._fetcher is not None and self._fetcher.silent_ms >= timeout_ms:
             log.warning("broker %d has not answered a Fetch for %d ms: it is asked on another connection",
                         self._node_id, timeout_ms)
             self._record("hears nothing", because=f"no answer for {timeout_ms} ms")

@@ -158,7 +158,7 @@ class Broker:
         self.local.tick(self.now_ms)
         self.keeper.tick(self.now_ms)
         if self.now_ms >= self._assignments.deadline_ms:
-            self._assignments.ask(self.epoch)
+            self._assign_now()
 
     def after_event(self) -> None:
         """What follows from whatever happened."""
@@ -238,7 +238,7 @@ class Broker:
         assert isinstance(response, AssignReplicasToDirsResponse)
         self._assignments.answered(response, self.now_ms)
         if self._assignments.deadline_ms == NEVER_MS:
-            self._assignments.ask(self.epoch)
+            self._assign_now()
 
     def lose_directory(self, directory: UUID, names: list[tuple[str, int]]) -> None:
         """A log directory has failed: what lies there is served no more, and the controller hears of it."""

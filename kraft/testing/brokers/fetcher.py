@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 from kraft.broker.isr import Key
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of
 from kraft.testing.brokers.messages import Bounds, BoundsAre, Fetch, Fetched, FetchedPart, FetchPart
 from kraft.testing.brokers.partition import GROUP_COMMIT, Partition
 from kraft.testing.brokers.wire import Answered
@@ -137,7 +138,7 @@ class Fetcher:
 
     def _failed(self, key: Key, error: int) -> None:
         """A partition is not fetched any more; it is tried again after a pause."""
-        self._broker.count(f"fetch answered: {ErrorCode(error).name}")  # type: ignore[call-arg]
+        self._broker.count(f"fetch answered: {name_of(error)}")
         if key in self._broker.following:
             pause_ms = self._pauses.get(key, PAUSE_MS)
             self._pauses[key] = min(2 * pause_ms, BACKOFF_MS)

@@ -8,6 +8,7 @@ from random import Random
 from kraft.broker.isr import Key
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_names import name_of
 from kraft.testing.brokers.clients import BACKOFF_MS, TIMEOUT_MS, Around, Client
 from kraft.testing.brokers.messages import Produce, Produced
 from kraft.testing.brokers.wire import Connection, Hold
@@ -110,7 +111,7 @@ class Producer(Client):
                 self._acknowledged(operation, answer.end_offset)
             return
         if isinstance(answer, Produced):
-            self._around.counts[f"produce answered: {ErrorCode(answer.error).name}"] += 1  # type: ignore[call-arg]
+            self._around.counts[f"produce answered: {name_of(answer.error)}"] += 1
             if answer.error in NOT_IN_LOSSY and self._around.is_lossy(self.key) and generation == self._generation:
                 self._begin_epoch()
         self._fail(generation)
