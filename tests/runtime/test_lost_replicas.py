@@ -136,11 +136,12 @@ def test_of_a_log_in_two_directories_the_one_that_the_metadata_names_stays(
     paths = {"first": tmp_path / "first", "second": tmp_path / "second"}
     settings = config(tmp_path, log_dirs=f"{paths['first']},{paths['second']}")
 
-    def create_and_fill(cluster: Cluster, _node: Node) -> None:
+    def create_and_fill(cluster: Cluster, node: Node) -> None:
         names = ("other", "t") if named == "second" else ("t", "other")
         for name in names:
             create(cluster, name)
             wait_until(lambda name=name: produce(cluster, name, b"value").error_code == 0, "it is served", SECONDS)
+        wait_until(lambda: registered(node).directory_of(1) == node.logs.home("t", 0), "the metadata names it", SECONDS)
 
     def look(cluster: Cluster, node: Node) -> None:
         assert fetch(cluster, "t")[-1] == b"value"
