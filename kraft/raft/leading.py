@@ -77,9 +77,15 @@ def others(replica: Replica, leader: Leader) -> tuple[tuple[Voter, Progress], ..
 
 def _forget_the_silent(replica: Replica, leader: Leader) -> None:
     """Observers come and go, each with an id of its disk: those that have not fetched for long are not remembered."""
-    for key, progress in list(leader.progress.items()):
-        if not replica.voters.has(key) and replica.now_ms - progress.fetch_ms > OBSERVER_SESSION_MS:
-            del leader.progress[key]
+    here = observers(replica, leader)
+    for key in [each for each in leader.progress if each not in here and not replica.voters.has(each)]:
+        del leader.progress[key]
+
+
+def observers(replica: Replica, leader: Leader) -> tuple[ReplicaKey, ...]:
+    """Who fetches and does not vote. One that has not for `OBSERVER_SESSION_MS` is gone."""
+    return tuple(key for key, progress in leader.progress.items()
+                 if not replica.voters.has(key) and replica.now_ms - progress.fetch_ms <= OBSERVER_SESSION_MS)
 
 
 def drive(replica: Replica, leader: Leader) -> None:

@@ -332,6 +332,7 @@ class Raft:
         """The quorum as this replica sees it."""
         replica, role = self.replica, self.replica.role
         progress = role.progress if isinstance(role, Leader) else {}
+        observers = leading.observers(replica, role) if isinstance(role, Leader) else ()
 
         def view(key: ReplicaKey, endpoints: Endpoints) -> ReplicaView:
             if key.is_same(replica.config.key):
@@ -348,7 +349,7 @@ class Raft:
         return QuorumView(
             replica.leader_id, replica.epoch, replica.high_watermark,
             tuple(view(voter.key, voter.endpoints) for voter in voters.voters), targets,
-            tuple(view(key, replica.directory.endpoints(key.node_id)) for key in progress if not voters.has(key)))
+            tuple(view(key, replica.directory.endpoints(key.node_id)) for key in observers))
 
     # --- snapshots ---------------------------------------------------------------------------------------------------
 

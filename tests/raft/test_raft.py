@@ -381,9 +381,11 @@ def test_a_leader_forgets_observers_that_went_long_ago() -> None:
     world.pass_time(299_000)
     assert [view.key for view in world.raft(1).describe().observers] == [key(4), key(5)]
     world.pass_time(10_000)
+    assert [view.key for view in world.raft(1).describe().observers] == [key(5)]
     world.make(6)
     world.pass_time(1000)
     assert [view.key for view in world.raft(1).describe().observers] == [key(5), key(6)]
+    assert key(4) not in world.raft(1).replica.role.progress
 
 
 @pytest.mark.parametrize(("wrong", "error"), [
