@@ -115,7 +115,7 @@ class IsrKeeper:
             partition.set_isr(led.isr, led.maximal)
             return
         if led is not None and led.proposed is not None:
-            self._trace("isr decided", key, {"isr": list(registration.isr)})
+            self._tell(led, "isr decided", isr=list(registration.isr))
         self.resign(key)
         self._led[key] = Led(key, partition, registration.leader_epoch, registration.partition_epoch, registration.isr,
                              registration.leader_recovery_state)
@@ -135,9 +135,9 @@ class IsrKeeper:
             return False
         epoch, seen = self._epoch_of(node_id), led.partition.broker_epoch_of(node_id)
         if epoch is None or seen not in (-1, epoch):
-            self._trace("does not propose", key, {"replica": node_id, "because": (
+            self._tell(led, "does not propose", replica=node_id, because=(
                 "the metadata does not say that its broker takes part" if epoch is None else
-                f"its broker fetched in broker epoch {seen}, and the metadata tells of {epoch}")})
+                f"its broker fetched in broker epoch {seen}, and the metadata tells of {epoch}"))
             return False
         self._propose(led, (*led.isr, node_id), f"broker {node_id} has everything")
         return True
@@ -176,7 +176,7 @@ class IsrKeeper:
                 outcome = outcomes.get(key)
                 if outcome is None or not self._settled(led, outcome):
                     code = response.error_code if outcome is None else outcome.error_code
-                    self._trace("isr unanswered", key, {"proposed": list(led.proposed), "because": name_of(code)})
+                    self._tell(led, "isr unanswered", proposed=list(led.proposed), because=name_of(code))
                     self._due[key] = led
                     self.deadline_ms = now_ms + RETRY_MS
         if self.deadline_ms == NEVER_MS:
@@ -189,11 +189,15 @@ class IsrKeeper:
             self.expands_total += 1
         elif len(isr) < len(led.isr):
             self.shrinks_total += 1
-        self._trace("proposes isr", led.key, {"isr": list(led.isr), "proposed": list(isr), "because": because})
+        self._tell(led, "proposes isr", isr=list(led.isr), proposed=list(isr), because=because)
         led.proposed = isr
         led.partition.set_isr(led.isr, led.maximal)
         self._due[led.key] = led
         self._ask()
+
+    def _tell(self, led: Led, what: str, **values: object) -> None:
+        """Of which leadership: what happened in an earlier one says nothing about this one."""
+        self._trace(what, led.key, {"epoch": led.leader_epoch, **values})
 
     def _settled(self, led: Led, outcome: Outcome) -> bool:
         """Whether nothing more is to be asked."""
@@ -201,11 +205,11 @@ class IsrKeeper:
         if code == ErrorCode.NONE:
             if outcome.leader_epoch != led.leader_epoch or outcome.partition_epoch < led.partition_epoch:
                 return True            # the metadata will tell of what is newer than this
-            self._trace("isr decided", led.key, {"isr": list(outcome.isr)})
+            self._tell(led, "isr decided", isr=list(outcome.isr))
             self._commit(led, tuple(outcome.isr), outcome.partition_epoch)
         elif code in REVERTED or code in OVERTAKEN:
             self.failures_total += 1
-            self._trace("isr refused", led.key, {"proposed": list(led.proposed or ()), "because": name_of(code)})
+            self._tell(led, "isr refused", proposed=list(led.proposed or ()), because=name_of(code))
             if code in REVERTED:
                 self._commit(led, led.isr, led.partition_epoch)
         else:

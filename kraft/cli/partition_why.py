@@ -56,8 +56,8 @@ def partition_answers(cluster: Cluster, partition: Partition, situation: Situati
                else asked_of(cluster, partition, each, story.leader) for each in known.replicas
                if each not in story.isr]
     told = recordings(cluster, {story.leader, *(each.broker for each in outside)} if outside else ())
-    outside = [each._replace(recorded=tuple(hindrances(told, *partition, each.broker, story.leader)))
-               for each in outside]
+    outside = [each._replace(recorded=tuple(hindrances(told, *partition, each.broker, story.leader,
+                                                       known.leader_epoch))) for each in outside]
     found = [about_leader(story), *(about_replica(each, story.leader) for each in outside)]
     found += about_isr(story, minimum(cluster, partition[0]), len(known.replicas))
     if moving is not None:

@@ -60,6 +60,7 @@ def collect(cluster: Cluster, count: int) -> Recordings:
         why = found.unknown.pop(_text(address), None)
         if why is not None and node_id not in found.lines:
             found.silent[node_id] = why
+    found.unknown = {address: why.removeprefix(f"{address}: ") for address, why in found.unknown.items()}
     return found
 
 

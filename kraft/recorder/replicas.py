@@ -19,11 +19,12 @@ Recordings = Mapping[int, Sequence[Entry]]
 """By broker, oldest first, the last one its state."""
 
 
-def hindrances(told: Recordings, topic: str, index: int, replica: int, leader: int) -> list[str]:
+def hindrances(told: Recordings, topic: str, index: int, replica: int, leader: int, leader_epoch: int) -> list[str]:
     """Clauses about what keeps the replica out of sync, as far as that was recorded: when it left first, then its own
     troubles, then its leader's."""
     own = told.get(replica, ())
-    leaders = _of_partition(told.get(leader, ()), topic, index)
+    leaders = [each for each in _of_partition(told.get(leader, ()), topic, index)
+               if each.values.get("epoch") == leader_epoch]
     found = [_left(leaders, replica), _connection(own, leader),
              _fetching(_of_partition(own, topic, index), own, leader), _proposal(leaders, replica),
              _held_back(leaders, told.get(leader, ()), replica)]
@@ -60,10 +61,11 @@ def _since(entry: Entry) -> str:
 
 
 def _left(leaders: Sequence[Entry], replica: int) -> str:
-    for each in reversed(leaders):
-        if each.what == "proposes isr" and replica in each.values["isr"] and replica not in each.values["proposed"]:
-            return f"its leader took it out {_since(each)}: {each.values['because']}"
-    return ""
+    """Its leader took it out, unless it was in again after that: then the controller did."""
+    last = _newest([each for each in leaders if replica in each.values.get("isr", ())], ("proposes isr", "isr decided"))
+    if last is None or replica in last.values.get("proposed", last.values["isr"]):
+        return ""
+    return f"its leader took it out {_since(last)}: {last.values['because']}"
 
 
 def _connection(own: Sequence[Entry], leader: int) -> str:

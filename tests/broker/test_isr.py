@@ -170,18 +170,19 @@ def test_the_flight_recorder_hears_of_each_proposal_and_of_what_became_of_it() -
     bench = Bench()
     bench.keeper.caught_up(KEY, 3)
     bench.answer(error=ErrorCode.INELIGIBLE_REPLICA)
-    wanted = {"isr": [1, 2], "proposed": [1, 2, 3], "because": "broker 3 has everything"}
+    wanted = {"epoch": 3, "isr": [1, 2], "proposed": [1, 2, 3], "because": "broker 3 has everything"}
     assert bench.told == [("proposes isr", wanted),
-                          ("isr refused", {"proposed": [1, 2, 3], "because": "INELIGIBLE_REPLICA"})]
+                          ("isr refused", {"epoch": 3, "proposed": [1, 2, 3], "because": "INELIGIBLE_REPLICA"})]
     bench.told.clear()
     bench.active[3] = 31
     bench.keeper.caught_up(KEY, 3)
     del bench.active[3]
     bench.keeper.caught_up(KEY, 3)
     assert bench.told == [
-        ("does not propose", {"replica": 3, "because": "its broker fetched in broker epoch 30, and the metadata tells "
-                                                       "of 31"}),
-        ("does not propose", {"replica": 3, "because": "the metadata does not say that its broker takes part"})]
+        ("does not propose", {"epoch": 3, "replica": 3, "because": (
+            "its broker fetched in broker epoch 30, and the metadata tells of 31")}),
+        ("does not propose", {"epoch": 3, "replica": 3, "because": (
+            "the metadata does not say that its broker takes part")})]
     bench.told.clear()
     bench.led.lags = [2]
     bench.keeper.drop_lagging(500)
@@ -189,9 +190,10 @@ def test_the_flight_recorder_hears_of_each_proposal_and_of_what_became_of_it() -
     bench.keeper.tick(bench.keeper.deadline_ms)
     bench.answer((1,))
     assert bench.told == [
-        ("proposes isr", {"isr": [1, 2], "proposed": [1],
+        ("proposes isr", {"epoch": 3, "isr": [1, 2], "proposed": [1],
                           "because": "not all had everything at some time in the last 500 ms"}),
-        ("isr unanswered", {"proposed": [1], "because": "NOT_CONTROLLER"}), ("isr decided", {"isr": [1]})]
+        ("isr unanswered", {"epoch": 3, "proposed": [1], "because": "NOT_CONTROLLER"}),
+        ("isr decided", {"epoch": 3, "isr": [1]})]
 
 
 def test_the_metadata_may_tell_first_what_became_of_a_proposal() -> None:
@@ -199,4 +201,4 @@ def test_the_metadata_may_tell_first_what_became_of_a_proposal() -> None:
     bench.keeper.caught_up(KEY, 3)
     bench.keeper.lead(KEY, bench.led, registration((1, 2, 3), partition_epoch=6))
     bench.keeper.lead(KEY, bench.led, registration((1, 2), partition_epoch=7))
-    assert bench.told[1:] == [("isr decided", {"isr": [1, 2, 3]})], "the second was decided by others"
+    assert bench.told[1:] == [("isr decided", {"epoch": 3, "isr": [1, 2, 3]})], "the second was decided by others"

@@ -56,6 +56,8 @@ def test_a_killed_leader_is_in_the_time_line(new_quorum: MakeQuorum, tmp_path: P
     assert [each["node"] for each in entries] == [killed.node_id] * len(entries)
     assert run(["why", bootstrap(quorum)]) == 1
     assert f"Voter {killed.node_id} is not caught up: it does not answer" in capsys.readouterr().out
+    assert run(["why", f"{bootstrap(quorum)},127.0.0.1:1"]) == 1
+    assert "\n127.0.0.1:1: cannot connect: " in capsys.readouterr().out
     assert run(["why", str(killed.directory)]) == 0
     assert f"Node {killed.node_id} leads epoch {epoch - 1}" in capsys.readouterr().out
     page = tmp_path / "page.html"

@@ -8,7 +8,7 @@ from kraft.recorder.entry import parse
 from kraft.recorder.replicas import Recordings, hindrances
 from kraft.runtime.replica_recorder import ReplicaRecorder
 
-LEADER, FOLLOWER = 1, 2
+LEADER, FOLLOWER, EPOCH = 1, 2, 7
 AT = "23:33:20.000"
 PROPOSES = "its leader proposes to take it in, and the controller "
 STATE_MS = 1_700_004_800_000
@@ -25,15 +25,18 @@ class Told:
     def _state(self) -> dict[str, Any]:
         return {"wait_ms": 500, "leaders": [{"leader": LEADER, "silent_ms": self.silent_ms}]}
 
-    def proposes(self, isr: list[int], proposed: list[int]) -> None:
-        self.of[LEADER].partition("proposes isr", "t", 0, isr=isr, proposed=proposed, because="so")
+    def leader(self, what: str, *, epoch: int = EPOCH, **values: Any) -> None:
+        self.of[LEADER].partition(what, "t", 0, epoch=epoch, **values)
+
+    def proposes(self, isr: list[int], proposed: list[int], *, epoch: int = EPOCH) -> None:
+        self.leader("proposes isr", epoch=epoch, isr=isr, proposed=proposed, because="so")
 
     def read(self) -> Recordings:
         return {broker: [parse(line) for line in recorder.lines()] for broker, recorder in self.of.items()}
 
     @property
     def hindrances(self) -> list[str]:
-        return hindrances(self.read(), "t", 0, FOLLOWER, LEADER)
+        return hindrances(self.read(), "t", 0, FOLLOWER, LEADER, EPOCH)
 
 
 def test_nothing_is_told_of_a_replica_to_which_nothing_happened() -> None:
@@ -42,14 +45,29 @@ def test_nothing_is_told_of_a_replica_to_which_nothing_happened() -> None:
     told.of[FOLLOWER].partition("fetch fails", "t", 1, leader=LEADER, because="of another partition")
     told.of[FOLLOWER].partition("fetch fails", "t", 0, leader=3, because="of another leader")
     assert told.hindrances == []
-    assert hindrances({}, "t", 0, FOLLOWER, LEADER) == []
+    assert hindrances({}, "t", 0, FOLLOWER, LEADER, EPOCH) == []
 
 
 def test_why_it_left() -> None:
     told = Told()
     told.proposes([1, 2], [1])
-    told.of[LEADER].partition("isr decided", "t", 0, isr=[1])
+    told.leader("isr decided", isr=[1])
     assert told.hindrances == [f"its leader took it out at 2023-11-14 {AT}: so"]
+    told.now_ms += 1000
+    told.proposes([1], [1, 2])
+    told.leader("isr decided", isr=[1, 2])
+    assert told.hindrances == [], "it was in again: who took it out now is the controller"
+    told.now_ms += 1000
+    told.proposes([1, 2], [1])
+    assert told.hindrances == ["its leader took it out at 2023-11-14 23:33:22.000: so"]
+
+
+def test_what_a_leader_did_in_an_earlier_epoch_is_not_told() -> None:
+    """The outcome of what it proposed last, it heard of by losing the leadership."""
+    told = Told()
+    told.proposes([1, 2], [1], epoch=EPOCH - 2)
+    told.proposes([1], [1, 2], epoch=EPOCH - 1)
+    assert told.hindrances == []
 
 
 @pytest.mark.parametrize(("outcome", "clause"), [
@@ -61,7 +79,7 @@ def test_a_proposal_that_is_not_in_force(outcome: str, clause: str) -> None:
     told = Told()
     told.proposes([1], [1, 2])
     if outcome:
-        told.of[LEADER].partition(outcome, "t", 0, proposed=[1, 2], because="INELIGIBLE_REPLICA")
+        told.leader(outcome, proposed=[1, 2], because="INELIGIBLE_REPLICA")
     assert told.hindrances == [clause]
 
 
@@ -104,7 +122,7 @@ def test_a_replica_that_is_held_back() -> None:
     told = Told()
     for because in ("it is fenced", "another process"):
         for replica in (2, 3, 2):
-            told.of[LEADER].partition("does not propose", "t", 0, replica=replica, because=because)
+            told.leader("does not propose", replica=replica, because=because)
         told.now_ms += 1000
     assert told.hindrances == [
         ("it has everything, but its leader does not propose it (since 2023-11-14 23:33:21.000, 2 times): another "
