@@ -61,6 +61,14 @@ def test_what_was_mended_stays_mended(seed: int) -> None:
     assert simulate(seed, options).violation is None
 
 
+@pytest.mark.parametrize("seed", [
+    50802,      # the only replica that a partition was reassigned to had lost power, and nobody knew yet
+    54994,      # a broker made a log anew whose directory had failed before the metadata told where that was
+])
+def test_what_was_the_fault_of_the_run(seed: int) -> None:
+    assert simulate(seed, broker_options_of(seed)).violation is None
+
+
 def test_a_directory_that_fails_ends_no_leadership_for_long() -> None:
     options = CALM.where(directories=2, directory_every_ms=400, replication=3, min_insync=2, elr=True, fault_seconds=4,
                          durability=1)

@@ -114,12 +114,13 @@ class Admin:
         self._reassign(topic.name, index, self._targets(partition))
 
     def _targets(self, partition: PartitionRegistration) -> list[int]:
-        """With `resize` of more or fewer brokers, or once more the same."""
+        """With `resize` of more or fewer brokers, or once more the same; never of fewer than the minimum: nobody
+        promises that a sole replica survives."""
         options, brokers = self._cluster.options, list(self._image.brokers)
         if options.resize and partition.reassigning and self._random.random() < 0.4:
             return [each for each in partition.replicas if each not in partition.removing_replicas]
         wanted = options.replication + (self._random.choice((-1, 0, 1)) if options.resize else 0)
-        return self._random.sample(brokers, min(len(brokers), max(1, wanted)))
+        return self._random.sample(brokers, min(len(brokers), max(options.min_insync, wanted)))
 
     def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
         self._ask(self._reassignment(topic, index, replicas))

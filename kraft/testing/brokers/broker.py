@@ -206,7 +206,8 @@ class Broker:
         name = step.topic, step.number
         partition = self.table.get(name)
         if partition is None:
-            if self.disk.home(name) is None and self.disk.may_lie_offline(registration.directory_of(self.id)):
+            if self.disk.is_offline(name) or (
+                    self.disk.home(name) is None and self.disk.may_lie_offline(registration.directory_of(self.id))):
                 self.count("replica is offline")
                 return
             log = self.disk.open(step.topic, step.number, step.topic_id)

@@ -24,6 +24,8 @@ class BrokerDisk:
         self._homes: dict[Name, UUID] = {}
         self._clean: dict[UUID, int] = {}
         self._failed: dict[UUID, dict[Name, ReplicaLog]] = {}
+        self._gone: dict[Name, None] = {}
+        """What lay in a directory that failed under the process that runs."""
         self._doubles: dict[Name, tuple[UUID, ReplicaLog]] = {}
 
     def _new_id(self) -> UUID:
@@ -41,6 +43,10 @@ class BrokerDisk:
     def found(self, name: Name) -> ReplicaLog | None:
         """The log, also one in a directory that failed: it may come back."""
         return self.logs.get(name) or next((logs[name] for logs in self._failed.values() if name in logs), None)
+
+    def is_offline(self, name: Name) -> bool:
+        """Whether its directory failed under this process, whatever the metadata says of it."""
+        return name in self._gone
 
     def may_lie_offline(self, directory: UUID) -> bool:
         """Whether a replica that the metadata has there may have a log that cannot be seen."""
@@ -63,6 +69,7 @@ class BrokerDisk:
 
     def remove(self, name: Name) -> None:
         """A log in a directory that failed stays there."""
+        self._gone.pop(name, None)
         if self.logs.pop(name, None) is not None:
             del self._homes[name]
 
@@ -99,6 +106,7 @@ class BrokerDisk:
             log.reopen()
         epoch = self.clean_epoch
         self._clean.clear()
+        self._gone.clear()
         return epoch
 
     # --- directories that fail ----------------------------------------------------------------------------------------
@@ -110,6 +118,7 @@ class BrokerDisk:
         for name in names:
             self._failed[directory][name].is_offline = True
             del self._homes[name]
+        self._gone.update(dict.fromkeys(names))
         return names
 
     def mend(self, random: Random, *, replace: bool) -> int:

@@ -418,9 +418,10 @@ class Node:
         assert self._saving is not None
         self.disk.quorum_state.finish()
         self.saved, self._saving = self._saving, None
-        outbox, self._outbox = self._outbox, []
+        outbox, self._outbox, life = self._outbox, [], self.life
         for function, arguments in outbox:
-            function(*arguments)
+            if self.life == life:      # with the last of what it had to tell a process may end
+                function(*arguments)
 
     def send(self, function: Callable[..., None], *arguments: Any) -> None:
         """Calls what sends a message, when quorum-state has what it tells of."""
