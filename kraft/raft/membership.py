@@ -284,11 +284,11 @@ def _correct_own_entry(replica: Replica) -> bool:
 
 def _reassign(replica: Replica, leader: Leader) -> bool:
     """One step of KIP-642's algorithm; new targets come first. Says whether it is to hand over."""
-    for waiting in leader.reassignments:
-        if waiting.offset == UNKNOWN_OFFSET:
-            waiting.offset = _set_targets(replica, leader, waiting.targets)
-            _answer_committed(replica, leader)
-            return False
+    for waiting in [each for each in leader.reassignments if each.offset == UNKNOWN_OFFSET]:
+        waiting.offset = _set_targets(replica, leader, waiting.targets)
+        if not is_settled(replica):
+            return False               # whoever else asks waits for that record
+    _answer_committed(replica, leader)
     if replica.voters.targets is None:
         return False
     step = step_now(replica, leader)
