@@ -31,7 +31,7 @@ def broker_epoch_of_a_fetch_is_ignored(patches: Patches) -> None:
                 return True
             if led.proposed is not None or keeper._epoch_of(node_id) is None:
                 return False
-            keeper._propose(led, (*led.isr, node_id))
+            keeper._propose(led, (*led.isr, node_id), "")
             return True
 
         del original
@@ -54,7 +54,7 @@ def fenced_broker_joins_the_isr(patches: Patches) -> None:
             return True
         if led.proposed is not None:
             return False
-        keeper._propose(led, (*led.isr, node_id))
+        keeper._propose(led, (*led.isr, node_id), "")
         return True
 
     patches.put(IsrKeeper, "caught_up", caught_up)

@@ -8,7 +8,7 @@ from statistics import median
 from kraft.testing.mutants.patches import Mutant, planted
 from kraft.testing.sim.campaign import campaign
 from kraft.testing.sim.options import Options
-from kraft.testing.sim.run import Outcome, options_of, simulate
+from kraft.testing.sim.run import NOTHING_RAISES, Outcome, options_of, simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Hunt:
 def hunt(mutants: Sequence[Mutant], seeds: range, jobs: int = 1, told: Callable[[Hunt], None] = lambda _found: None,
          finds: int = 3, draw: Callable[[int], Options] = options_of) -> list[Hunt]:
     """Tries each mutant on the seeds in turn, until it was found `finds` times or there are no more. `draw` says what
-    the run of a seed is like, where the mutant does not."""
+    the run of a seed is like, where the mutant does not. `RuntimeError` when a mutant raises what nothing else does: it
+    no longer fits what it is put into, and is no find."""
     hunts = []
     for mutant in mutants:
         found = _hunt_one(mutant, seeds, jobs, finds, draw)
@@ -63,6 +64,8 @@ def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, draw: Callabl
             report = campaign(remaining, jobs, until_found=True, run=run)
         runs, since = runs + report.runs, since + report.runs
         remaining = remaining[report.runs:]
+        if report.findings and report.findings[0].name == NOTHING_RAISES:
+            raise RuntimeError(f"{mutant.name} does not run: {report.findings[0].text}")
         # What is broken without the mutant, too, does not show the mutant.
         if report.findings and run(report.findings[0].seed).violation is None:
             first = report.findings[0].seed if first is None else first

@@ -1,6 +1,6 @@
 """Bugs in replicas, fetchers and logs of partitions: the twins of compiled code have them put in."""
 
-from typing import Any
+from typing import Any, Final
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.testing.brokers import fetcher
@@ -397,13 +397,20 @@ def stop_beside_a_failed_directory_is_clean(patches: Patches) -> None:
     patches.put(BrokerDisk, "clean_epoch", property(lambda disk: max(disk._clean.values(), default=NOT_CLEAN)))
 
 
-@REPLICAS.add(0, "KIP-858, directories that are offline", directories=2, directory_every_ms=500)
+AWAY: Final[dict[str, int | bool]] = {
+    "brokers": 3, "replication": 2, "min_insync": 2, "elr": True, "unclean": False, "resize": False, "durability": 1,
+    "directories": 2, "directory_every_ms": 500, "kill_every_ms": 600, "down_ms": 300, "fault_seconds": 10,
+    "produce_every_ms": 40}
+"""Processes start while a directory is away, and would do so with its replicas in sync."""
+
+
+@REPLICAS.add(0, "KIP-858, directories that are offline", **AWAY)
 def log_is_made_anew_beside_a_failed_directory(patches: Patches) -> None:
     """A replica whose log may lie in a directory that cannot be read gets an empty one in another."""
     patches.put(BrokerDisk, "may_lie_offline", lambda _disk, _directory: False)
 
 
-@REPLICAS.add(0, "KIP-858, a directory that comes back", directories=2, directory_every_ms=500)
+@REPLICAS.add(0, "KIP-858, a directory that comes back", move_every_ms=150, **AWAY)
 def log_of_a_directory_that_was_away_wins(patches: Patches) -> None:
     """Of two logs of a partition the one stays that was away while the other was made."""
     def settle(disk: BrokerDisk, name: Any, topic_id: Any, _directory: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from time import process_time
 from traceback import extract_tb
-from typing import TextIO
+from typing import Final, TextIO
 
 from kraft.raft.ports import Event
 from kraft.testing.brokers.options import draw as draw_with_brokers
@@ -14,6 +14,9 @@ from kraft.testing.brokers.world import BrokerWorld
 from kraft.testing.sim.options import SECOND, Options, draw
 from kraft.testing.sim.violation import ViolationError
 from kraft.testing.sim.world import World
+
+NOTHING_RAISES: Final = "NothingRaises"
+"""The violation of a run in which something raised that is no broken promise."""
 
 Run = Callable[[int], "Outcome"]
 """Makes the run of a seed."""
@@ -63,7 +66,7 @@ def simulate(seed: int, options: Options | None = None, trace: TextIO | None = N
         violation = error
     except Exception as error:  # noqa: BLE001 - of thousands of runs this one is told by its seed, and the rest go on
         at = extract_tb(error.__traceback__)[-1]
-        violation = ViolationError("NothingRaises", f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})")
+        violation = ViolationError(NOTHING_RAISES, f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})")
         violation.__cause__ = error
     return Outcome(seed, options, world.digest, violation, world.loop.now_us / SECOND, process_time() - started,
                    world.loop.events, world.counts, world.transitions)
