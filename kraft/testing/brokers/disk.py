@@ -24,8 +24,6 @@ class BrokerDisk:
         self._homes: dict[Name, UUID] = {}
         self._clean: dict[UUID, int] = {}
         self._failed: dict[UUID, dict[Name, ReplicaLog]] = {}
-        self._gone: dict[Name, None] = {}
-        """What lay in a directory that failed under the process that runs."""
         self._doubles: dict[Name, tuple[UUID, ReplicaLog]] = {}
 
     def _new_id(self) -> UUID:
@@ -37,7 +35,7 @@ class BrokerDisk:
         return [each for each in self.directories if each not in self._failed]
 
     def home(self, name: Name) -> UUID | None:
-        """Where a log lies; None when there is none."""
+        """Where a log lies, as this process knows; None when there is none."""
         return self._homes.get(name)
 
     def found(self, name: Name) -> ReplicaLog | None:
@@ -46,7 +44,7 @@ class BrokerDisk:
 
     def is_offline(self, name: Name) -> bool:
         """Whether its directory failed under this process, whatever the metadata says of it."""
-        return name in self._gone
+        return self._homes.get(name) in self._failed
 
     def may_lie_offline(self, directory: UUID) -> bool:
         """Whether a replica that the metadata has there may have a log that cannot be seen."""
@@ -69,9 +67,8 @@ class BrokerDisk:
 
     def remove(self, name: Name) -> None:
         """A log in a directory that failed stays there."""
-        self._gone.pop(name, None)
-        if self.logs.pop(name, None) is not None:
-            del self._homes[name]
+        self.logs.pop(name, None)
+        self._homes.pop(name, None)
 
     def settle(self, name: Name, topic_id: UUID, directory: UUID) -> None:
         """Of two logs of a partition the one stays that is of that topic, in that directory. Without a word about that,
@@ -106,7 +103,7 @@ class BrokerDisk:
             log.reopen()
         epoch = self.clean_epoch
         self._clean.clear()
-        self._gone.clear()
+        self._homes = {name: home for name, home in self._homes.items() if home in self.online}
         return epoch
 
     # --- directories that fail ----------------------------------------------------------------------------------------
@@ -117,8 +114,6 @@ class BrokerDisk:
         self._failed[directory] = {name: self.logs.pop(name) for name in names}
         for name in names:
             self._failed[directory][name].is_offline = True
-            del self._homes[name]
-        self._gone.update(dict.fromkeys(names))
         return names
 
     def mend(self, random: Random, *, replace: bool) -> int:
