@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 OUT = HERE / "out"
 REPORTED_ORDER = Path("/sys/module/page_reporting/parameters/page_reporting_order")
 NEVER_REPORTED_ORDER = 11              # blocks have orders up to 10
-TOUCHED_SHARE = 0.9
+LEFT_ALONE_BYTES = 512 << 20            # free memory that is not touched: whoever else runs here needs some
 
 
 def kernel(block: bytes) -> float:
@@ -103,7 +103,7 @@ def keep_memory() -> bool:
 
 
 def touch_memory(at_most: int | None = None) -> int:
-    """Touches most of the free memory once, in another process; gives the bytes touched.
+    """Touches the free memory once, but for `LEFT_ALONE_BYTES`, in another process; gives the bytes touched.
 
     A fresh virtual machine gets its memory page by page at the first touch, at more than ten times the cost of a
     later one. Without this the first benchmark would pay for all that follow. Where the machine gives freed memory back
@@ -119,7 +119,7 @@ def _touch_once() -> int:
 
 
 def _touch(at_most: int | None) -> int:
-    count = int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * TOUCHED_SHARE)
+    count = max(0, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") - LEFT_ALONE_BYTES)
     if at_most is not None:
         count = min(count, at_most)
     limit("touch", count)
