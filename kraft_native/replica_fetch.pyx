@@ -40,7 +40,7 @@ from kraft_native.limits cimport BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
 from kraft_native.replica_wire cimport FollowerSpec, read_fetch_head, read_fetch_part, read_fetch_topic
 from kraft_native.span cimport span_of
 
-from kraft_native.errors import InvalidArgumentError, KraftError
+from kraft_native.errors import InvalidArgumentError, KraftError, UnknownLeaderEpochError
 
 cdef extern from "<sys/socket.h>" nogil:
     Py_ssize_t send(int fd, const void* data, size_t size, int flags)
@@ -439,15 +439,22 @@ cdef class ReplicaFetcher:
         return 0
 
     cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1:
-        """The whole batches past the log end; the last one may have been cut."""
+        """The whole batches past the log end; the last one may have been cut.
+
+        None of a later epoch than was asked in (KAFKA-18723). A leader that sends the pages of its file may have lost
+        its role, and its log may have been cut and have gone on in another epoch, while they are on their way."""
         cdef Partition partition = followed.partition
         cdef const uint8_t* first = part.records
         cdef const uint8_t* end = part.records
         cdef Py_ssize_t left = part.records_bytes
         cdef int64_t log_end = partition.core.log_end, batch
+        cdef int32_t epoch = followed.leader_epoch
         while left >= BATCH_HEADER_BYTES:
             batch = <int64_t>load_i32(end + 8) + LOG_OVERHEAD_BYTES
             if batch < BATCH_HEADER_BYTES or batch > left:
+                break
+            epoch = load_i32(end + 12)
+            if epoch > followed.leader_epoch:
                 break
             # Base offset and last offset delta: what is in the log already comes before what is not.
             if end == first and load_i64(end) + load_i32(end + 23) < log_end:
@@ -455,6 +462,8 @@ cdef class ReplicaFetcher:
             end += batch
             left -= batch
         if end == first:
+            if epoch > followed.leader_epoch:
+                raise UnknownLeaderEpochError(f"{partition!r}: the leader sent a batch of epoch {epoch}")
             return False
         if partition.core.log_start == log_end > load_i64(first):
             # The leader's log starts inside a batch, which comes whole; the log start follows with the marks.

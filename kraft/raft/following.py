@@ -197,7 +197,7 @@ def _take(replica: Replica, role: Follower, answer: FetchResponse) -> None:
 
 def _append(replica: Replica, records: object) -> bool:
     try:
-        controls = replica.log.append_fetched(records)
+        controls = replica.log.append_fetched(records, replica.epoch)
     except ProtocolError as error:
         replica.note("refuses records", error=str(error))
         replica.requests.back_off(replica.leader_id, replica.now_ms)

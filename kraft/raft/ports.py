@@ -54,9 +54,10 @@ class LogPort(Protocol):
     def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:
         """Appends one control batch as the leader of `epoch`; gives the new end offset."""
 
-    def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
-        """Appends what a leader sent; gives the control records that were among it. Whole batches only, starting at the
-        log end. Raises a `ProtocolError` and changes nothing when the bytes are not that."""
+    def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
+        """Appends what the leader of `epoch` sent; gives the control records that were among it. Whole batches only,
+        starting at the log end, none of a later epoch (KAFKA-18723). Raises a `ProtocolError` and changes nothing when
+        the bytes are not that."""
 
     def truncate(self, end_offset: int) -> None:
         """Forgets everything at and behind `end_offset`."""

@@ -105,7 +105,7 @@ class RaftLog:
         """Whether records were appended that the core has not looked at."""
         return self._ahead is not None
 
-    def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
+    def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
         assert isinstance(records, bytes | memoryview)
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
@@ -117,6 +117,9 @@ class RaftLog:
             if batch.base_offset != end.offset or batch.leader_epoch < end.epoch:
                 raise CorruptRecordError(f"a batch at {batch.base_offset}@{batch.leader_epoch} does not continue a log "
                                          f"that ends at {end}")
+            if batch.leader_epoch > epoch:
+                raise CorruptRecordError(f"a batch at {batch.base_offset}@{batch.leader_epoch} cannot come from the "
+                                         f"leader of epoch {epoch}")
             end = OffsetAndEpoch(batch.next_offset, batch.leader_epoch)
             controls += _controls(batch)
         self.log.append_as_follower(records)

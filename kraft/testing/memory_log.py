@@ -105,10 +105,12 @@ class MemoryLog:
     def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:
         return self.append(records, epoch, now_ms)
 
-    def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
+    def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
         assert isinstance(records, Batch)
         if records.base_offset != self.end.offset:
             raise CorruptRecordError(f"records at {records.base_offset} do not continue a log that ends at {self.end}")
+        if records.records[-1].epoch > epoch:
+            raise CorruptRecordError(f"a record of epoch {records.records[-1].epoch} from the leader of epoch {epoch}")
         for record in records.records:
             self._add(record)
         return _controls(records.base_offset, records.records)

@@ -387,6 +387,24 @@ def test_corrupt_records_are_not_taken(line: Line) -> None:
     assert following.log.log_end_offset == 0
 
 
+def test_batches_of_a_later_epoch_than_was_asked_in_are_not_taken(line: Line) -> None:
+    """What a leader's file has after it lost its role and was cut, while its old answer was on its way."""
+    leading, following = pair(line)
+    leading.append(batch(3))
+    leading.append(batch(2))
+    second = bytes(leading.log.read(3, 1 << 20, "log_end"))
+    line.connect()
+    for errors in ([], [(following, 75)]):
+        correlation_id, reply = line.serve()
+        response = bytearray(body_of(reply)[4:])
+        at = response.index(second) + 12         # the partition leader epoch
+        response[at:at + 4] = (1).to_bytes(4, "big")
+        line.give(correlation_id.to_bytes(4, "big") + bytes(response))
+        assert following.log.log_end_offset == 3
+        assert line.errors == errors
+    assert content(leading) == content(following) + second
+
+
 def test_a_follower_takes_over_the_log_start(line: Line) -> None:
     leading, following = pair(line)
     line.connect()

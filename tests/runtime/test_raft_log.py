@@ -68,7 +68,9 @@ def test_fetched(tmp_path: Path) -> None:
         append(log, 2, 3)
         data = log.read(0, 1 << 20)
         assert data is not None
-        controls = other.append_fetched(data)
+        with pytest.raises(CorruptRecordError, match="cannot come from the leader of epoch 1"):
+            other.append_fetched(data, 1)
+        controls = other.append_fetched(data, 2)
         assert [each.offset for each in controls] == [0, 1, 2]
         assert controls[1].record == KRaftVersion(1)
         assert other.end == log.end == OffsetAndEpoch(6, 2)
@@ -76,12 +78,12 @@ def test_fetched(tmp_path: Path) -> None:
         assert other.read(6, 1 << 20) is None
         assert other.controls() == controls
         with pytest.raises(CorruptRecordError, match="does not continue"):
-            other.append_fetched(data)
+            other.append_fetched(data, 2)
         broken = bytearray(data)
         broken[-1] ^= 1
         other.truncate(0)
         with pytest.raises(CorruptRecordError):
-            other.append_fetched(bytes(broken))
+            other.append_fetched(bytes(broken), 2)
         assert other.end == OffsetAndEpoch(0, 0)
 
 
@@ -113,7 +115,7 @@ def test_fetched_ahead(tmp_path: Path) -> None:
         assert control is not None
         other.append_ahead(control)
         assert (other.is_ahead, other.end) == (False, OffsetAndEpoch(0, 0)), "a control record, and of a new epoch"
-        other.append_fetched(control)
+        other.append_fetched(control, 2)
         append(log, 2, 3)
         data = log.read(1, 1 << 20)
         assert data is not None
@@ -124,11 +126,11 @@ def test_fetched_ahead(tmp_path: Path) -> None:
         other.append_ahead(data)
         assert (other.is_ahead, other.end) == (True, OffsetAndEpoch(4, 2))
         with pytest.raises(AssertionError, match="other records"):
-            other.append_fetched(bytes(broken))
+            other.append_fetched(bytes(broken), 2)
         append(log, 2, 1)
         data = log.read(4, 1 << 20)
         other.append_ahead(data)
-        assert other.append_fetched(data) == ()
+        assert other.append_fetched(data, 2) == ()
         assert (other.is_ahead, other.end, other.read(0, 1 << 20)) == (False, log.end, log.read(0, 1 << 20))
 
 

@@ -84,7 +84,7 @@ def test_what_is_appended_ahead_is_appended_once() -> None:
     source.append(2, epoch=0)
     bench.log.append_ahead(records := source.log.read(0, 1000))
     assert bench.log.is_ahead
-    assert bench.log.append_fetched(records) == ()
+    assert bench.log.append_fetched(records, 2) == ()
     assert not bench.log.is_ahead
     assert bench.log.batches == source.log.batches
 
@@ -99,7 +99,7 @@ def test_other_records_wait_for_the_core() -> None:
         assert isinstance(records, Records)
         bench.log.append_ahead(records._replace(is_damaged=is_damaged))
         assert not bench.log.is_ahead
-        bench.log.append_fetched(records)
+        bench.log.append_fetched(records, 2)
     assert bench.log.batches == source.log.batches
 
 

@@ -104,7 +104,7 @@ class Pair:
                 records = other.read(mine.end.offset, READ_BYTES)
                 if ahead:
                     mine.append_ahead(records)
-                mine.append_fetched(records)
+                mine.append_fetched(records, other.end.epoch)
             assert self.sim.is_ahead == self.real.is_ahead
         self.ends = list(leader.ends)
 

@@ -34,9 +34,9 @@ class ExploredLog(MemoryLog):
         self._tell(end_offset)
         return self.end.offset
 
-    def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
+    def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
         end_offset = self.end.offset
-        controls = super().append_fetched(records)
+        controls = super().append_fetched(records, epoch)
         self._tell(end_offset)
         return controls
 

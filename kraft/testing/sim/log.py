@@ -136,7 +136,7 @@ class SimLog:
         self._write(batch)
         return batch.end_offset
 
-    def append_fetched(self, records: object) -> tuple[AppendedControl, ...]:
+    def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
         assert isinstance(records, Records), f"not records: {records!r}"
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
@@ -147,6 +147,8 @@ class SimLog:
         first = records.batches[0]
         if first.base_offset != self.end.offset:
             raise CorruptRecordError(f"a fetched batch begins at {first.base_offset}, the log ends at {self.end}")
+        if (last := records.batches[-1]).epoch > epoch:
+            raise CorruptRecordError(f"a fetched batch is of epoch {last.epoch}, its sender leads in {epoch}")
         self._write_fetched(records)
         return control_contents(records.batches)
 
