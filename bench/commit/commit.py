@@ -11,9 +11,7 @@ Two figures of ours, for two comparisons:
   are the same loop over as many connections.
 
 `durable` is on DIR's disk. `page cache` is the same, files and flushes included, on /dev/shm, where a flush costs
-nothing. Everything runs at the same time and is loaded in turns, so a ratio is the median of ratios turn by turn. One
-proposal in flight leaves processors idle between its steps: it is measured at rest, and with them kept `awake`, both
-sides and the disk.
+nothing. Everything runs at the same time and is loaded in turns, so a ratio is the median of ratios turn by turn.
 
 Kafka's metadata log is measured with whole controllers around it, theirs and ours: `controllers.py`. Its
 `TestRaftServer` is not here: it ignores its options, paces 20,000 records of 256 B a second, and has no window.
@@ -38,7 +36,7 @@ from rich.console import Console
 
 from bench.commit import clients, controllers, failover
 from bench.commit.quorums import EtcdQuorum, KraftQuorum
-from bench.machine import OUT, awake, compiled, describe, limit, touch_memory
+from bench.machine import OUT, compiled, describe, limit, touch_memory
 from bench.table import Row, show
 from kraft.cli.command import version_text
 from tests.peer import kafka
@@ -81,9 +79,6 @@ def rows(setting: Setting) -> Iterator[Row]:
                 name = f"{setting.replicas} x {size_name}, {in_flight} in flight, {setting.place}"
                 if setting.only in name:
                     yield from _load_rows(setting, ours, etcd, name, size, in_flight)
-                    if in_flight == 1:
-                        with awake():
-                            yield from _load_rows(setting, ours, etcd, f"{name}, awake", size, in_flight)
 
 
 def _load_rows(setting: Setting, ours: KraftQuorum, etcd: EtcdQuorum | None, name: str, size: int,
