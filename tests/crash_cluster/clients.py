@@ -25,6 +25,8 @@ OUTSTANDING_MAX: Final = 1_000
 FINISH_SECONDS: Final = 600.0
 POLL_RECORDS: Final = 2_000
 POLL_SECONDS: Final = 0.05
+LEAVE_POLLS_MAX: Final = 200
+"""For what a member takes to give its partitions up, where its coordinator is gone too."""
 PATIENCE: Final[dict[str, Any]] = {
     "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200, "metadata_recovery_strategy": "none",
     "topic_metadata_refresh_fast_interval_ms": 50}
@@ -220,6 +222,16 @@ class Member(Reader):
                 self._consumer.unsubscribe()
                 self._subscribe()
             self._commit()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Gives its partitions up first. To give them up while it closes, librdkafka 2.16.1 asks a thread of its own,
+        which may be past answering: then that waits for ever, and with it every thread of this process."""
+        self._consumer.unsubscribe()
+        for _ in range(LEAVE_POLLS_MAX):
+            if not self.assigned:
+                break
+            self.poll()
         self._consumer.close()
 
     def _commit(self) -> None:
