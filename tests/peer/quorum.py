@@ -135,13 +135,17 @@ class MixedQuorum:
         return done
 
     def await_all(self) -> int:
-        """Waits until every node that runs has all that is committed; gives the high watermark."""
-        def behind() -> bool:
+        """Waits until every node that runs has all that is committed; gives the high watermark that they have."""
+        committed = 0
+
+        def reached() -> bool:
+            nonlocal committed
             found = self.describe()
-            have = {each.node_id for each in found.replicas if each.log_end_offset >= found.high_watermark}
+            committed = found.high_watermark
+            have = {each.node_id for each in found.replicas if each.log_end_offset >= committed}
             return have >= {node.node_id for node in self.running}
-        wait_until(behind, "all nodes have what is committed", SECONDS)
-        return self.describe().high_watermark
+        wait_until(reached, "all nodes have what is committed", SECONDS)
+        return committed
 
     def check_logs(self) -> int:
         """All nodes have the same log, with everything that was committed; gives the number of batches."""
