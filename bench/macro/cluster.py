@@ -25,7 +25,7 @@ import click
 from bench.machine import OUT
 from bench.macro.clusters import KafkaCluster, KraftCluster
 from bench.macro.figures import Figure, Row, chosen, comparison
-from bench.macro.rows import CLUSTER_LOADS, client_rows, load_rows, memory_row, start_rows, topic_rows
+from bench.macro.rows import CLUSTER_LOADS, LARGE, client_rows, load_rows, memory_row, start_rows, topic_rows
 from tests.peer.kafka import missing
 
 FIRST_CLUSTERS: Final = 3
@@ -52,7 +52,7 @@ def loads() -> Iterator[Row]:
 def firsts() -> Iterator[Row]:
     """What a new cluster's first clients bring, and then batches of 1 MiB."""
     yield from clients(*FIRST_BYTES)
-    yield CLUSTER_LOADS[-1][0], partial(load_rows, load=CLUSTER_LOADS[-1])
+    yield from chosen(loads(), (LARGE[0],))
 
 
 def rows() -> Iterator[Row]:
