@@ -323,11 +323,12 @@ class RaftDriver:
             self._loop.call_soon(self._run_scheduled)
 
     def _run_scheduled(self) -> None:
-        self._scheduled = False
-        self._run(is_turn=True)
+        if self._scheduled:            # else that was done since, with something else
+            self._run(is_turn=True)
 
     def _run(self, *, is_turn: bool = False) -> None:
         """`is_turn`: the loop called, and nobody's request is being served."""
+        self._scheduled = False
         if self._stopped:
             return
         try:
@@ -399,9 +400,9 @@ class RaftDriver:
 
     def _arm(self) -> None:
         """Has `_tick` called in time. While turn follows turn it looks at the deadlines once in `LOOK_MS` only."""
-        now_ms = self._clock()
-        if self._timer is not None and self._timer_ms <= now_ms + LOOK_MS:
+        if self._timer is not None and self._timer_ms <= self.raft.replica.now_ms + LOOK_MS:
             return  # `_tick` looks again
+        now_ms = self._clock()
         if now_ms - self._looked_ms < LOOK_MS:
             deadline_ms = now_ms + LOOK_MS
         else:

@@ -39,7 +39,7 @@ class Core:
     awaits_flush = True
 
     def __init__(self) -> None:
-        self.replica = SimpleNamespace(epoch=3)
+        self.replica = SimpleNamespace(epoch=3, now_ms=0)
         self.last: Answer | None = None
         self.leadership = LEADS
         self.ready = Ready(leadership=LEADS)
@@ -122,6 +122,30 @@ def test_all_else_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
         driver.step(0, 0, (LEADS, Ready(high_watermark=12)))
         assert machine.heard == [LEADS]
     driven(tmp_path, test)
+
+
+def test_what_was_done_since_is_not_done_again_at_the_end_of_the_turn(tmp_path: Path) -> None:
+    async def run() -> None:
+        turns: list[str] = []
+        core = Core()
+        with Log(tmp_path) as log:
+            driver = RaftDriver(
+                core, RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=Nobody(),
+                answer=lambda _: None, clock=lambda: 0, on_failure=lambda _: None)
+            driver.start()
+            await asyncio.sleep(0)
+            driver.step(0, 0, (FOLLOWS, Ready(leadership=FOLLOWS)))
+            driver.on_turn = lambda: turns.append("turn")
+            driver.wake()
+            driver.step(0, 0, (FOLLOWS, Ready(high_watermark=12)))      # a follower's answer, carried out at once
+            await asyncio.sleep(0)
+            assert turns == ["turn"]
+            driver.wake()
+            await asyncio.sleep(0)
+            assert turns == ["turn", "turn"]
+            driver.close()
+
+    uvloop.run(run())
 
 
 def test_a_flush_whose_end_comes_after_the_close_is_nobodys(tmp_path: Path) -> None:
