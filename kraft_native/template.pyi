@@ -15,3 +15,7 @@ class Template:
 
     def read(self, data: Buffer) -> tuple[int, ...] | None:
         """The numbers in what begins with these bytes; None when anything but the numbers differs."""
+
+    def read_bytes(self, data: Buffer, tail: bytes) -> tuple[tuple[int, ...], int, int] | None:
+        """The numbers in what begins with these bytes, and the start and the end of bytes that follow in Kafka's
+        compact form; None when anything differs, when those are null, or when not just `tail` comes behind them."""

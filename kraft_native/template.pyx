@@ -1,6 +1,6 @@
 """Bytes in which some numbers change: messages that are alike but for those, without encoding or decoding the rest."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
 
 cimport cython
@@ -8,6 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from kraft_native.batch cimport HeldBuffer
 from kraft_native.bytes_be cimport load_i32, load_i64, store_i32, store_i64
+from kraft_native.span cimport Span, span_of, span_uvarint
 
 from kraft_native.errors import InvalidArgumentError
 
@@ -68,13 +69,34 @@ cdef class Template:
 
     def read(self, data not None) -> tuple | None:
         cdef HeldBuffer held = HeldBuffer(data)
-        cdef const uint8_t* start = held.data
+        return self.numbers_in(held.data, held.size)
+
+    def read_bytes(self, data not None, bytes tail not None) -> tuple | None:
+        cdef HeldBuffer held = HeldBuffer(data)
+        cdef Py_ssize_t tail_bytes = PyBytes_GET_SIZE(tail)
+        cdef tuple numbers = self.numbers_in(held.data, held.size)
+        cdef Span rest
+        cdef uint32_t size_and_one = 0
+        cdef Py_ssize_t start, end
+        if numbers is None:
+            return None
+        rest = span_of(held.data, held.size)
+        rest.p += PyBytes_GET_SIZE(self.blank)
+        if span_uvarint(&rest, &size_and_one) < 0 or size_and_one == 0:
+            return None
+        start = rest.p - held.data
+        end = start + <Py_ssize_t>size_and_one - 1
+        if end + tail_bytes != held.size or memcmp(held.data + end, PyBytes_AS_STRING(tail), <size_t>tail_bytes) != 0:
+            return None
+        return numbers, start, end
+
+    cdef tuple numbers_in(self, const uint8_t* start, Py_ssize_t size):
         cdef const uint8_t* blank = <const uint8_t*>PyBytes_AS_STRING(self.blank)
         cdef Place* place
         cdef Py_ssize_t at
         cdef int number
         cdef list found
-        if held.size < PyBytes_GET_SIZE(self.blank) or memcmp(start, blank, <size_t>self.first) != 0:
+        if size < PyBytes_GET_SIZE(self.blank) or memcmp(start, blank, <size_t>self.first) != 0:
             return None
         for number in range(self.count):
             at = self.places[number].at + self.places[number].size

@@ -108,26 +108,15 @@ class _ResponseTemplate:
 
     def read(self, body: memoryview) -> FetchResponse | None:
         assert self.numbers is not None
-        at = len(self.numbers)
-        values = self.numbers.read(body) if len(body) > at + len(self.tail) else None
-        if values is None:
+        found = self.numbers.read_bytes(body, self.tail)
+        if found is None:
             return None
-        size, shift = 0, 0
-        while True:
-            byte = body[at]
-            at += 1
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80 or at == len(body) or shift > 28:
-                break
-        end = at + size - 1
-        if byte >= 0x80 or size < 1 or end + len(self.tail) != len(body) or body[end:] != self.tail:
-            return None
+        (high_watermark,), start, end = found
         mine = self.response
         return FetchResponse(
             epoch=mine.epoch, leader_id=mine.leader_id, leader_endpoints=mine.leader_endpoints,
-            high_watermark=values[0], log_start_offset=mine.log_start_offset,
-            records=whole_batches(body[at:end]), not_follower=mine.not_follower)
+            high_watermark=high_watermark, log_start_offset=mine.log_start_offset,
+            records=whole_batches(body[start:end]), not_follower=mine.not_follower)
 
 
 class FetchTemplates:
@@ -211,6 +200,8 @@ class FetchTemplates:
 def _uvarint(value: int) -> bytes:
     if value < 0x80:
         return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

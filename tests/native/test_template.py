@@ -45,3 +45,21 @@ def test_numbers_that_do_not_fit():
         template.write(1)
     with pytest.raises(OverflowError):
         template.write(1 << 31, 0)
+
+
+def test_bytes_behind_the_numbers():
+    template = Template(BLANK, PLACES)
+    numbers = template.write(-2, 5)
+    for content, size_and_one in ((b"", b"\x01"), (b"abc", b"\x04"), (bytes(300), b"\xad\x02")):
+        made = numbers + size_and_one + content + b"tail"
+        start = len(numbers) + len(size_and_one)
+        assert template.read_bytes(made, b"tail") == ((-2, 5), start, start + len(content))
+        assert template.read_bytes(memoryview(made), b"tail") == ((-2, 5), start, start + len(content))
+        for wrong in (made[:-1], made + b"!", made[:-1] + b"!", b"!" + made[1:], made[:start - 1], numbers[:-1]):
+            assert template.read_bytes(wrong, b"tail") is None
+
+
+@pytest.mark.parametrize("size_and_one", [b"\x00", b"\x80", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\x01"])
+def test_bytes_whose_size_cannot_be(size_and_one):
+    template = Template(BLANK, PLACES)
+    assert template.read_bytes(template.write(-2, 5) + size_and_one + b"tail", b"tail") is None
