@@ -52,6 +52,10 @@ def begin(replica: Replica, tally: Tally) -> None:
 
 def progress_of(replica: Replica, leader: Leader, key: ReplicaKey) -> Progress:
     """What is known of a replica. A voter of a set that does not tell disks is known by its id alone."""
+    if leader.others_of is replica.voters:
+        for known, theirs in leader.others:
+            if known.key == key:
+                return theirs          # the usual case
     voter = replica.voters.find(key.node_id)
     if voter is not None and replica.voters.has(key):
         key = voter.key
@@ -72,6 +76,7 @@ def others(replica: Replica, leader: Leader) -> tuple[tuple[Voter, Progress], ..
         leader.votes_itself = mine is not None and replica.config.key.is_same(mine.key)
         leader.is_replaced = mine is not None and not leader.votes_itself
         leader.others_of = voters
+        leader.heard_until_ms = 0
     return leader.others
 
 
@@ -95,7 +100,9 @@ def drive(replica: Replica, leader: Leader) -> None:
     if membership.drive(replica, leader):
         resign(replica, leader)
         return
-    if replica.now_ms >= _check_quorum_ms(replica, leader):
+    if replica.now_ms >= leader.heard_until_ms:
+        leader.heard_until_ms = _check_quorum_ms(replica, leader)
+    if replica.now_ms >= leader.heard_until_ms:
         replica.note("hears no majority", epoch=replica.epoch)
         resign(replica, leader)
         return

@@ -46,7 +46,7 @@ from kraft.raft.messages import (
 )
 from kraft.raft.ready import Ask, HardState, Leadership, Ready
 from kraft.raft.replica import Ports, Replica
-from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, RoleState, Unattached
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment
@@ -80,6 +80,16 @@ REQUEST_HANDLERS: Final[Mapping[type[Request], Handler]] = {
     UpdateVoterRequest: upgrading.handle_update,
     ReassignVotersRequest: membership.handle_reassign,
 }
+
+DUE: Final[Mapping[type[RoleState], Callable[[Replica, Any], None]]] = {
+    Leader: leading.drive,
+    Follower: following.drive,
+    Unattached: elections.drive_unattached,
+    Prospective: elections.drive_prospective,
+    Candidate: elections.drive_candidate,
+    Resigned: elections.drive_resigned,
+}
+"""What is due in a role."""
 
 ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
     VoteRequest: elections.handle_vote_answer,
@@ -142,10 +152,11 @@ class Raft:
             REQUEST_HANDLERS[type(message)](replica, source, correlation, message)
         else:
             request = replica.requests.finish(source, correlation)
-            if request is not None and isinstance(message, Lost) and message.reason is not Loss.UNSUPPORTED:
+            if isinstance(message, QuorumResponse):
+                if message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
+                    replica.learn(message.epoch, message.leader_id, message.leader_endpoints, source=source)
+            elif request is not None and isinstance(message, Lost) and message.reason is not Loss.UNSUPPORTED:
                 replica.directory.failed(source)
-            if isinstance(message, QuorumResponse) and message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
-                replica.learn(message.epoch, message.leader_id, message.leader_endpoints, source=source)
             if request is not None:
                 ANSWER_HANDLERS[type(request)](replica, source, request, message)
         self._settle(before)
@@ -213,7 +224,7 @@ class Raft:
             if isinstance(before, Leader) and role is not before:
                 leading.abdicate(replica, before)
             before = role
-            _drive(replica)
+            DUE[type(role)](replica, role)
             if replica.role is role:
                 return
         raise AssertionError(f"the role does not settle: {replica.role.role} in epoch {replica.epoch}")
@@ -227,7 +238,7 @@ class Raft:
         hard_state = self._unsaved()
         high_watermark = replica.high_watermark if replica.high_watermark > self._told[0] else None
         now = self.leadership
-        leadership = now if now != self._told[1] else None
+        leadership = None if now is self._told[1] else now
         self._told = (replica.high_watermark, now)
         messages, replica.outbox = tuple(replica.outbox), []
         installed, replica.installed = replica.installed, None
@@ -305,9 +316,10 @@ class Raft:
     def leadership(self) -> Leadership:
         """The same object as long as it is what was told last: that is asked for all the time."""
         replica, role, told = self.replica, self.replica.role, self._told[1]
-        epoch_start = role.epoch_start if isinstance(role, Leader) else UNKNOWN_OFFSET
-        if told is not None and told == (role.role, replica.epoch, replica.leader_id, epoch_start):
+        if (told is not None and told.role is role.role and told.epoch == replica.epoch
+                and told.leader_id == replica.leader_id):
             return told
+        epoch_start = role.epoch_start if isinstance(role, Leader) else UNKNOWN_OFFSET
         return Leadership(role.role, replica.epoch, replica.leader_id, epoch_start)
 
     @property
@@ -378,22 +390,6 @@ class Raft:
         assert replica.log.start_offset == snapshot.offset
         replica.history.trim(snapshot.offset)
         replica.note("trims", start=snapshot)
-
-
-def _drive(replica: Replica) -> None:
-    match replica.role:
-        case Leader() as role:
-            leading.drive(replica, role)
-        case Follower() as role:
-            following.drive(replica, role)
-        case Unattached() as role:
-            elections.drive_unattached(replica, role)
-        case Prospective() as role:
-            elections.drive_prospective(replica, role)
-        case Candidate() as role:
-            elections.drive_candidate(replica, role)
-        case Resigned() as role:
-            elections.drive_resigned(replica, role)
 
 
 def _deadline_ms(replica: Replica) -> int:

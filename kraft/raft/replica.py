@@ -224,7 +224,8 @@ class Replica:
     def is_of_other_cluster(self, request: Request) -> bool:
         """A cluster id that is not told is accepted, for peers that know none yet (KIP-642's "strictly" would lock
         them out)."""
-        return None not in (request.cluster_id, self.cluster_id) and request.cluster_id != self.cluster_id
+        mine, theirs = self.cluster_id, request.cluster_id
+        return theirs != mine and theirs is not None and mine is not None
 
     def leader_error(self, request: Request, epoch: int) -> ErrorCode:
         """Why this replica does not act as the leader of `epoch`, NONE if it does."""
@@ -415,7 +416,7 @@ class Replica:
         A Prospective that hears from others of the leader it has lost goes on: else two voters whose leader has died
         would send each other back to it for ever, with the very answers that grant each other's pre-vote.
         """
-        if epoch < self.epoch or not self.is_possible(epoch):
+        if epoch < self.epoch or (epoch > self.epoch and not self.is_possible(epoch)):
             return
         knows_leader = leader_id >= 0 and leader_id != self.config.node_id
         if epoch > self.epoch and (not knows_leader or isinstance(self.role, Leader)):
@@ -425,7 +426,7 @@ class Replica:
         if epoch > self.epoch:
             self.enter_epoch(epoch)
             self.become_follower(leader_id, endpoints, source=source)
-        elif isinstance(self.role, Follower | Leader | Resigned) or (
+        elif isinstance(self.role, (Follower, Leader, Resigned)) or (
                 isinstance(self.role, Prospective) and self.leader_id == leader_id and not is_announcement):
             self.set_leader(leader_id, endpoints)
         else:

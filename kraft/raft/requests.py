@@ -32,20 +32,16 @@ class Requests:
 
     def finish(self, node_id: int, correlation: int) -> Request | None:
         """An answer came; gives its request, None when nobody waits for it any more."""
-        if not self.is_waiting(node_id, correlation):
+        peer = self._peers.get(node_id)
+        if peer is None or peer.correlation != correlation:
             return None
-        peer = self._peers[node_id]
         request, peer.request = peer.request, None
         return request
 
-    def is_waiting(self, node_id: int, correlation: int) -> bool:
-        """Whether this answer is still of interest."""
-        peer = self._peers.get(node_id)
-        return peer is not None and peer.request is not None and peer.correlation == correlation
-
     def under_way(self, node_id: int, correlation: int) -> Request | None:
         """What this node was asked by that id; None when nobody waits for the answer any more."""
-        return self._peers[node_id].request if self.is_waiting(node_id, correlation) else None
+        peer = self._peers.get(node_id)
+        return None if peer is None or peer.correlation != correlation else peer.request
 
     def back_off(self, node_id: int, now_ms: int) -> None:
         """The node's last answer was of no use: it is asked again only after a while."""

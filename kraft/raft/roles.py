@@ -123,6 +123,7 @@ class Leader:
 
     What is kept to be looked up quickly: `others`, the other voters of the set `others_of` with their progress,
     and whether this replica is one (`votes_itself`), or its node with another disk (`is_replaced`);
+    `heard_until_ms`, until when at least they need not be heard of again;
     `at_rest`, the assignment for which nothing is left to be done; `answered`, the last records sent and the Fetch they
     answered, because followers that keep up are sent the same.
     """
@@ -139,6 +140,7 @@ class Leader:
     others_of: VoterSet | None = None
     votes_itself: bool = False
     is_replaced: bool = False
+    heard_until_ms: int = 0
     at_rest: Assignment | None = None
     answered: tuple[tuple[int, ...], FetchResponse] | None = None
     told: dict[int, Voter] = field(default_factory=dict)

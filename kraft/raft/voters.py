@@ -90,7 +90,7 @@ class VoterSet:
         if voter is None:
             return False
         mine = voter.key.directory_id
-        return mine is key.directory_id or mine in (ZERO_UUID, key.directory_id)
+        return mine in (key.directory_id, ZERO_UUID)
 
     def with_voter(self, voter: Voter) -> Self:
         """The set with this voter; one of the same node is replaced."""

@@ -63,7 +63,7 @@ def serve_apis(channel: RequestChannel, keys: Iterable[int] = SERVED) -> None:
 
 class ControllerRouter:
     """Serves one controller listener. Its `on_request` is what a `RequestChannel` calls; `served` is called after each
-    request: deadlines may have moved."""
+    request but a Fetch: deadlines of the controller's may have moved."""
 
     def __init__(self, quorum: Quorum, server: Server, cluster_id: str, served: Callable[[], None]) -> None:
         self.quorum = quorum
@@ -81,7 +81,6 @@ class ControllerRouter:
         source = _source(getattr(sink, "peer_host", ""), getattr(sink, "peer_port", 0))
         if api_key == FETCH_CODEC.key:
             self._fetch(reply, source, version, body)
-            self.served()
             return
         api = API_BY_KEY[api_key]
         header_version = api.response_header_version(version)

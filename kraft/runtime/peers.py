@@ -9,9 +9,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import field
 from functools import lru_cache
+from struct import Struct
 from typing import Final, cast
 
 from kraft._version import __version__
@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 API_VERSIONS: Final = 18
 NO_TAGS: Final = 0
+INT32: Final = Struct(">i")
 CORRELATION_AT: Final = 4
 """In the header of a request, behind the API's key and version."""
 RESPONSE_BYTES_MAX: Final = 256 << 20
@@ -94,7 +95,7 @@ class PeerConnection(asyncio.BufferedProtocol):
         self._on_answer = on_answer
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
-        self._buffer = bytearray(RECEIVE_BYTES)
+        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
         self._filled = 0
         self._correlation = 0
         self._waiting: tuple[int, int] | None = None
@@ -155,39 +156,34 @@ class PeerConnection(asyncio.BufferedProtocol):
         """Where the next bytes go. It grows with what has come, not with what was announced."""
         if self._filled == len(self._buffer):
             self._move(self._buffer, 2 * self._filled)
-        return memoryview(self._buffer)[self._filled:]
+        return self._buffer[self._filled:] if self._filled else self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         self._filled += nbytes
         start = 0
         while not self._abandoned and self._filled - start >= 4:
-            size = int.from_bytes(self._buffer[start:start + 4], "big", signed=True)
+            size, = INT32.unpack_from(self._buffer, start)
             if not 4 <= size <= RESPONSE_BYTES_MAX:
                 self._break(f"a frame of {size} bytes")
                 return
             end = start + 4 + size
             if end > self._filled:
                 break
-            self._take_frame(memoryview(self._buffer)[start + 4:end])
+            try:
+                self._take(self._buffer[start + 4:end])
+            except KraftError as error:
+                self._break(str(error))
             start = end
         if start == self._filled and len(self._buffer) <= RECEIVE_BYTES_KEPT:
             self._filled = 0           # the usual case: one answer, and nothing behind it
         elif start:
-            self._move(memoryview(self._buffer)[start:self._filled], RECEIVE_BYTES)
+            self._move(self._buffer[start:self._filled], RECEIVE_BYTES)
 
-    def _move(self, received: bytearray | memoryview, room: int) -> None:
+    def _move(self, received: memoryview, room: int) -> None:
         """Goes on in a buffer of at least `room` bytes. The old one is left to whoever looks at it."""
         self._filled = len(received)
-        self._buffer = bytearray(max(room, self._filled))
+        self._buffer = memoryview(bytearray(max(room, self._filled)))
         self._buffer[:self._filled] = received
-
-    def _take_frame(self, frame: memoryview) -> None:
-        if self._abandoned:
-            return
-        try:
-            self._take(frame)
-        except KraftError as error:
-            self._break(str(error))
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is gone
         if not self._abandoned:
@@ -206,7 +202,7 @@ class PeerConnection(asyncio.BufferedProtocol):
         if self._waiting is None:
             raise MalformedMessageError("an answer to nothing")
         (key, version), self._waiting = self._waiting, None
-        correlation = int.from_bytes(frame[:4], "big", signed=True)
+        correlation, = INT32.unpack_from(frame)
         if correlation != self._correlation:
             raise MalformedMessageError(f"an answer to request {correlation}, not {self._correlation}")
         if API_BY_KEY[key].response_header_version(version) == 1 and len(frame) > 4 and frame[4] == NO_TAGS:
@@ -285,11 +281,12 @@ class Peer:
                 or ask.address not in (None, self._address)):
             return None
         assert isinstance(ask.request, FetchRequest)
-        with suppress(UnsupportedVersionError):
+        try:
             version = self._versions.best(FETCH_CODEC.key)
             body = self._templates.request_bytes(ask.request, version)
-            return self._connection.prepare(FETCH_CODEC.key, version, body)
-        return None
+        except UnsupportedVersionError:
+            return None
+        return self._connection.prepare(FETCH_CODEC.key, version, body)
 
     def has_left(self, ask: Ask) -> None:
         """See `Courier`."""
@@ -355,7 +352,7 @@ class Peer:
         assert self._versions is not None
         codec = CODECS[type(ask.request)]
         version = self._versions.best(codec.key)
-        if isinstance(ask.request, FetchRequest):
+        if codec is FETCH_CODEC:
             response = self._templates.response_of(body, version)
         else:
             response = codec.decode_response(codec.answer.decode(body, version))

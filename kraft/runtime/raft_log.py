@@ -1,7 +1,6 @@
 """The consensus core's log port on a log on disk: offsets, epochs and control records of the metadata log."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kraft.metadata.errors import MetadataLogError
@@ -31,8 +30,9 @@ class RaftLog:
     def __init__(self, log: Log, start_epoch: int = 0) -> None:
         self.log = log
         self._start_epoch = start_epoch
+        self.start_offset = log.log_start_offset
         self.end = self._look_up_end()
-        """See `LogPort`; the core asks for it all the time."""
+        """See `LogPort`; the core asks for both all the time."""
         self._ahead: object = None
         self._is_flushed = True
         self._last: tuple[int, bytes] = UNKNOWN_OFFSET, b""
@@ -40,16 +40,12 @@ class RaftLog:
         log.flush_when_asked()
 
     @property
-    def start_offset(self) -> int:
-        return self.log.log_start_offset
-
-    @property
     def start(self) -> OffsetAndEpoch:
-        return OffsetAndEpoch(self.log.log_start_offset, self._start_epoch)
+        return OffsetAndEpoch(self.start_offset, self._start_epoch)
 
     def _look_up_end(self) -> OffsetAndEpoch:
         end_offset = self.log.log_end_offset
-        return (self.start if end_offset == self.log.log_start_offset
+        return (self.start if end_offset == self.start_offset
                 else OffsetAndEpoch(end_offset, self.log.epochs.latest_epoch))
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
@@ -93,12 +89,15 @@ class RaftLog:
         assert isinstance(records, bytes | memoryview)
         end = self.end
         end_offset = plain_end(records, end.offset, end.epoch)
-        if end_offset >= 0:
-            with suppress(ProtocolError):
-                self.log.append_as_follower(records)
-                self.log.flush_soon()
-                self.end = OffsetAndEpoch(end_offset, end.epoch)
-                self._ahead = records
+        if end_offset < 0:
+            return
+        try:
+            self.log.append_as_follower(records)
+        except ProtocolError:
+            return
+        self.log.flush_soon()
+        self.end = OffsetAndEpoch(end_offset, end.epoch)
+        self._ahead = records
 
     @property
     def is_ahead(self) -> bool:
@@ -170,14 +169,16 @@ class RaftLog:
         """Empties the log; what comes next follows the snapshot `start`."""
         self._last = UNKNOWN_OFFSET, b""
         self.log.truncate_fully_and_start_at(start.offset)
-        self._start_epoch = start.epoch
-        self.end = self._look_up_end()
+        self._starts(start.epoch)
 
     def trim(self, start: OffsetAndEpoch) -> None:
         """Lets the log start at the end of the snapshot `start`, durably."""
         self.log.flush()               # only what is durable may be taken away
         self.log.delete_records(start.offset)
-        self._start_epoch = start.epoch
+        self._starts(start.epoch)
+
+    def _starts(self, epoch: int) -> None:
+        self.start_offset, self._start_epoch = self.log.log_start_offset, epoch
         self.end = self._look_up_end()
 
 

@@ -176,7 +176,7 @@ class Node:
         if isinstance(role, Leader):
             role.since_ms = NOW_MS
             role.others, role.others_of, role.at_rest, role.answered = (), None, None, None
-            role.votes_itself = role.is_replaced = False
+            role.votes_itself, role.is_replaced, role.heard_until_ms = False, False, 0
             for progress in role.progress.values():
                 progress.begin_due_ms = LATER_MS if progress.begin_due_ms > NOW_MS else NOW_MS
                 progress.fetch_ms = NOW_MS if progress.fetch_ms >= 0 else -1
@@ -312,7 +312,7 @@ class Node:
         target, request = cast(NodeId, ask.node_id), ask.request
         invariants.asks(self, request, self.memory, self.recorder)
         replica = self.raft.replica
-        is_awaited = replica.requests.is_waiting(target, ask.correlation)
+        is_awaited = replica.requests.under_way(target, ask.correlation) is not None
         if isinstance(request, FetchRequest) and target != replica.leader_id and is_awaited:
             if replica.is_voter and not self.around.asks_around:
                 del replica.requests._peers[target]

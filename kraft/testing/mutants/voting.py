@@ -99,7 +99,8 @@ def resigning_is_ignored(patches: Patches) -> None:
 @VOTING.add(25, "KAFKA-17642")
 def no_pre_vote(patches: Patches) -> None:
     """Who would ask for pre-votes raises its epoch at once."""
-    patches.put(elections, "drive_prospective", lambda replica, _role: replica.become_candidate(Cause.WON))
+    table: Any = raft.DUE
+    patches.entry(table, Prospective, lambda replica, _role: replica.become_candidate(Cause.WON))
 
 
 @VOTING.add(25, "KAFKA-20895")
