@@ -25,8 +25,7 @@ def handovers(quorum: KraftQuorum, number: signal.Signals, times: int) -> list[f
         began = time.monotonic()
         old.signal(number)
         taken.append((quorum.await_leader()["at"] - began) * 1e3)
-        if not old.has_ended:
-            quorum.await_event("ended", old.node_id)
+        old.await_end()
         old.launch()
         quorum.await_event("follows", old.node_id)
     return taken

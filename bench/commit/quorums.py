@@ -38,6 +38,7 @@ class Replica:
     def __init__(self, node_id: int, directory: Path, settings: dict[str, str], events: queue.Queue[Event]) -> None:
         self.node_id = node_id
         self.port = 0
+        self.lives = 0
         self.is_ending = False
         self._directory = directory
         self._settings = [f"--set={name}={value}" for name, value in settings.items()]
@@ -53,21 +54,22 @@ class Replica:
             raise RuntimeError(f"formatting {self._directory} ended with {code}")
 
     def launch(self) -> None:
+        self.lives += 1
         self.is_ending = False
         command = [sys.executable, "-m", "bench.commit.replica", f"--data={self._directory}", *self._settings]
         with open(self._directory.with_suffix(".log"), "ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                              text=True)
-        self._collector = threading.Thread(target=self._collect, args=(self._process,), daemon=True)
+        self._collector = threading.Thread(target=self._collect, args=(self._process, self.lives), daemon=True)
         self._collector.start()
 
-    def _collect(self, process: subprocess.Popen[str]) -> None:
+    def _collect(self, process: subprocess.Popen[str], life: int) -> None:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
                 self._events.put(json.loads(line))
         process.wait()
-        self._events.put({"event": "ended", "node": self.node_id, "at": time.monotonic()})
+        self._events.put({"event": "ended", "node": self.node_id, "life": life, "at": time.monotonic()})
 
     def order(self, **order: object) -> None:
         assert self._process is not None
@@ -81,9 +83,10 @@ class Replica:
         self.is_ending = True
         self._process.send_signal(number)
 
-    @property
-    def has_ended(self) -> bool:
-        return self._process is None or self._process.poll() is not None
+    def await_end(self) -> None:
+        """It was signalled."""
+        assert self._process is not None
+        self._process.wait(START_SECONDS)
 
     @property
     def pid(self) -> int:
@@ -146,8 +149,10 @@ class KraftQuorum:
         elif event["event"] == "leads" and event["epoch"] > self.epoch:
             self.epoch = event["epoch"]
             self.leader = self.replicas[event["node"]]
-        elif event["event"] == "ended" and not self.replicas[event["node"]].is_ending:
-            raise RuntimeError(f"replica {event['node']} ended by itself:\n{self.replicas[event['node']].log_tail()}")
+        elif event["event"] == "ended":
+            ended = self.replicas[event["node"]]
+            if event["life"] == ended.lives and not ended.is_ending:    # else it was ended, and may live again by now
+                raise RuntimeError(f"replica {event['node']} ended by itself:\n{ended.log_tail()}")
         return event
 
     def await_event(self, name: str, node_id: int | None = None, timeout: float = START_SECONDS) -> Event:
