@@ -284,8 +284,10 @@ class Node:
         self._process.loop.run(self._leave())
 
     async def _leave(self) -> None:
+        life = self.life
         await self.driver.resign(LEAVE_SECONDS)
-        self.send(self._left)
+        if life == self.life:          # else the disk failed at the last moment
+            self.send(self._left)
 
     def _left(self) -> None:
         self.driver.close()
