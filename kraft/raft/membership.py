@@ -314,7 +314,7 @@ def step_now(replica: Replica, leader: Leader) -> Step:
         keys = (key for key in leader.progress if is_reachable(replica, target) and key.is_same(target))
         return next((key for key in keys if is_caught_up(replica, leader, key)), None)
 
-    return next_step(replica.voters, replica.config.key, find_caught_up)
+    return next_step(replica.voters, replica.config.key, find_caught_up, behind(replica, leader, replica.voters))
 
 
 def is_reachable(replica: Replica, key: ReplicaKey) -> bool:

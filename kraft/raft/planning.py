@@ -58,9 +58,10 @@ class Standing:
 def reassignment_steps(standing: Standing, targets: Sequence[ReplicaKey]) -> list[Change]:
     """The order in which a leader goes from the voters to the targets, when every target has caught up."""
     leader, voters = standing.leader, VoterSet.of(*map(Voter, standing.voters)).toward(tuple(targets))
+    behind = [key for key in standing.voters if key not in standing.caught_up]
     changes: list[Change] = []
     while True:
-        step = next_step(voters, leader, lambda key: key)
+        step = next_step(voters, leader, lambda key: key, behind)
         match step:
             case Add(key):
                 voters = voters.with_voter(Voter(key))

@@ -5,7 +5,7 @@ Two sets that differ by one member have in every two majorities a common voter, 
 reassignment may stop, change its mind, or lose its leader between any two.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from kraft.immutable import immutable
 from kraft.protocol.message import ZERO_UUID
@@ -59,12 +59,14 @@ class Wait:
 Step = Add | Remove | HandOver | Done | Wait
 
 
-def next_step(voters: VoterSet, leader: ReplicaKey, find_caught_up: Callable[[ReplicaKey], ReplicaKey | None]) -> Step:
+def next_step(voters: VoterSet, leader: ReplicaKey, find_caught_up: Callable[[ReplicaKey], ReplicaKey | None],
+              behind: Collection[ReplicaKey] = ()) -> Step:
     """The next step toward `voters.targets`, which are there.
 
     `find_caught_up` gives the key, disk included, of a replica that may be added now, None when it lags or was not
     seen. Voters are added first while there are at least as many new ones as old ones to go, so that the set does not
-    shrink below both of its ends on the way.
+    shrink below both of its ends on the way. Of those to go, the ones that are `behind` go first: while they vote, a
+    majority may need each of the others.
     """
     assert voters.targets is not None
     removing = [key for key in voters.keys if not any(_meets(key, target) for target in voters.targets)]
@@ -79,7 +81,7 @@ def next_step(voters: VoterSet, leader: ReplicaKey, find_caught_up: Callable[[Re
     others = [key for key in removing if not key.is_same(leader)]
     if others:
         replaced = [key for key in others if any(target.node_id == key.node_id for target in new)]
-        return Remove((replaced or others)[-1])
+        return Remove((replaced or [key for key in others if key in behind] or others)[-1])
     return HandOver()
 
 
