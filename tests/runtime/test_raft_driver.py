@@ -79,6 +79,9 @@ class Nobody:
         pass
 
 
+NOBODY = Nobody()
+
+
 class Machine:
     def __init__(self) -> None:
         self.heard: list[object] = []
@@ -93,13 +96,19 @@ class Machine:
         self.heard.append(leadership)
 
 
+def driver_of(core: Core, log: RaftLog, machine: Machine | None = None, *, courier: Any = NOBODY,
+              answer: Callable[[Answer], object] = lambda _: None,
+              on_failure: Callable[[BaseException], object] = lambda _: None) -> RaftDriver:
+    """With nobody to ask, nothing to write and a clock that stands, where the test does not say otherwise."""
+    return RaftDriver(core, log, machine or Machine(), write_hard_state=lambda _: None, courier=courier, answer=answer,
+                      clock=lambda: 0, on_failure=on_failure)
+
+
 def driven(directory: Path, test: Callable[[RaftDriver, Machine], None]) -> None:
     async def run() -> None:
         machine = Machine()
         with Log(directory) as log:
-            driver = RaftDriver(
-                Core(), RaftLog(log), machine, write_hard_state=lambda _: None, courier=Nobody(),
-                answer=lambda _: None, clock=lambda: 0, on_failure=lambda _: None)
+            driver = driver_of(Core(), RaftLog(log), machine)
             driver.start()
             await asyncio.sleep(0)
             assert machine.heard == [LEADS]
@@ -129,9 +138,7 @@ def test_what_was_done_since_is_not_done_again_at_the_end_of_the_turn(tmp_path: 
         turns: list[str] = []
         core = Core()
         with Log(tmp_path) as log:
-            driver = RaftDriver(
-                core, RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=Nobody(),
-                answer=lambda _: None, clock=lambda: 0, on_failure=lambda _: None)
+            driver = driver_of(core, RaftLog(log))
             driver.start()
             await asyncio.sleep(0)
             driver.step(0, 0, (FOLLOWS, Ready(leadership=FOLLOWS)))
@@ -154,9 +161,7 @@ def test_a_flush_whose_end_comes_after_the_close_is_nobodys(tmp_path: Path) -> N
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
         core = Core()
         with Log(tmp_path, DURABLE) as log:
-            driver = RaftDriver(
-                core, RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=Nobody(),
-                answer=lambda _: None, clock=lambda: 0, on_failure=lambda _: None)
+            driver = driver_of(core, RaftLog(log))
             driver.start()
             await asyncio.sleep(0)
             core.ready = Ready(flush=0)     # it is durable already, which is told in the next turn
@@ -175,9 +180,7 @@ def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None
         answers: list[Answer] = []
         core = Core()
         with Log(tmp_path) as log:
-            driver = RaftDriver(
-                core, RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=Nobody(),
-                answer=answers.append, clock=lambda: 0, on_failure=lambda _: None)
+            driver = driver_of(core, RaftLog(log), answer=answers.append)
             driver.start()
             await asyncio.sleep(0)
             core.last = vote = Answer(7, 8, VoteResponse(granted=True))
@@ -242,9 +245,7 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
             log.append_record(b"r")
             log.flush_soon()
             gate.arrived()
-            driver = RaftDriver(
-                Flushing(heard), RaftLog(log), Machine(), write_hard_state=lambda _: None, courier=carrier,
-                answer=lambda _: None, clock=lambda: 0, on_failure=heard.append)
+            driver = driver_of(Flushing(heard), RaftLog(log), courier=carrier, on_failure=heard.append)
             driver.start()
             await asyncio.sleep(0)     # the turn of the loop in which all of that is carried out
             carrier.theirs.settimeout(SECONDS)
@@ -277,9 +278,7 @@ def test_what_failed_first_is_told_not_what_the_log_refuses_since(tmp_path: Path
         failures: list[BaseException] = []
         with Log(tmp_path, DURABLE) as log, Gate(DATASYNC) as gate:
             raft_log = RaftLog(log)
-            driver = RaftDriver(
-                Core(), raft_log, Machine(), write_hard_state=lambda _: None, courier=Nobody(),
-                answer=lambda _: None, clock=lambda: 0, on_failure=failures.append)
+            driver = driver_of(Core(), raft_log, on_failure=failures.append)
             driver.start()
             await asyncio.sleep(0)
             raft_log.append(Proposal([b"first"], 0), 1, 0)
