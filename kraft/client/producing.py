@@ -38,13 +38,15 @@ PRODUCER: Final = struct.Struct(">qhi")
 PRODUCER_POSITION: Final = 43
 
 # What passes when a leader or a coordinator has moved, replicas are away for a while, a coordinator is still loading,
-# or the markers of a transaction that ended are still being written.
+# the markers of a transaction that ended are still being written, or a topic was made a moment ago: whoever made it
+# was answered by the controller, and brokers hear of it later.
 PASSING: Final = frozenset({
     ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 })
 
 
@@ -56,12 +58,13 @@ def new_producer(cluster: Cluster, timeout: float) -> tuple[int, int]:
         check("a producer id", found.error_code)
         return found.producer_id, found.producer_epoch
 
-    return persist(cluster, timeout, ask)
+    return persist(timeout, ask, cluster.close)
 
 
-def persist(cluster: Cluster, timeout: float, act: Callable[[], Answer]) -> Answer:
-    """What `act` gives, tried again over new connections for `timeout` seconds while it fails for what passes; then,
-    and for what does not pass at once, `RefusedError` or `ConnectionFailedError`."""
+def persist(timeout: float, act: Callable[[], Answer], reset: Callable[[], None] = lambda: None) -> Answer:
+    """What `act` gives, tried again for `timeout` seconds while it fails for what passes, each time after `reset` (a
+    cluster's `close`, where connections are to be new). Then, and for what does not pass at once, `RefusedError` or
+    `ConnectionFailedError`."""
     deadline = time.monotonic() + timeout
     while True:
         try:
@@ -69,7 +72,7 @@ def persist(cluster: Cluster, timeout: float, act: Callable[[], Answer]) -> Answ
         except (ConnectionFailedError, RefusedError) as error:
             if time.monotonic() > deadline or (isinstance(error, RefusedError) and error.code not in PASSING):
                 raise
-        cluster.close()
+        reset()
         time.sleep(RETRY_PAUSE_SECONDS)
 
 

@@ -122,4 +122,4 @@ class Transactions:
         return coordinator.send(request, response, version=version)
 
     def _ask(self, key: str, key_type: int, question: Callable[[Connection], Answer]) -> Answer:
-        return persist(self._cluster, self._timeout, lambda: question(self._cluster.coordinator(key, key_type)))
+        return persist(self._timeout, lambda: question(self._cluster.coordinator(key, key_type)), self._cluster.close)

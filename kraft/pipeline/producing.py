@@ -29,8 +29,6 @@ ACKS_ALL: Final = -1
 PRODUCE_TIMEOUT_MS: Final = 30_000
 FETCH_BYTES: Final = 8 << 20
 FETCH_VERSION_MAX: Final = 12      # the newest that names topics
-# A topic that was made a moment ago is not known everywhere yet.
-PASSING_HERE: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class IngestError(KraftError):
@@ -119,7 +117,7 @@ class Writer:
                         del left[partition]
                     else:
                         failure = RefusedError(f"{self.topic}-{partition}", code)
-                        if code not in PASSING_HERE:
+                        if code not in PASSING:
                             raise failure
             if failure is not None:
                 if time.monotonic() > deadline:

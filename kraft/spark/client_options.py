@@ -19,11 +19,13 @@ RENAMED: Final = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "max.request.size": "message.max.bytes",
+    # What a Java producer mostly waits for in it is a topic that its broker does not know yet.
+    "max.block.ms": "topic.metadata.propagation.max.ms",
 }
 
 # They say how a Java client works inside, or when it gives up waiting for memory; here they change nothing.
 WITHOUT_EFFECT: Final = frozenset({
-    "buffer.memory", "max.poll.records", "max.poll.interval.ms", "max.block.ms", "default.api.timeout.ms", "check.crcs",
+    "buffer.memory", "max.poll.records", "max.poll.interval.ms", "default.api.timeout.ms", "check.crcs",
     "client.dns.lookup", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
     "metrics.log.level", "exclude.internal.topics", "allow.auto.create.topics",
 })

@@ -4,13 +4,14 @@ apart again, an object per record."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import confluent_kafka
 import pyarrow as pa
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from kraft.client.producing import persist
 from kraft.log_dir import TopicPartition
 from kraft.spark.client_options import library_settings
 from kraft.spark.cluster import told
@@ -79,19 +80,20 @@ class LibraryTransaction:
 
 
 def partition_counts(options: WriteOptions) -> Callable[[str], int]:
-    """How many partitions a topic has, asked once for each topic."""
+    """How many partitions a topic has, asked until it is known, for `max.block.ms`, and then kept."""
     admin = AdminClient(library_settings(options.client))
     known: dict[str, int] = {}
 
+    def ask(topic: str) -> int:
+        try:
+            asked = admin.describe_topics(TopicCollection([topic]), request_timeout=options.timeout_ms / 1000)
+            return len(asked[topic].result().partitions)
+        except KafkaException as error:
+            raise told(f"{options.bootstrap}: topic {topic}", error.args[0]) from error
+
     def count(topic: str) -> int:
         if topic not in known:
-            try:
-                found: Any = admin.list_topics(topic, timeout=options.timeout_ms / 1000).topics[topic]
-            except KafkaException as error:
-                raise told(f"{options.bootstrap}: topic {topic}", error.args[0]) from error
-            if found.error is not None:
-                raise told(f"topic {topic}", found.error)
-            known[topic] = len(found.partitions)
+            known[topic] = persist(options.topic_wait_ms / 1000, lambda: ask(topic))
         return known[topic]
 
     return count

@@ -51,9 +51,10 @@ class BatchProducer:
         self.cluster.close()
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has; `RefusedError` when it does not exist."""
+        """How many partitions a topic has; `RefusedError` when it does not exist in `max.block.ms`."""
         if topic not in self._counts:
-            self._counts[topic] = len(self.cluster.topic(topic).partitions)
+            self._counts[topic] = persist(self.options.topic_wait_ms / 1000,
+                                          lambda: len(self.cluster.topic(topic).partitions), self.cluster.close)
         return self._counts[topic]
 
     def identify(self) -> None:
@@ -73,7 +74,7 @@ class BatchProducer:
             transactional_id=self.transactional_id, acks=self.options.acks,
             timeout_ms=self._request_timeout_ms, topic_data=[TopicProduceData(
                 name=place.topic, partition_data=[PartitionProduceData(index=place.partition, records=records)])])
-        persist(self.cluster, self.options.timeout_ms / 1000, lambda: self._ask(place, request))
+        persist(self.options.timeout_ms / 1000, lambda: self._ask(place, request), self.cluster.close)
         self.sequences[place] = (sequence + record_count(batch)) % SEQUENCES
 
     def _ask(self, place: TopicPartition, request: ProduceRequest) -> None:

@@ -15,7 +15,7 @@ Readers see records as they are sent, not the batch at once.
 from __future__ import annotations
 
 from kraft.client.partitions import LATEST, list_offsets
-from kraft.client.producing import SEQUENCES
+from kraft.client.producing import SEQUENCES, persist
 from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
 from kraft.spark.fetch import Fetcher
@@ -47,8 +47,9 @@ class SequencedPublisher:
     def _decide(self, batch_id: int, files: list[StagedFile], before: Decision | None) -> Decision:
         places = {TopicPartition(topic, partition) for topic, partition, _ in files}
         cluster = self.producer.cluster
-        ends = list_offsets(cluster, [cluster.topic(topic) for topic in sorted({each.topic for each in places})],
-                            {(each.topic, each.partition): LATEST for each in places})
+        ends = persist(self.producer.options.timeout_ms / 1000, lambda: list_offsets(
+            cluster, [cluster.topic(topic) for topic in sorted({each.topic for each in places})],
+            {(each.topic, each.partition): LATEST for each in places}), cluster.close)
         decision = Decision(batch_id, files, {} if before is None else before.sequences,
                             {TopicPartition(*name).directory_name: end for name, end in ends.items()})
         self.staging.decide(decision)

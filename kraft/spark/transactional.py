@@ -108,7 +108,7 @@ class ClusterTransaction:
 
     def committed(self) -> list[int]:
         cluster = self.producer.cluster
-        found = persist(cluster, self.timeout, lambda: committed_offsets(cluster, self.group, stable=True))
+        found = persist(self.timeout, lambda: committed_offsets(cluster, self.group, stable=True), cluster.close)
         return [each.offset for each in found.values()]
 
     def send(self, place: TopicPartition, batch: bytes) -> None:

@@ -40,6 +40,7 @@ class WriteOptions:
     acks: int = -1
     timeout_ms: int = 120_000
     request_timeout_ms: int = 30_000
+    topic_wait_ms: int = 30_000
     batch_bytes: int = 1_000_000
     transactions: bool = True
     transaction_timeout_ms: int = 300_000
@@ -82,6 +83,7 @@ def write_options(given: Mapping[str, str], schema: StructType, *, streaming: bo
         staging=options.get("stagingLocation") or options.get("checkpointLocation"), codec=codec, acks=acks,
         timeout_ms=_number("delivery.timeout.ms", client.get("delivery.timeout.ms", "120000")),
         request_timeout_ms=_number("request.timeout.ms", client.get("socket.timeout.ms", "30000")),
+        topic_wait_ms=_number("max.block.ms", client.get("topic.metadata.propagation.max.ms", "30000")),
         transaction_timeout_ms=_number("transaction.timeout.ms", client.get("transaction.timeout.ms", "300000")),
         batch_bytes=min(batch_bytes, _number("max.request.size", client.get("message.max.bytes", str(batch_bytes)))),
         client=client)

@@ -14,7 +14,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kraft.client import RefusedError
+from kraft.client import Cluster, RefusedError
+from kraft.spark import library_transaction
 from kraft.spark.client_options import library_settings
 from kraft.spark.library_produce import library_send
 from kraft.spark.produce import BatchProducer
@@ -131,7 +132,41 @@ def test_null_topic_and_no_option(topics: Topics) -> None:
 
 def test_non_existing_topic(topics: Topics, written_by: Callable[..., None]) -> None:
     with pytest.raises(RefusedError, match=r"topic nowhere: .*UNKNOWN_TOPIC"):
-        written_by({"kafka.bootstrap.servers": topics.address, "topic": "nowhere"}, batch_of([1]))
+        written_by({"kafka.bootstrap.servers": topics.address, "topic": "nowhere", "kafka.max.block.ms": "100"},
+                   batch_of([1]))
+
+
+def made_late(monkeypatch: pytest.MonkeyPatch, owner: object, step: str, make: Callable[[], None]) -> None:
+    """Makes the topic after that step's first time."""
+    take: Callable[..., Any] = getattr(owner, step)
+
+    def late(*arguments: Any) -> Any:
+        try:
+            return take(*arguments)
+        finally:
+            if not made:
+                made.append(True)
+                make()
+
+    made: list[bool] = []
+    monkeypatch.setattr(owner, step, late)
+
+
+def test_a_topic_that_is_made_late(topics: Topics, topic: str, written_by: Callable[..., None],
+                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that a broker has not heard of yet."""
+    made_late(monkeypatch, Cluster, "topic", lambda: topics.create(topic, 2))
+    written_by({"kafka.bootstrap.servers": topics.address, "topic": topic}, batch_of(range(20)))
+    assert values(topics, topic) == list(range(20))
+
+
+def test_a_topic_that_is_made_late_through_the_client_library(topics: Topics, topic: str,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    where = {"kafka.bootstrap.servers": topics.address, "topic": topic, "delivery": "at-least-once"}
+    with pytest.raises(RefusedError, match="UNKNOWN_TOPIC"):
+        library_transaction.partition_counts(stream_writer({**where, "kafka.max.block.ms": "100"}).options)(topic)
+    made_late(monkeypatch, library_transaction, "told", lambda: topics.create(topic, 3))
+    assert library_transaction.partition_counts(stream_writer(where).options)(topic) == 3
 
 
 @pytest.mark.parametrize(("columns", "options", "what"), [
