@@ -31,6 +31,8 @@ MODULES: dict[str, list[str]] = {
     "wire": [],
     "batch": [],
     "template": [],
+    "fetch_chain": [],
+    "answers": [],
     "codecs": [],
     "records": [],
     "control": [],

@@ -234,7 +234,8 @@ def _print_report(report: Report) -> None:
                f"snapshots made and {counts['snapshot installed']} installed, {counts['core voters']} voter records, "
                f"{counts['values acknowledged']} of {counts['proposals']} values acknowledged")
     click.echo(f"{counts['fetch left ahead']} fetches left ahead, {counts['fetch taken back']} were taken back, "
-               f"{counts['answer to what left ahead came first']} were answered before the loop knew")
+               f"{counts['answer to what left ahead came first']} were answered before the loop knew, "
+               f"{counts['fetch without the core']} followed without the core")
     if report.brokers:
         click.echo(", ".join(f"{number} {name}" for name, number in report.brokers.items()))
     missing = report.missing_transitions

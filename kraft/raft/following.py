@@ -52,10 +52,10 @@ def stands(replica: Replica, role: Follower) -> bool:
 
 
 def _fetch(replica: Replica, node_id: int, max_wait_ms: int, role: Follower | Unattached) -> None:
-    replica.ask(node_id, _next_fetch(replica, max_wait_ms, role))
+    replica.ask(node_id, next_fetch(replica, max_wait_ms, role))
 
 
-def _next_fetch(replica: Replica, max_wait_ms: int, role: Follower | Unattached) -> FetchRequest:
+def next_fetch(replica: Replica, max_wait_ms: int, role: Follower | Unattached) -> FetchRequest:
     end = replica.log.end
     is_follower = isinstance(role, Follower) and stands(replica, role)
     return FetchRequest(
@@ -69,7 +69,7 @@ def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
     if (replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None
             or not replica.may_ask(replica.leader_id)):
         return None
-    return _next_fetch(replica, replica.config.fetch_max_wait_ms, role)
+    return next_fetch(replica, replica.config.fetch_max_wait_ms, role)
 
 
 def takes_records(replica: Replica, node_id: int, correlation: int, answer: FetchResponse) -> bool:

@@ -274,8 +274,18 @@ class Raft:
         if not isinstance(role, Follower) or self._flushing is None or self._flushing != replica.log.end.offset:
             return None
         request = following.fetch_ahead(replica, role)
-        if request is None:
-            return None
+        return None if request is None else self._fetches(request)
+
+    def fetch_has_left(self) -> Ask:
+        """The Fetch that follows what was told last has left already, since the driver knew what it would be: the log
+        is durable to its end, which `log_flushed` will be told. The core waits for its answer from here on."""
+        replica, role = self.replica, self.replica.role
+        assert isinstance(role, Follower), f"a {role.role} fetches"
+        assert replica.may_ask(replica.leader_id), "another request is under way"
+        return self._fetches(following.next_fetch(replica, replica.config.fetch_max_wait_ms, role))
+
+    def _fetches(self, request: FetchRequest) -> Ask:
+        replica = self.replica
         node_id = replica.leader_id
         correlation = replica.requests.sent(node_id, request, replica.now_ms)
         return Ask(node_id, replica.address_of(node_id), correlation, request)

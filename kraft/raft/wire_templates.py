@@ -23,7 +23,7 @@ REQUEST_NUMBERS: Final[Mapping[str, Struct]] = {
 SOURCES_MAX: Final = 256
 
 
-def _template(numbers: Mapping[str, Struct], make: Callable[[Mapping[str, int]], bytes]) -> Template | None:
+def template_of(numbers: Mapping[str, Struct], make: Callable[[Mapping[str, int]], bytes]) -> Template | None:
     """Of what `make(values)` writes; None when more changes in that than the numbers, or they have no
     places in this order."""
     zeros = dict.fromkeys(numbers, 0)
@@ -45,7 +45,7 @@ class _RequestTemplate:
     def __init__(self, request: FetchRequest, version: int) -> None:
         self.version = version
         self.request = request
-        self.numbers = _template(REQUEST_NUMBERS, lambda values: FETCH_CODEC.encode_request(
+        self.numbers = template_of(REQUEST_NUMBERS, lambda values: FETCH_CODEC.encode_request(
             replace(request, **values), version).encode(version))  # type: ignore[arg-type]
 
     @property
@@ -90,7 +90,7 @@ class _ResponseTemplate:
         empty, one = encode(0, b""), encode(0, b"\0")
         at = next((at for at, (a, b) in enumerate(zip(empty, one, strict=False)) if a != b), 0)
         self.tail = empty[at + 1:]
-        self.numbers = _template({"high_watermark": INT64}, lambda values: encode(values["high_watermark"], b"")[:at])
+        self.numbers = template_of({"high_watermark": INT64}, lambda values: encode(values["high_watermark"], b"")[:at])
         # Only so is the length of the records a number of variable size, and only then this is the place of it.
         self.is_fixed = self.numbers is not None and empty[at:at + 1] == b"\1" and (
             one == empty[:at] + b"\2\0" + self.tail)
@@ -179,6 +179,14 @@ class FetchTemplates:
             self._answering = template if is_alike else None
         self._last = response, version, parts
         return parts
+
+    def last_form(self, version: int) -> tuple[FetchResponse, Template, bytes] | None:
+        """Of the answer that came last, if another may be like it but for the high watermark and the records: what both
+        are, what stands before the records, and what behind."""
+        template = self._answered
+        if template is None or template.version != version or template.numbers is None:
+            return None
+        return template.response, template.numbers, template.tail
 
     def response_of(self, body: memoryview, version: int) -> Response:
         """What came. Records may be a view of `body`, and are then good for as long as that is."""

@@ -8,8 +8,8 @@ answered the one before it closes that connection, because answers come in order
 import asyncio
 import logging
 import os
-from collections.abc import Callable
-from dataclasses import field
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
 from functools import lru_cache
 from struct import Struct
 from typing import Final, cast
@@ -37,8 +37,11 @@ from kraft.raft.types import Endpoint
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange
 from kraft.raft.wire import FETCH_CODEC
 from kraft.raft.wire_changes import CODECS
-from kraft.raft.wire_templates import FetchTemplates
-from kraft_native.errors import KraftError, MalformedMessageError, UnsupportedVersionError
+from kraft.raft.wire_templates import INT64, FetchTemplates, template_of
+from kraft_native.answers import AnswerReceiver
+from kraft_native.errors import MalformedMessageError, UnsupportedVersionError
+from kraft_native.fetch_chain import FetchChain
+from kraft_native.template import Template
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +84,7 @@ class PeerVersions:
         return best
 
 
-class PeerConnection(asyncio.BufferedProtocol):
+class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
     """One connection. `on_ready(versions)` when the peer has told them; `on_answer(body)`, which is good for that call
     only: the next answer is received where this one lies; `on_lost()` once, unless `abandon` was called. `catch_up()`
     when an answer came to what may have left ahead."""
@@ -89,24 +92,21 @@ class PeerConnection(asyncio.BufferedProtocol):
     def __init__(self, client_id: str, on_ready: Callable[[PeerVersions], None],
                  on_answer: Callable[[memoryview], None], on_lost: Callable[[], None],
                  catch_up: Callable[[], None] = lambda: None) -> None:
+        super().__init__(RECEIVE_BYTES, RECEIVE_BYTES_KEPT, RESPONSE_BYTES_MAX)
         self._client_id = client_id
         self._catch_up = catch_up
         self._on_ready = on_ready
         self._on_answer = on_answer
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
-        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
-        self._filled = 0
-        self._correlation = 0
         self._waiting: tuple[int, int] | None = None
-        self._abandoned = False
         self._has_versions = False
         self._socket = -1
         """A descriptor of our own, which is open as long as somebody else may send by it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        if self._abandoned:
+        if self.is_abandoned:
             self._transport.abort()
         else:
             self._socket = os.dup(transport.get_extra_info("socket").fileno())
@@ -114,7 +114,7 @@ class PeerConnection(asyncio.BufferedProtocol):
 
     def abandon(self) -> None:
         """Closes it; nothing is told any more."""
-        self._abandoned = True
+        self.is_abandoned = True
         self._close_socket()
         if self._transport is not None:
             self._transport.abort()
@@ -130,81 +130,60 @@ class PeerConnection(asyncio.BufferedProtocol):
 
     def send_body(self, key: int, version: int, body: bytes) -> None:
         assert self._transport is not None
-        frame = self._frame(key, version, body)
+        frame = self._frame(key, version, body, self.next_correlation)
         self.has_left(key, version)
         self._transport.write(frame)
 
-    def _frame(self, key: int, version: int, body: bytes) -> bytes:
-        """The next request."""
+    def _frame(self, key: int, version: int, body: bytes, correlation: int) -> bytes:
         before, behind = _header_parts(key, version, self._client_id)
         size = len(before) + 4 + len(behind) + len(body)
-        return b"".join((size.to_bytes(4, "big"), before, (self._correlation + 1).to_bytes(4, "big"), behind, body))
+        return b"".join((size.to_bytes(4, "big"), before, INT32.pack(correlation), behind, body))
+
+    def frames_of(self, request: FetchRequest, version: int) -> Template | None:
+        """Of Fetches that differ from this one in nothing but their log end and high watermark."""
+        def make(values: Mapping[str, int]) -> bytes:
+            asked = replace(request, fetch_offset=values["fetch_offset"], high_watermark=values["high_watermark"])
+            body = FETCH_CODEC.encode_request(asked, version).encode(version)
+            return self._frame(FETCH_CODEC.key, version, body, values["correlation"])
+
+        return template_of({"correlation": INT32, "fetch_offset": INT64, "high_watermark": INT64}, make)
+
+    def follow_by(self, chain: FetchChain, like: FetchResponse, form: Template, tail: bytes, request: Template) -> None:
+        """See `AnswerReceiver.follow`."""
+        self.follow(chain, like, form, tail, request, self._socket)
 
     def prepare(self, key: int, version: int, body: bytes) -> tuple[int, bytes] | None:
         """By what and as what somebody else can send the next request; None when something waits to be sent."""
         assert self._transport is not None
-        if self._abandoned or self._transport.get_write_buffer_size():
+        if self.is_abandoned or self._transport.get_write_buffer_size():
             return None
-        return self._socket, self._frame(key, version, body)
+        return self._socket, self._frame(key, version, body, self.next_correlation)
 
     def has_left(self, key: int, version: int) -> None:
         """The next request is on its way."""
-        self._correlation += 1
+        self.request_left()
         self._waiting = key, version
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - what comes decides, not what might
-        """Where the next bytes go. It grows with what has come, not with what was announced."""
-        if self._filled == len(self._buffer):
-            self._move(self._buffer, 2 * self._filled)
-        return self._buffer[self._filled:] if self._filled else self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._filled += nbytes
-        start = 0
-        while not self._abandoned and self._filled - start >= 4:
-            size, = INT32.unpack_from(self._buffer, start)
-            if not 4 <= size <= RESPONSE_BYTES_MAX:
-                self._break(f"a frame of {size} bytes")
-                return
-            end = start + 4 + size
-            if end > self._filled:
-                break
-            try:
-                self._take(self._buffer[start + 4:end])
-            except KraftError as error:
-                self._break(str(error))
-            start = end
-        if start == self._filled and len(self._buffer) <= RECEIVE_BYTES_KEPT:
-            self._filled = 0           # the usual case: one answer, and nothing behind it
-        elif start:
-            self._move(self._buffer[start:self._filled], RECEIVE_BYTES)
-
-    def _move(self, received: memoryview, room: int) -> None:
-        """Goes on in a buffer of at least `room` bytes. The old one is left to whoever looks at it."""
-        self._filled = len(received)
-        self._buffer = memoryview(bytearray(max(room, self._filled)))
-        self._buffer[:self._filled] = received
-
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was, it is gone
-        if not self._abandoned:
-            self._abandoned = True
+        if not self.is_abandoned:
+            self.is_abandoned = True
             self._on_lost()
             self._close_socket()
 
-    def _break(self, why: str) -> None:
+    def refuse_frame(self, why: str) -> None:
         log.warning("a peer's answer cannot be read, the connection is closed: %s", why)
         assert self._transport is not None
         self._transport.abort()
 
-    def _take(self, frame: memoryview) -> None:
+    def take_frame(self, frame: memoryview) -> None:
         if self._waiting is None:
             self._catch_up()
         if self._waiting is None:
             raise MalformedMessageError("an answer to nothing")
         (key, version), self._waiting = self._waiting, None
         correlation, = INT32.unpack_from(frame)
-        if correlation != self._correlation:
-            raise MalformedMessageError(f"an answer to request {correlation}, not {self._correlation}")
+        if correlation != self.correlation:
+            raise MalformedMessageError(f"an answer to request {correlation}, not {self.correlation}")
         if API_BY_KEY[key].response_header_version(version) == 1 and len(frame) > 4 and frame[4] == NO_TAGS:
             body = frame[5:]
         else:
@@ -250,6 +229,8 @@ class Peer:
         self._versions: PeerVersions | None = None
         self._pending: Ask | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._fetch_version = -1
+        self._framed: tuple[int, FetchRequest, Template | None] | None = None
         self._failures = 0
         self._failed = 0.0
         self._loop = asyncio.get_running_loop()
@@ -282,11 +263,30 @@ class Peer:
             return None
         assert isinstance(ask.request, FetchRequest)
         try:
-            version = self._versions.best(FETCH_CODEC.key)
+            version = self._fetch_version = self._versions.best(FETCH_CODEC.key)
             body = self._templates.request_bytes(ask.request, version)
         except UnsupportedVersionError:
             return None
         return self._connection.prepare(FETCH_CODEC.key, version, body)
+
+    def follow(self, ask: Ask, chain: FetchChain) -> None:
+        """See `Courier`."""
+        assert self._connection is not None
+        assert isinstance(ask.request, FetchRequest)
+        version, request = self._fetch_version, ask.request
+        form = self._templates.last_form(version)
+        if form is None or (form[0].epoch, form[0].leader_id) != (request.epoch, ask.node_id):
+            return
+        alike = replace(request, fetch_offset=0, high_watermark=0)
+        if self._framed is None or self._framed[:2] != (version, alike):
+            self._framed = version, alike, self._connection.frames_of(request, version)
+        if self._framed[2] is not None:
+            self._connection.follow_by(chain, *form, self._framed[2])
+
+    def unfollow(self) -> None:
+        """See `Courier`."""
+        if self._connection is not None:
+            self._connection.unfollow()
 
     def has_left(self, ask: Ask) -> None:
         """See `Courier`."""
@@ -397,6 +397,12 @@ class Peers:
     def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
         peer = self._peers.get(ask.node_id)
         return None if peer is None else peer.prepare(ask)
+
+    def follow(self, ask: Ask, chain: FetchChain) -> None:
+        self._peers[ask.node_id].follow(ask, chain)
+
+    def unfollow(self, ask: Ask) -> None:
+        self._peers[ask.node_id].unfollow()
 
     def has_left(self, ask: Ask) -> None:
         self._peers[ask.node_id].has_left(ask)

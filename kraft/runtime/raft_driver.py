@@ -14,6 +14,10 @@ it may still propose.
 A follower's way from the leader's answer to its next Fetch is the longest part of a commit, so the core is asked ahead:
 records that it will append are appended before it looks at the answer, and the Fetch that acknowledges them is sent by
 the flusher's thread the moment they are durable. Whether it has left is found out before the core hears of anything.
+
+While one answer follows the other and each is like the one before, but for the high watermark and the records, not even
+that is asked: the next Fetch is known. The core hears of all such answers as of one, every few milliseconds and before
+it hears of anything else: for it the leader has sent all these records together.
 """
 
 import asyncio
@@ -21,16 +25,20 @@ import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from kraft.raft.messages import Message, Request, Response
+from kraft.raft.messages import FetchResponse, Message, Request, Response
 from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, Ask, HardState, Leadership, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
+from kraft_native.fetch_chain import FetchChain
 
 TIMER_SECONDS_MAX: Final = 60.0
 LOOK_MS: Final = 5
+TELL_SECONDS: Final = 0.003
+"""How long the core may not hear of answers that are like the one before."""
 NEVER_OFFSET: Final = (1 << 63) - 1
 
 
@@ -91,7 +99,7 @@ class DrivenLog(Protocol):
     def log(self) -> FlushedLog: ...
     @property
     def is_ahead(self) -> bool: ...
-    def append_ahead(self, records: object) -> None: ...
+    def append_ahead(self, records: object) -> int: ...
     def flush_appended(self) -> None: ...
 
 
@@ -116,6 +124,13 @@ class Courier(Protocol):
 
     def has_left(self, ask: Ask) -> None:
         """It was prepared last, and was sent by somebody else."""
+
+    def follow(self, ask: Ask, chain: FetchChain) -> None:
+        """This Fetch was prepared last, and has begun the chain. Until `unfollow`, answers to it and to those that
+        follow it may be given to that: those that are like the last one of the leader in its epoch."""
+
+    def unfollow(self, ask: Ask) -> None:
+        """The chain has ended."""
 
 
 class RaftDriver:
@@ -147,7 +162,9 @@ class RaftDriver:
         self._flushing: int | None = None
         """The offset up to which the core waits for the log to be durable."""
         self._ahead: Ask | None = None
-        """What the flusher's thread sends when it is."""
+        """What the flusher's thread sends when it is; the first of those that follow each other."""
+        self._chain = FetchChain(self._log, self._append_ahead, self._tell_later)
+        self._teller: Timer | None = None
         self._hears_from = 0
         """The durable end from which on the flusher's thread wakes the loop."""
         self._scheduled = False
@@ -181,12 +198,14 @@ class RaftDriver:
         if not self._stopped:
             self._loop.remove_reader(self._eventfd)
         if self._ahead is not None:
+            self._courier.unfollow(self._ahead)
+            self._chain.end()
             self._ahead = None
-            self._log.take_back()
         self._stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._teller):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._teller = None
 
     async def resign(self, timeout_seconds: float) -> None:
         """Gives up the leadership, if it is held, and waits until the others know; for at most the time-out."""
@@ -237,6 +256,25 @@ class RaftDriver:
             self._raft_log.append_ahead(answer.records)  # type: ignore[attr-defined]
         except Exception as error:  # noqa: BLE001 - as in `step`
             self._fail(error)
+
+    def _append_ahead(self, records: object) -> int:
+        try:
+            return self._raft_log.append_ahead(records)
+        except Exception as error:  # noqa: BLE001 - as in `step`
+            self._fail(error)
+            return -1
+
+    def _tell_later(self, sends: bool) -> None:
+        """The chain has taken an answer. Soon, if its next Fetch is sent; if not, at once, and it is sent as any
+        other."""
+        if not sends:
+            self._schedule()
+        elif self._teller is None:
+            self._teller = self._loop.call_later(TELL_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._teller = None
+        self._run()
 
     def catch_up(self) -> None:
         """The courier hears now of what has left ahead: its answer has come, or its connection is gone."""
@@ -298,12 +336,30 @@ class RaftDriver:
 
     def _settle_ahead(self) -> None:
         """What has left waits for its answer; what has not is taken back, for something else may come first."""
-        if self._ahead is not None:
-            ask, self._ahead = self._ahead, None
-            if self._log.take_back():
-                self._courier.has_left(ask)
-            else:
-                self.raft.withdraw(ask)
+        if self._ahead is None:
+            return
+        ask, self._ahead = self._ahead, None
+        self._courier.unfollow(ask)
+        has_left, more = self._chain.end()
+        if more is not None:
+            self._tell_more(ask, *more, has_left=has_left)
+        elif has_left:
+            self._courier.has_left(ask)
+        else:
+            self.raft.withdraw(ask)
+
+    def _tell_more(self, ask: Ask, like: FetchResponse, high_watermark: int, records: object, *,
+                   has_left: bool) -> None:
+        """Of several answers as of one: the first Fetch left because what it acknowledges was durable, and all records
+        since are appended. `has_left`: so has the Fetch that follows the last."""
+        assert self._flushing is not None, "a Fetch left ahead of nothing"
+        end_offset, self._flushing = self._flushing, None
+        now_ms = self._clock()
+        self.raft.log_flushed(end_offset, now_ms, is_followed=True)
+        answer = replace(like, high_watermark=high_watermark, records=records)
+        self.raft.step(ask.node_id, ask.correlation, answer, now_ms)
+        if has_left:
+            self._courier.has_left(self.raft.fetch_has_left())
 
     def _tick(self) -> None:
         self._timer = None
@@ -385,6 +441,8 @@ class RaftDriver:
             prepared = self._courier.prepare(ask)
             if prepared is not None and self._log.send_when_durable(end_offset, *prepared):
                 self._ahead = ask
+                self._chain.begin()
+                self._courier.follow(ask, self._chain)
             else:
                 self.raft.withdraw(ask)
 

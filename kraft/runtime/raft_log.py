@@ -83,21 +83,23 @@ class RaftLog:
             self._is_flushed = True
             self.log.flush_soon()      # somebody waits for it
 
-    def append_ahead(self, records: object) -> None:
-        """Appends fetched records of the usual kind, and begins to flush them, before the core looks at them; it will
-        call `append_fetched` with the same object. Others, and those that are refused, wait for that call."""
+    def append_ahead(self, records: object) -> int:
+        """Appends fetched records of the usual kind, and begins to flush them, before the core looks at them; gives the
+        log end. The core will call `append_fetched` with the same object, of several with the last. Others, and those
+        that are refused, wait for that call: -1."""
         assert isinstance(records, bytes | memoryview)
         end = self.end
         end_offset = plain_end(records, end.offset, end.epoch)
         if end_offset < 0:
-            return
+            return -1
         try:
             self.log.append_as_follower(records)
         except ProtocolError:
-            return
+            return -1
         self.log.flush_soon()
         self.end = OffsetAndEpoch(end_offset, end.epoch)
         self._ahead = records
+        return end_offset
 
     @property
     def is_ahead(self) -> bool:

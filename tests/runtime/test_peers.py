@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Self
+from unittest.mock import ANY
 
 import pytest
 import uvloop
@@ -19,6 +20,7 @@ from kraft.protocol.messages.create_topics_request import CreatableTopic, Create
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse
+from kraft.protocol.messages.fetch_request import FetchRequest as FetchMessage
 from kraft.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -38,6 +40,7 @@ from kraft.raft.wire_changes import CODECS
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_channel import ControllerChannel
 from kraft.runtime.peers import Peers
+from kraft_native.fetch_chain import FetchChain
 from kraft_native.records import BatchBuilder
 from tests.raft.world import key
 
@@ -57,6 +60,7 @@ class FakePeer:
         self.piece_bytes = 1 << 30
         """An answer is sent in such pieces, each received by itself."""
         self.connections = 0
+        self.requests: list[WireMessage] = []
         self.asked = asyncio.Event()
         self.closed = asyncio.Event()
 
@@ -81,6 +85,7 @@ class FakePeer:
                 frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
                 request = decode_request(frame)
                 version = request.header.request_api_version
+                self.requests.append(request.api.request.decode(bytes(request.body), version))
                 if request.api.key == API_VERSIONS_KEY:
                     body = api_versions_answers(self.keys, SUPPORTED, {}, 0, controller=True).answers[version]
                 else:
@@ -188,6 +193,87 @@ def test_what_has_left_ahead_is_answered_as_if_it_was_asked() -> None:
                     assert peers.prepare(fetch(9, None, 7)) is None, "it waits for its answer"
                 assert await told.next() == (2, correlation, FETCHED)
             assert peer.connections == 1
+        peers.close()
+
+    asyncio.run(run())
+
+
+class Sent:
+    """A log whose flusher's thread sends what it is given at once."""
+
+    def take_back(self) -> bool:
+        return True
+
+    def send_when_durable(self, end_offset: int, fd: int, message: bytes) -> bool:
+        os.write(fd, message)
+        return True
+
+
+def test_answers_that_are_like_the_one_before_are_taken_by_the_chain() -> None:
+    async def run() -> None:
+        told, taken, came = Told(), list[bytes](), asyncio.Event()
+        peers = Peers("test", told)
+
+        def append(records: object) -> int:
+            taken.append(bytes(records))  # type: ignore[call-overload]
+            return 7 + len(taken)
+
+        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+            builder = BatchBuilder()
+            builder.append(b"r")
+            peer.fetched = replace(FETCHED, records=builder.build(6, leader_epoch=3), high_watermark=100)
+            peers.ask(fetch(1, peer.address, 6))
+            await told.next()
+            first = fetch(2, None, 7)
+            prepared = peers.prepare(first)
+            assert prepared is not None
+
+            def told_later(_sends: bool) -> None:
+                if len(taken) == 3:
+                    # The fourth brings nothing to append.
+                    peers.unfollow(first)
+                    assert chain.end() == (True, (ANY, 100, ANY))
+                    peers.has_left(fetch(5, None, 10))
+                    came.set()
+
+            chain = FetchChain(Sent(), append, told_later)
+            chain.begin()
+            os.write(*prepared)
+            peers.follow(first, chain)
+            async with asyncio.timeout(SECONDS):
+                await came.wait()
+            assert (await told.next())[:2] == (2, 5)
+            assert told.messages.empty()
+            assert taken == [peer.fetched.records] * 3
+            parts = [request.topics[0].partitions[0] for request in peer.requests if isinstance(request, FetchMessage)]
+            assert [(part.fetch_offset, part.high_watermark, part.last_fetched_epoch) for part in parts] == [
+                (6, 5, 3), (7, 5, 3), (8, 8, 3), (9, 9, 3), (10, 10, 3)]
+            assert peer.connections == 1
+        peers.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("like", [FetchResponse(epoch=4, leader_id=2), FetchResponse(epoch=3, leader_id=1), None])
+def test_there_is_no_chain_after_another_answer(like: FetchResponse | None) -> None:
+    async def run() -> None:
+        told = Told()
+        peers = Peers("test", told)
+        async with FakePeer(keys=(API_VERSIONS_KEY, FETCH_CODEC.key)) as peer:
+            peer.fetched = like or FetchResponse(epoch=3, leader_id=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            peers.ask(fetch(1, peer.address, 7))
+            await told.next()
+            builder = BatchBuilder()
+            builder.append(b"r")
+            peer.fetched = replace(FETCHED, records=builder.build(7, leader_epoch=3))
+            peers.catch_up = lambda: peers.has_left(ask)
+            prepared = peers.prepare(ask := fetch(2, None, 7))
+            assert prepared is not None
+            chain = FetchChain(Sent(), pytest.fail, pytest.fail)
+            chain.begin()
+            peers.follow(ask, chain)
+            os.write(*prepared)
+            assert (await told.next())[:2] == (2, 2)
         peers.close()
 
     asyncio.run(run())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from kraft.raft.messages import FetchRequest, VoteResponse
+from kraft.raft.messages import FetchRequest, FetchResponse, VoteResponse
 from kraft.raft.ready import Answer, Ask, Leadership, Ready
 from kraft.raft.transitions import Role
 from kraft.raft.types import NEVER_MS
@@ -20,7 +20,9 @@ from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft_native.config import LogConfig
 from kraft_native.errors import StorageError
+from kraft_native.fetch_chain import FetchChain
 from kraft_native.log import Log
+from kraft_native.records import BatchBuilder
 from tests.native.gate import DATASYNC, Gate
 from tests.raft.world import key
 
@@ -76,6 +78,12 @@ class Nobody:
         pass
 
     def has_left(self, ask: Ask) -> None:
+        pass
+
+    def follow(self, ask: Ask, chain: FetchChain) -> None:
+        pass
+
+    def unfollow(self, ask: Ask) -> None:
         pass
 
 
@@ -194,6 +202,7 @@ def test_who_asked_last_is_answered_before_a_node_leaves(tmp_path: Path) -> None
 class Heard(list[object]):
     def __init__(self) -> None:
         self.flushed = asyncio.Event()
+        self.stepped = asyncio.Event()
 
 
 class Flushing(Core):
@@ -268,6 +277,91 @@ def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> 
                     async with asyncio.timeout(SECONDS):
                         await heard.flushed.wait()
                 assert heard == ["left", "flushed", "stepped"][:3 if interrupted == "after" else 2]
+            driver.close()
+
+    uvloop.run(run())
+
+
+LIKE = FetchResponse(epoch=3, leader_id=2)
+NEXT = Ask(2, None, 9, FetchRequest(replica=key(1), epoch=3, fetch_offset=3, last_fetched_epoch=3))
+
+
+class Following(Flushing):
+    """A core that knows what has followed only when it is told."""
+
+    def __init__(self, heard: Heard, log: RaftLog) -> None:
+        super().__init__(heard)
+        self.log = log
+
+    def step(self, source: int, correlation: int, message: Any, _now_ms: int) -> None:
+        assert (source, correlation) == (AHEAD.node_id, AHEAD.correlation)
+        assert self.log.append_fetched(message.records, 3) == ()
+        self.heard.append((message.epoch, message.leader_id, message.high_watermark, self.log.end.offset))
+        self.heard.stepped.set()
+
+    def fetch_has_left(self) -> Ask:
+        return NEXT
+
+
+class Chained(Carrier):
+    """Keeps the chain, and sends the next Fetch as what the test can read."""
+
+    chain: FetchChain | None = None
+
+    def follow(self, ask: Ask, chain: FetchChain) -> None:
+        assert ask is AHEAD
+        self.chain = chain
+
+    def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
+        return self.ours.fileno(), b"from %d hw %d" % (end_offset, high_watermark)
+
+    def has_left(self, ask: Ask) -> None:
+        self.heard.append("left" if ask is AHEAD else "next left")
+
+    def answer(self, high_watermark: int, offset: int) -> bool:
+        builder = BatchBuilder()
+        builder.append(b"r")
+        assert self.chain is not None
+        return self.chain.take(self, LIKE, high_watermark, builder.build(offset, leader_epoch=3))
+
+
+@pytest.mark.parametrize("told", ["in time", "before something else", "before the next has left"])
+def test_the_core_hears_of_several_answers_as_of_one(tmp_path: Path, told: str) -> None:
+    async def run() -> None:
+        heard = Heard()
+        carrier = Chained(heard)
+        with carrier.ours, carrier.theirs, Log(tmp_path, DURABLE) as log, Gate(DATASYNC) as gate:
+            carrier.theirs.settimeout(SECONDS)
+            log.append_record(b"r", leader_epoch=3)
+            log.flush_soon()
+            gate.arrived()
+            raft_log = RaftLog(log)
+            driver = driver_of(Following(heard, raft_log), raft_log, courier=carrier, on_failure=heard.append)
+            driver.start()
+            await asyncio.sleep(0)
+            gate.let_go()
+            assert carrier.theirs.recv(100) == b"fetch"
+            assert carrier.answer(1, 1)
+            gate.arrived()
+            gate.let_go()
+            assert carrier.theirs.recv(100) == b"from 2 hw 1"
+            assert not carrier.answer(2, 7), "there would be a gap"
+            assert carrier.answer(2, 2)
+            gate.arrived()
+            assert heard == []
+            if told != "before the next has left":
+                gate.let_go()
+                assert carrier.theirs.recv(100) == b"from 3 hw 2"
+            if told == "in time":
+                async with asyncio.timeout(SECONDS):
+                    await heard.stepped.wait()
+            else:
+                driver.catch_up()
+            next_left = [] if told == "before the next has left" else ["next left"]
+            assert heard == ["flushed", (3, 2, 2, 3), *next_left]
+            assert not carrier.answer(3, 3), "the core knows what follows again"
+            if told == "before the next has left":
+                gate.let_go()
             driver.close()
 
     uvloop.run(run())

@@ -109,6 +109,7 @@ class Report:
             "values_acknowledged": self.counts["values acknowledged"],
             "fetches_left_ahead": self.counts["fetch left ahead"],
             "fetches_taken_back": self.counts["fetch taken back"],
+            "fetches_without_core": self.counts["fetch without the core"],
             "fetches_answered_first": self.counts["answer to what left ahead came first"],
             "brokers": self.brokers,
             "transitions": {" | ".join(each): self.transitions[each] for each in table()},

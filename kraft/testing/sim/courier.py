@@ -2,15 +2,18 @@
 `kraft.runtime.peers`. It is more liberal in what it delivers: also late answers, and the same one twice."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from kraft.raft.messages import Response
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.messages import FetchRequest, FetchResponse, Message, Response
 from kraft.raft.ready import Ask
 from kraft.runtime.raft_driver import RaftDriver
 from kraft.testing.sim.network import Envelope
+from kraft_native.fetch_chain import FetchChain
 
 
 class Courier:
-    """Requests go by their number, the core's correlation.
+    """Requests go by their number: the core's correlation, or a negative one where the core hears of them later.
 
     `envelope(ask, number)` is what goes on the network; `send` takes it there, at once or when the process may send.
     `asked`: what has left and is not answered. `count` hears of what is worth counting.
@@ -25,6 +28,17 @@ class Courier:
         self._waiting: dict[int, int] = {}
         """The number of the last request to a node that it has not answered."""
         self._prepared: Envelope | None = None
+        self._last: FetchResponse | None = None
+        """The last answer to a Fetch, if another one may be like it but for its high watermark and its records."""
+        self._followed: int | None = None
+        """The number of the Fetch to which an answer may be taken without the core."""
+        self._following: Ask | None = None
+        self._chain: FetchChain | None = None
+        """What the first of those was, and who takes them."""
+        self._unnamed = 0
+        """The number of the last Fetch of which the core has not heard."""
+        self._named = 0, 0
+        """That of the last one of which it has heard since, and the correlation it has for the core."""
 
     def ask(self, ask: Ask) -> None:
         self._waiting[ask.node_id] = ask.correlation
@@ -36,8 +50,34 @@ class Courier:
         self._prepared = self._envelope(ask, ask.correlation)
         return -1, b""
 
+    def follow(self, ask: Ask, chain: FetchChain) -> None:
+        self._chain, self._following = chain, ask
+        last, request = self._last, ask.request
+        assert isinstance(request, FetchRequest)
+        if last is not None and (last.epoch, last.leader_id) == (request.epoch, ask.node_id):
+            self._followed = ask.correlation
+
+    def next_fetch(self, end_offset: int, high_watermark: int) -> tuple[int, bytes]:
+        """See `FetchChain`."""
+        ask = self._following
+        assert ask is not None
+        assert isinstance(ask.request, FetchRequest)
+        self._count("fetch without the core")
+        self._unnamed -= 1
+        self._followed = self._unnamed
+        request = replace(ask.request, fetch_offset=end_offset, high_watermark=high_watermark)
+        self._prepared = self._envelope(ask._replace(request=request), self._unnamed)
+        return -1, b""
+
+    def unfollow(self, ask: Ask) -> None:  # noqa: ARG002 - there is one only
+        if self._followed is not None and self._followed < 0:
+            self._named = self._followed, 0
+        self._followed = None
+
     def has_left(self, ask: Ask) -> None:
         self._waiting[ask.node_id] = ask.correlation
+        if self._named[1] == 0:
+            self._named = self._named[0], ask.correlation
 
     def leave(self) -> Envelope:
         """The flusher's thread sends what was prepared."""
@@ -48,12 +88,36 @@ class Courier:
     def deliver(self, envelope: Envelope, driver: RaftDriver) -> None:
         """An answer has come, or the news that there will be none."""
         number, node_id, message = envelope.correlation, envelope.called, envelope.message
+        if number == self._followed and self._is_more(message):
+            return
         if node_id not in self._waiting:
             driver.catch_up()
-            if self._waiting.get(node_id) == number:
+            if self._waiting.get(node_id) == self._name_of(number):
                 self._count("answer to what left ahead came first")
+        number = self._name_of(number)
+        if isinstance(message, FetchResponse):
+            self._last = message if is_plain(message) else None
         if self._waiting.get(node_id) == number:
             del self._waiting[node_id]
             if isinstance(message, Response):
                 driver.take_ahead(node_id, number, message)
         driver.step(node_id, number, message)
+
+    def _is_more(self, message: Message) -> bool:
+        """Whether an answer is like the last one but for its high watermark and its records, and was taken as such."""
+        last = self._last
+        if last is None or not isinstance(message, FetchResponse) or message.records is None or (
+                replace(message, high_watermark=last.high_watermark, records=last.records) != last):
+            return False
+        assert self._chain is not None
+        return self._chain.take(self, last, message.high_watermark, message.records)
+
+    def _name_of(self, number: int) -> int:
+        """The core's correlation, if it has one for that."""
+        named, correlation = self._named
+        return correlation if number == named and correlation else number
+
+
+def is_plain(answer: FetchResponse) -> bool:
+    """Whether it has records, perhaps none, and nothing else to tell."""
+    return answer.error is ErrorCode.NONE and answer.diverging is None and answer.snapshot is None

@@ -152,16 +152,17 @@ class SimLog:
         self._write_fetched(records)
         return control_contents(records.batches)
 
-    def append_ahead(self, records: object) -> None:
+    def append_ahead(self, records: object) -> int:
         """As `RaftLog.append_ahead`: appends what is of the usual kind before the core looks at it."""
         assert isinstance(records, Records), f"not records: {records!r}"
         end_offset, epoch = self.end
         for batch in records.batches:
             if (batch.base_offset, batch.epoch) != (end_offset, epoch) or batch.controls or records.is_damaged:
-                return
+                return -1
             end_offset = batch.end_offset
         self._write_fetched(records)
         self._ahead = records
+        return end_offset
 
     @property
     def is_ahead(self) -> bool:

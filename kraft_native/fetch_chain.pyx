@@ -1,0 +1,44 @@
+"""What a follower's driver does with answers of which the core hears later."""
+
+from libc.stdint cimport int64_t
+
+cimport cython
+
+
+@cython.final
+cdef class FetchChain:
+    """See the stub."""
+
+    def __init__(self, log, append, told_later) -> None:
+        self.log = log
+        self.append = append
+        self.told_later = told_later
+
+    def begin(self) -> None:
+        self.is_open = True
+        self.is_asked = self.has_left = False
+        self.more = None
+
+    def end(self) -> tuple:
+        self.is_open = False
+        more, self.more = self.more, None
+        return self.is_sent(), more
+
+    cdef bint is_sent(self) except -1:
+        if not self.is_asked:
+            self.is_asked = True
+            self.has_left = self.log.take_back()
+        return self.has_left
+
+    cpdef bint take(self, sender, like, int64_t high_watermark, records) except -1:
+        cdef int64_t end_offset
+        if not self.is_open or not self.is_sent():
+            return False
+        end_offset = self.append(records)
+        if end_offset < 0:
+            return False
+        self.more = like, high_watermark, records
+        self.is_asked = False
+        fd, frame = sender.next_fetch(end_offset, min(high_watermark, end_offset))
+        self.told_later(self.log.send_when_durable(end_offset, fd, frame))
+        return True
