@@ -277,11 +277,13 @@ class Raft:
         return None if request is None else self._fetches(request)
 
     def fetch_has_left(self) -> Ask:
-        """The Fetch that follows what was told last has left already, since the driver knew what it would be: the log
-        is durable to its end, which `log_flushed` will be told. The core waits for its answer from here on."""
+        """The Fetch that follows what was told last has left already, since the driver knew what it would be; so the
+        log is durable to its end. The core waits for its answer from here on. No flush is under way."""
         replica, role = self.replica, self.replica.role
         assert isinstance(role, Follower), f"a {role.role} fetches"
         assert replica.may_ask(replica.leader_id), "another request is under way"
+        assert self._flushing is None, f"a flush to {self._flushing} is waited for"
+        replica.flushed = replica.log.end.offset
         return self._fetches(following.next_fetch(replica, replica.config.fetch_max_wait_ms, role))
 
     def _fetches(self, request: FetchRequest) -> Ask:
