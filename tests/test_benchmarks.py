@@ -7,7 +7,8 @@ from typing import Final
 ROOT: Final = Path(__file__).parent.parent
 ROW: Final = re.compile(r"^\| ([1-4]) \| `(\w+)` \| [^|]* \| ([^|]+) \|$", re.MULTILINE)
 MEASURED_WITH: Final = {
-    "append": "log", "column_encoder": "columns", "producer_snapshots": "producers", "scan": "recovery",
+    "append": "log", "column_encoder": "columns", "fetch_chain": "answers", "producer_snapshots": "producers",
+    "scan": "recovery",
 }
 NOTHING_TO_TIME: Final = {
     "build_info": "constants",
