@@ -138,6 +138,11 @@ class FetchResponse(QuorumResponse):
     snapshot: OffsetAndEpoch | None = None
     not_follower: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has records, perhaps none, and nothing else to tell."""
+        return self.error is ErrorCode.NONE and self.diverging is None and self.snapshot is None
+
 
 @immutable(kw_only=True)
 class FetchSnapshotRequest(Request):

@@ -10,7 +10,6 @@ from dataclasses import replace
 from struct import Struct
 from typing import Final
 
-from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest as FetchMessage
 from kraft.raft.messages import HIGH_WATERMARK_NOT_TOLD, FetchRequest, FetchResponse, Request, Response
 from kraft.raft.wire import FETCH_CODEC, whole_batches
@@ -164,12 +163,11 @@ class FetchTemplates:
 
     def response_parts(self, response: Response, version: int) -> list[bytes]:
         """What makes the body, one after the other; the records are those of the response and not a copy."""
-        if not isinstance(response, FetchResponse) or response.error is not ErrorCode.NONE or (
-                response.diverging is not None or response.snapshot is not None):
-            return [FETCH_CODEC.encode_response(response, version).encode(version)]
         last, template = self._last, self._answering
         if last is not None and last[0] is response and last[1] == version:
             return last[2]
+        if not isinstance(response, FetchResponse) or not response.is_plain:
+            return [FETCH_CODEC.encode_response(response, version).encode(version)]
         if template is not None and template.fits(response, version):
             parts = template.write(response)
         else:
@@ -197,8 +195,7 @@ class FetchTemplates:
                 return found
         response = FETCH_CODEC.decode_response(FETCH_CODEC.answer.decode(body, version))
         self._answered = None
-        if isinstance(response, FetchResponse) and response.error is ErrorCode.NONE and (
-                response.diverging is None and response.snapshot is None):
+        if isinstance(response, FetchResponse) and response.is_plain:
             template = _ResponseTemplate(replace(response, records=None), version)
             if template.is_fixed and template.read(body) == response:
                 self._answered = template

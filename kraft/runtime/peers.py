@@ -103,6 +103,8 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         self._has_versions = False
         self._socket = -1
         """A descriptor of our own, which is open as long as somebody else may send by it."""
+        self._framed: tuple[int, FetchRequest, Template | None] | None = None
+        """The frames of Fetches like the last one that was followed, and of which version they are."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -139,18 +141,22 @@ class PeerConnection(AnswerReceiver, asyncio.BufferedProtocol):
         size = len(before) + 4 + len(behind) + len(body)
         return b"".join((size.to_bytes(4, "big"), before, INT32.pack(correlation), behind, body))
 
-    def frames_of(self, request: FetchRequest, version: int) -> Template | None:
-        """Of Fetches that differ from this one in nothing but their log end and high watermark."""
+    def follow_with(self, chain: FetchChain, form: tuple[FetchResponse, Template, bytes], request: FetchRequest,
+                    version: int) -> None:
+        """`follow` with Fetches that differ from this one in nothing but their log end and high watermark."""
+        alike = replace(request, fetch_offset=0, high_watermark=0)
+        if self._framed is None or self._framed[:2] != (version, alike):
+            self._framed = version, alike, self._frames_of(alike, version)
+        if self._framed[2] is not None:
+            self.follow(chain, *form, self._framed[2], self._socket)
+
+    def _frames_of(self, request: FetchRequest, version: int) -> Template | None:
         def make(values: Mapping[str, int]) -> bytes:
             asked = replace(request, fetch_offset=values["fetch_offset"], high_watermark=values["high_watermark"])
             body = FETCH_CODEC.encode_request(asked, version).encode(version)
             return self._frame(FETCH_CODEC.key, version, body, values["correlation"])
 
         return template_of({"correlation": INT32, "fetch_offset": INT64, "high_watermark": INT64}, make)
-
-    def follow_by(self, chain: FetchChain, like: FetchResponse, form: Template, tail: bytes, request: Template) -> None:
-        """See `AnswerReceiver.follow`."""
-        self.follow(chain, like, form, tail, request, self._socket)
 
     def prepare(self, key: int, version: int, body: bytes) -> tuple[int, bytes] | None:
         """By what and as what somebody else can send the next request; None when something waits to be sent."""
@@ -229,8 +235,6 @@ class Peer:
         self._versions: PeerVersions | None = None
         self._pending: Ask | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._fetch_version = -1
-        self._framed: tuple[int, FetchRequest, Template | None] | None = None
         self._failures = 0
         self._failed = 0.0
         self._loop = asyncio.get_running_loop()
@@ -263,7 +267,7 @@ class Peer:
             return None
         assert isinstance(ask.request, FetchRequest)
         try:
-            version = self._fetch_version = self._versions.best(FETCH_CODEC.key)
+            version = self._versions.best(FETCH_CODEC.key)
             body = self._templates.request_bytes(ask.request, version)
         except UnsupportedVersionError:
             return None
@@ -271,17 +275,13 @@ class Peer:
 
     def follow(self, ask: Ask, chain: FetchChain) -> None:
         """See `Courier`."""
+        assert self._versions is not None
         assert self._connection is not None
         assert isinstance(ask.request, FetchRequest)
-        version, request = self._fetch_version, ask.request
+        version = self._versions.best(FETCH_CODEC.key)
         form = self._templates.last_form(version)
-        if form is None or (form[0].epoch, form[0].leader_id) != (request.epoch, ask.node_id):
-            return
-        alike = replace(request, fetch_offset=0, high_watermark=0)
-        if self._framed is None or self._framed[:2] != (version, alike):
-            self._framed = version, alike, self._connection.frames_of(request, version)
-        if self._framed[2] is not None:
-            self._connection.follow_by(chain, *form, self._framed[2])
+        if form is not None and (form[0].epoch, form[0].leader_id) == (ask.request.epoch, ask.node_id):
+            self._connection.follow_with(chain, form, ask.request, version)
 
     def unfollow(self) -> None:
         """See `Courier`."""

@@ -250,12 +250,8 @@ class RaftDriver:
     def take_ahead(self, node_id: int, correlation: int, answer: Response) -> None:
         """An answer has come that `step` will be told of at once: if the core will append its records, that is done and
         their flush begins."""
-        if self._stopped or not self.raft.takes_records(node_id, correlation, answer):
-            return
-        try:
-            self._raft_log.append_ahead(answer.records)  # type: ignore[attr-defined]
-        except Exception as error:  # noqa: BLE001 - as in `step`
-            self._fail(error)
+        if not self._stopped and self.raft.takes_records(node_id, correlation, answer):
+            self._append_ahead(answer.records)  # type: ignore[attr-defined]
 
     def _append_ahead(self, records: object) -> int:
         try:

@@ -4,7 +4,8 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -244,20 +245,27 @@ class Carrier(Nobody):
         self.heard.append("left")
 
 
+@contextmanager
+def flush_under_way(directory: Path, carrier: Carrier) -> Iterator[tuple[RaftLog, Gate]]:
+    """Of the one record of a log, which is of epoch 3; the gate holds it."""
+    with carrier.ours, carrier.theirs, Log(directory, DURABLE) as log, Gate(DATASYNC) as gate:
+        carrier.theirs.settimeout(SECONDS)
+        log.append_record(b"r", leader_epoch=3)
+        log.flush_soon()
+        gate.arrived()
+        yield RaftLog(log), gate
+
+
 @pytest.mark.parametrize("interrupted", ["never", "before", "after"])
 def test_what_has_left_ahead_is_told_first(tmp_path: Path, interrupted: str) -> None:
     """The Fetch leaves with the end of the flush, without the loop; unless something else happened before."""
     async def run() -> None:
         heard = Heard()
         carrier = Carrier(heard)
-        with carrier.ours, carrier.theirs, Log(tmp_path, DURABLE) as log, Gate(DATASYNC) as gate:
-            log.append_record(b"r")
-            log.flush_soon()
-            gate.arrived()
-            driver = driver_of(Flushing(heard), RaftLog(log), courier=carrier, on_failure=heard.append)
+        with flush_under_way(tmp_path, carrier) as (log, gate):
+            driver = driver_of(Flushing(heard), log, courier=carrier, on_failure=heard.append)
             driver.start()
             await asyncio.sleep(0)     # the turn of the loop in which all of that is carried out
-            carrier.theirs.settimeout(SECONDS)
             if interrupted == "before":
                 driver.step(0, 0, VoteResponse())
                 assert heard == ["withdrawn", "stepped"]
@@ -330,13 +338,8 @@ def test_the_core_hears_of_several_answers_as_of_one(tmp_path: Path, told: str) 
     async def run() -> None:
         heard = Heard()
         carrier = Chained(heard)
-        with carrier.ours, carrier.theirs, Log(tmp_path, DURABLE) as log, Gate(DATASYNC) as gate:
-            carrier.theirs.settimeout(SECONDS)
-            log.append_record(b"r", leader_epoch=3)
-            log.flush_soon()
-            gate.arrived()
-            raft_log = RaftLog(log)
-            driver = driver_of(Following(heard, raft_log), raft_log, courier=carrier, on_failure=heard.append)
+        with flush_under_way(tmp_path, carrier) as (log, gate):
+            driver = driver_of(Following(heard, log), log, courier=carrier, on_failure=heard.append)
             driver.start()
             await asyncio.sleep(0)
             gate.let_go()

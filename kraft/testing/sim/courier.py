@@ -4,7 +4,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.messages import FetchRequest, FetchResponse, Message, Response
 from kraft.raft.ready import Ask
 from kraft.runtime.raft_driver import RaftDriver
@@ -96,7 +95,7 @@ class Courier:
                 self._count("answer to what left ahead came first")
         number = self._name_of(number)
         if isinstance(message, FetchResponse):
-            self._last = message if is_plain(message) else None
+            self._last = message if message.is_plain else None
         if self._waiting.get(node_id) == number:
             del self._waiting[node_id]
             if isinstance(message, Response):
@@ -116,8 +115,3 @@ class Courier:
         """The core's correlation, if it has one for that."""
         named, correlation = self._named
         return correlation if number == named and correlation else number
-
-
-def is_plain(answer: FetchResponse) -> bool:
-    """Whether it has records, perhaps none, and nothing else to tell."""
-    return answer.error is ErrorCode.NONE and answer.diverging is None and answer.snapshot is None
