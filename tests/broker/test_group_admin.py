@@ -399,6 +399,19 @@ def test_offsets_of_deleted_partitions_go_in_turns_and_those_of_the_next_topic_s
     assert state.offsets.committed_count == 1
 
 
+def test_an_offset_for_a_new_topic_of_the_same_name_survives_the_deletion_of_the_old_one() -> None:
+    """The deletion visits groups one after the other; a commit that overtakes it belongs to the new topic."""
+    node = Node(1)
+    commit(node, {("orders", 0): 1}, group="a")
+    node.lag = True
+    node.coordinator.partitions_deleted([("orders", 0)], node.now_ms)
+    commit(node, {("orders", 0): 7}, group="a")
+    node.commit()
+    node.lag = False
+    node.advance(0)
+    assert fetch(node, "a") == {("orders", 0): 7}
+
+
 # -------------------------------------------------------------------- groups of other protocols
 
 def foreign(node: Node, *keys: Any) -> None:

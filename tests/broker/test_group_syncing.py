@@ -40,6 +40,20 @@ def test_followers_wait_for_the_leader() -> None:
     assert sync(node, leader).response.assignment == b"L"
 
 
+def test_a_session_starts_again_with_the_answer_to_a_sync() -> None:
+    """A member sends no heartbeat while it waits for its assignment; its whole session begins with the answer."""
+    node = Node(group_initial_rebalance_delay_ms=1_000)
+    pending = [join_new(node), join_new(node)]
+    node.advance(2_000)
+    leader, follower = (one.response for one in pending)
+    waiting = sync(node, follower)
+    node.advance(SESSION_MS - 1_000)
+    sync(node, leader, assignments={follower.member_id: b"F"})
+    assert waiting.response.assignment == b"F"
+    node.advance(SESSION_MS - 1_000)
+    assert heartbeat(node, follower) == 0
+
+
 def test_the_assignment_is_told_when_its_record_is_committed() -> None:
     node = Node(lag=True)
     first = join(node, version=3)

@@ -80,6 +80,20 @@ def test_who_lags_counts_until_the_controller_said_so() -> None:
     assert (bench.keeper.shrinks_total, bench.keeper.expands_total) == (1, 0)
 
 
+def test_a_lagging_replica_does_not_replace_a_pending_proposal() -> None:
+    """Until the controller answers, both sets may be in force: a second proposal would forget the first (KIP-497)."""
+    bench = Bench()
+    assert bench.keeper.caught_up(KEY, 3)
+    bench.led.lags = [2]
+    bench.keeper.drop_lagging(500)
+    assert bench.led.maximal == (1, 2, 3)
+    assert len(bench.asked) == 1
+    bench.answer((1, 2, 3))
+    assert bench.led.isr == (1, 2, 3)
+    bench.keeper.drop_lagging(500)
+    assert bench.proposed() == (6, [(1, 10), (3, 30)])
+
+
 def test_one_request_at_a_time_and_then_all_that_waits() -> None:
     bench = Bench((1,))
     other = Led()

@@ -84,6 +84,21 @@ def check_structure(log: Log) -> None:
             assert log.offset_for_time(record.timestamp_ms, "log_end") is not None
 
 
+def test_what_follows_a_truncation_is_dirty_again(tmp_path: Path) -> None:
+    """Records that replace truncated ones have never been compacted with the records before them."""
+    with Log(tmp_path / "log", config()) as log:
+        for number in range(4):
+            log.append(batch([(b"k%d" % number, b"old")]))
+        log.roll()
+        log.compact(START_MS)
+        log.truncate_to(2)
+        log.append(batch([(b"k0", b"new")]))
+        log.append(batch([(b"k1", b"new")]))
+        log.roll()
+        log.compact(START_MS)
+        assert offsets(stored(log)) == [2, 3]
+
+
 def test_the_latest_value_of_each_key_stays(tmp_path):
     settings = config(segment_bytes=8000)
     with Log(tmp_path, settings) as log:

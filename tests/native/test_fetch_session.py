@@ -206,6 +206,37 @@ def test_old_sessions_make_room(node: Node) -> None:
     assert go_on(node, newest, 1)[0] == 0
 
 
+def test_a_consumer_does_not_evict_the_session_of_a_follower(node: Node) -> None:
+    """KIP-227: the smallest old session makes room, but a follower's only for another follower's."""
+    eviction_ms = 20
+    use_sessions(node, 2, eviction_ms=eviction_ms)
+    partition = node.partition("x", high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1])
+    follower = told(node.fetch(("x", 0, 0), session_epoch=0, replica_id=2, version=12))[1]
+    consumer = begin(node, ("a", 0, 0), ("b", 0, 0))
+    created = time.monotonic()
+    while time.monotonic() <= created + 2 * eviction_ms / 1000:
+        pass                           # both sessions are old now, and in use
+    go_on(node, consumer, 1)
+    go_on(node, follower, 1, replica_id=2, version=12)
+    begin(node, ("a", 0, 0), ("b", 0, 0), ("c", 0, 0))
+    assert node.sessions.evictions_total == 1
+    assert go_on(node, consumer, 2)[0] == 70
+    assert go_on(node, follower, 2, replica_id=2, version=12)[0] == 0
+
+
+def test_partitions_of_sessions_are_counted(node: Node) -> None:
+    session_id = begin(node, ("a", 0, 0), ("b", 0, 0), ("c", 0, 0))
+    other = begin(node, ("a", 0, 0))
+    assert node.sessions.partition_count == 4
+    go_on(node, session_id, 1, forget="b")
+    assert node.sessions.partition_count == 3
+    go_on(node, session_id, 2, ("b", 0, 0), forget="c")
+    assert node.sessions.partition_count == 3
+    go_on(node, other, 1, forget="a")
+    assert (len(node.sessions), node.sessions.partition_count) == (1, 2)
+
+
 def test_forgetting_what_is_not_there_and_naming_twice(node: Node) -> None:
     session_id = fetch_response(node.fetch(("a", 0, 0), ("a", 0, 2), session_epoch=0)).session_id
     assert node.sessions.partition_count == 1

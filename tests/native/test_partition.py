@@ -98,6 +98,34 @@ def test_a_fetch_of_a_process_that_is_gone_does_not_count(node: Node) -> None:
         assert partition.broker_epoch_of(2) == max(epoch, 7 if offset > 4 else 5)
 
 
+def test_a_follower_below_the_start_of_the_epoch_has_not_caught_up(node: Node) -> None:
+    """The high watermark of a new leader may be behind what the leader before it committed: a follower has caught up
+    only when it has everything up to the start of the leader's epoch too (KAFKA-7128)."""
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3], isr=[1, 2])
+    partition.append(batch(10))
+    node.fetch(("t", 0, 5), replica_id=2, version=12)
+    partition.become_leader(1, node_id=NODE_ID, replicas=[1, 2, 3], isr=[1, 2])
+    assert (partition.high_watermark, partition.log.log_end_offset) == (5, 10)
+    caught_up: list[int] = []
+    partition.watch_followers(lambda _, follower: caught_up.append(follower) or True)
+    for offset, reported in ((5, []), (9, []), (10, [3])):
+        node.fetch(("t", 0, offset), replica_id=3, version=12)
+        assert caught_up == reported
+
+
+def test_a_produce_that_waits_is_not_acknowledged_in_a_later_epoch(node: Node) -> None:
+    """Records of the earlier epoch may have been cut and written again in between: only a new request can say."""
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
+    reply = node.produce(batch(3), acks=-1)
+    assert not reply.answered
+    partition.become_leader(1, node_id=NODE_ID, replicas=[1, 2], isr=[1])
+    node.purgatory.drain()
+    assert partition.high_watermark == 3
+    assert produced(reply).error_code == 6
+
+
 def test_in_sync_followers_lag_that_did_not_have_everything_for_so_long(node: Node) -> None:
     partition = node.partition(high_watermark="manual", leader=False)
     partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2, 3, 4], isr=[1, 2, 3])
@@ -122,6 +150,21 @@ def test_in_sync_followers_lag_that_did_not_have_everything_for_so_long(node: No
     assert partition.lagging(longer_ms) == [2]
     partition.become_follower(1, 2)
     assert partition.lagging(longer_ms) == []
+
+
+def test_a_follower_was_caught_up_when_it_asked_for_what_it_has_now(node: Node) -> None:
+    """While records keep coming a follower never has everything; it counts from the fetch before, not from this one."""
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
+    partition.append(batch())
+    node.fetch(("t", 0, 0), replica_id=2, version=12)           # the leader's log ends at 1
+    began = now_ms()
+    while now_ms() <= began + 20:
+        pass
+    partition.append(batch())
+    node.fetch(("t", 0, 1), replica_id=2, version=12)           # and now at 2
+    assert partition.lagging(15) == [2]
+    assert partition.lagging(60_000) == []
 
 
 def test_look_ups(node: Node) -> None:

@@ -364,6 +364,16 @@ def test_a_follower_does_not_cut_what_is_committed() -> None:
         world.raft(2).step(1, asked.correlation, wrong, world.now_ms)
 
 
+def test_a_followers_high_watermark_stays_within_its_own_log() -> None:
+    """The leader has committed records that this answer does not carry: a follower commits only what it has."""
+    world = World()
+    raft, answer = answered(world, "r")
+    correlation = raft.replica.requests._peers[1].correlation
+    raft.step(1, correlation, replace(answer, high_watermark=1_000), world.now_ms)
+    assert raft.replica.role.role is Role.FOLLOWER
+    assert raft.replica.high_watermark == raft.replica.log.end.offset == 4
+
+
 def test_divergence_that_would_cut_nothing_is_the_peers_fault() -> None:
     world = World()
     world.elect(1)
