@@ -256,14 +256,6 @@ def test_retention_by_size_and_time(tmp_path):
         assert log.epochs.entries() == [(0, 0)]        # an epoch stays where it began
 
 
-def test_a_record_is_kept_for_the_whole_of_its_retention_time(tmp_path):
-    with Log(tmp_path / "log", small(retention_ms=500)) as log:
-        log.append(batch(timestamp_ms=START_MS))
-        log.roll()
-        assert log.apply_retention(START_MS + 500) == 0
-        assert log.apply_retention(START_MS + 501) == 1
-
-
 def test_retention_stops_at_the_high_watermark(tmp_path):
     with Log(tmp_path / "log", small(segment_bytes=1000, retention_bytes=0, high_watermark="manual")) as log:
         for _ in range(10):
@@ -289,20 +281,6 @@ def test_deleted_records_stay_deleted(tmp_path):
         assert log.offset_for_time(START_MS)[0] == 5
         assert log.delete_records(10) == 10
         assert len(log.read(10)) == 0
-
-
-def test_the_log_start_moves_only_once_that_is_durable(tmp_path):
-    """A reader that saw the new start, and then the old one after a crash, would see deleted records come back."""
-    with Log(tmp_path / "log", small(segment_bytes=1000)) as log:
-        for _ in range(10):
-            log.append(batch(value=bytes(400)))
-        log.flush()
-        with fail_at(1, error=errno.EIO, under=tmp_path, persistent=True), pytest.raises(StorageError):
-            log.delete_records(5)
-        assert log.log_start_offset == 0
-        assert bases(log) == [0, 2, 4, 6, 8]
-    with Log(tmp_path / "log", small()) as log:
-        assert log.log_start_offset == 0
 
 
 def test_truncation_takes_epochs_and_producers_with_it(tmp_path):

@@ -363,3 +363,25 @@ def test_a_repeat_is_told_the_time_of_its_first_append(tmp_path):
         again = log.append(data, now_ms=START_MS + 9)
         assert first.log_append_time_ms == START_MS + 5
         assert (again.duplicate, again.log_append_time_ms) == (True, first.log_append_time_ms)
+
+
+def test_a_record_is_kept_for_the_whole_of_its_retention_time(tmp_path: Path) -> None:
+    with Log(tmp_path / "log", small(retention_ms=500)) as log:
+        log.append(batch(timestamp_ms=START_MS))
+        log.roll()
+        assert log.apply_retention(START_MS + 500) == 0
+        assert log.apply_retention(START_MS + 501) == 1
+
+
+def test_the_log_start_moves_only_once_that_is_durable(tmp_path: Path) -> None:
+    """A reader that saw the new start, and then the old one after a crash, would see deleted records come back."""
+    with Log(tmp_path / "log", small(segment_bytes=1000)) as log:
+        for _ in range(10):
+            log.append(batch(value=bytes(400)))
+        log.flush()
+        with fail_at(1, error=errno.EIO, under=tmp_path, persistent=True), pytest.raises(StorageError):
+            log.delete_records(5)
+        assert log.log_start_offset == 0
+        assert [segment.base_offset for segment in log.segments] == [0, 2, 4, 6, 8]
+    with Log(tmp_path / "log", small()) as log:
+        assert log.log_start_offset == 0
