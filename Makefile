@@ -19,12 +19,13 @@ LEADER_KILLS    ?= 3
 CLUSTER_CYCLES  ?= 200
 COMPARE_ROWS    ?= 0..99
 EXPLORE_STATES  ?= 1300000
+COMPILE := $(BIN)/python setup.py -q build_ext --inplace
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
 UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
 SANITIZED := build/sanitized
 
-export KRAFT_JOBS ?= $(JOBS)
+export KRAFT_JOBS ?= $(shell nproc)
 
 .PHONY: help preflight build test test-spark peer compare package crash crash-node crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
@@ -37,16 +38,22 @@ preflight:
 		{ echo "missing: Python 3.11 or newer: apt-get install python3 python3-venv python3-dev" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) tools/preflight.py
 
+# The compilers need a few packages of the lock only: they start while the others, over a gigabyte, are still coming.
+# Their Python code is compiled where it is used, by the first use.
 $(VENV)/.locked: requirements.lock | preflight
 	@echo "environment: $(VENV), from requirements.lock"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -r requirements.lock
+	@mkdir -p build
+	@$(BIN)/python tools/lock.py --build-only > build/requirements.lock
+	@$(PIP) install --no-compile --require-hashes --no-deps -r build/requirements.lock
+	@$(PIP) install --no-compile --require-hashes -r requirements.lock & packages=$$!; \
+		$(COMPILE) && compiled=0 || compiled=$$?; wait $$packages && exit $$compiled
 	@touch $@
 
 # The extensions are compiled in place, only those whose sources changed; the installed package points here. The Python
 # code is compiled too, as an installation does: a first start would have to.
 build: $(VENV)/.locked ## the package and the `kraft` command into .venv; only what changed is compiled
-	@$(BIN)/python setup.py -q build_ext --inplace
+	@$(COMPILE)
 	@test -x $(BIN)/kraft -a $(VENV)/.installed -nt pyproject.toml -a $(VENV)/.installed -nt kraft/_version.py || \
 		{ KRAFT_BUILT=1 $(PIP) install --no-deps --no-build-isolation --editable . && touch $(VENV)/.installed; }
 	@$(BIN)/python -m compileall -q kraft
@@ -61,7 +68,7 @@ test: build ## all tests, on two cores
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own,
 # run the examples where no Java is installed, and need packages that nothing else does.
 test-spark: build ## the tests of the Spark data source, the long ones too
-	@$(PIP) install -r requirements-spark.lock
+	@$(PIP) install --require-hashes -r requirements.lock -r requirements-spark.lock
 	@$(PYTEST) tests/spark
 
 package: build ## a real installation of the sources into an empty environment, used from elsewhere; five minutes
@@ -179,7 +186,7 @@ check: build ## ruff, mypy, cython-lint, generated code, house rules, layers, ty
 			$$step || { failed=1; echo "failed: $$step"; }; \
 		done; exit $$failed
 
-lock: ## rewrite both lock files with the newest versions that pyproject.toml allows
+lock: ## rewrite both lock files: the newest versions that pyproject.toml allows, and the digests of their files
 	@$(PYTHON) tools/lock.py
 
 clean: ## remove everything that was made

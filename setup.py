@@ -5,8 +5,9 @@ Switches, all environment variables, all off by default (docs/internals/building
   KRAFT_SANITIZE=1   AddressSanitizer and UndefinedBehaviorSanitizer (see `make sanitize`)
   KRAFT_COVERAGE=1   line tracing for Cython.Coverage
   KRAFT_ANNOTATE=1   write the annotated HTML of every module beside its source
-  KRAFT_JOBS=N       how many compilers run at once (default: every processor)
-  KRAFT_CACHE=DIR    keep generated C by content there: several checkouts of one tree share the work
+  KRAFT_JOBS=N       how many compilers run at once (default: every processor that this process may use)
+  KRAFT_CACHE=DIR    keep generated C and compiled modules by content there (default: build/cache); several checkouts
+                     may share one, and then compile only what differs
   KRAFT_BUILT=1      install without compiling: `build_ext --inplace` has made the modules
 """
 
@@ -18,6 +19,10 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # an installer runs this file without its directory
+
+from tools.module_cache import CachedBuild
 
 # module -> C sources linked into it. A C source is linked once; other modules reach it by cimport.
 MODULES: dict[str, list[str]] = {
@@ -179,21 +184,25 @@ def extensions() -> list[Extension]:
     return table
 
 
-JOBS = int(os.environ.get("KRAFT_JOBS", os.cpu_count() or 1))
+JOBS = int(os.environ.get("KRAFT_JOBS") or len(os.sched_getaffinity(0)))
+CACHE = Path(os.environ.get("KRAFT_CACHE") or "build/cache")
+CachedBuild.directory = CACHE / "modules"
 
-# Time stamps do not tell that a switch was turned: other flags than the last time rebuild everything.
+# Time stamps do not show that a switch was turned: with other flags than the last time everything is translated again.
 FLAGS = repr((flags(), switch("ANNOTATE")))
 REBUILD = not FLAGS_STAMP.exists() or FLAGS_STAMP.read_text() != FLAGS
 
 
 def modules() -> list[Extension]:
     """The table with every .pyx translated to C, as far as it changed."""
+    if REBUILD:
+        for path in [SHARED_SOURCE, *(Path(f"kraft_native/{module}.c") for module in MODULES)]:
+            path.unlink(missing_ok=True)
     return cythonize(
         extensions(),
         nthreads=JOBS,
         quiet="-q" in sys.argv,
-        force=REBUILD,
-        cache=os.environ.get("KRAFT_CACHE"),
+        cache=str(CACHE / "generated"),
         shared_utility_qualified_name=SHARED,
         annotate=switch("ANNOTATE"),
         compiler_directives={
@@ -210,13 +219,16 @@ def modules() -> list[Extension]:
     )
 
 
-# An installer of an editable package compiles every module in a directory of its own, which it throws away: the package
-# points at those that `build_ext --inplace` has made.
-setup(
-    ext_modules=[] if switch("BUILT") else modules(),
-    options={"build_ext": {"parallel": JOBS, "force": REBUILD}},
-)
+# Processes that translate modules may import this file again.
+if __name__ == "__main__":
+    # An installer of an editable package compiles every module in a directory of its own, which it throws away: the
+    # package points at those that `build_ext --inplace` has made.
+    setup(
+        ext_modules=[] if switch("BUILT") else modules(),
+        cmdclass={"build_ext": CachedBuild},
+        options={"build_ext": {"parallel": JOBS}},
+    )
 
-if "build_ext" in sys.argv:
-    FLAGS_STAMP.parent.mkdir(exist_ok=True)
-    FLAGS_STAMP.write_text(FLAGS)
+    if "build_ext" in sys.argv:
+        FLAGS_STAMP.parent.mkdir(exist_ok=True)
+        FLAGS_STAMP.write_text(FLAGS)

@@ -38,6 +38,8 @@ def test_an_installation_from_the_sources(tmp_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
     venv.create(environment, with_pip=True)
-    run(elsewhere, environment / "bin" / "python", "-m", "pip", "install", "--quiet", "-c", ROOT / lock.LOCK, sources)
+    versions = tmp_path / "versions.txt"  # without the digests, which a directory cannot have
+    versions.write_text("\n".join(lock.pins(lock.parse((ROOT / lock.LOCK).read_text()))))
+    run(elsewhere, environment / "bin" / "python", "-m", "pip", "install", "--quiet", "-c", versions, sources)
     assert run(elsewhere, environment / "bin" / "kraft", "--version").startswith(f"kraft {__version__}\ncore: release")
     assert run(elsewhere, environment / "bin" / "python", "-c", PROGRAM) == "[b'one']\n"

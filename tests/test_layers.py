@@ -26,7 +26,7 @@ def test_the_table_and_the_build_name_the_same_modules(monkeypatch: pytest.Monke
     monkeypatch.setattr("setuptools.setup", lambda **_: None)
     monkeypatch.setattr("Cython.Build.cythonize", lambda extensions, **_: built.extend(e.name for e in extensions))
     monkeypatch.chdir(ROOT)
-    runpy.run_path("setup.py")
+    runpy.run_path("setup.py", run_name="__main__")
     assert built.pop() == "kraft_native._shared"
     sources = {path.stem for path in (ROOT / "kraft_native").glob("*.pyx")}
     assert [name.removeprefix("kraft_native.") for name in built] == [n for n in layers.native_order() if n in sources]

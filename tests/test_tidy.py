@@ -84,12 +84,18 @@ def test_markdown_title_of_a_sound_document() -> None:
     assert not found(tidy.check_markdown_title, "a.md", "# a\n## b\n```sh\n# not a title\n```\n### c\n## d\n")
 
 
-@pytest.mark.parametrize("line", [
-    "--index-url https://example", "a>=1", "a==1 --hash=sha256:0", "a @ file:///b", "-e .",
+DIGEST = "    --hash=sha256:" + "0a" * 32
+SOUND_LOCK = (f"# made by make lock\na==1.0 \\\n{DIGEST}\n"
+              f"b-c==2.1.post1 ; python_version < '3.12' \\\n{DIGEST} \\\n{DIGEST}\n")
+
+
+@pytest.mark.parametrize("lines", [
+    "--index-url https://example", f"a>=1 \\\n{DIGEST}", "a==1", "a==1 \\\n    --hash=sha256:0",
+    "a @ file:///b", "-e .", DIGEST,
 ])
-def test_lock(line: str) -> None:
-    assert found(tidy.check_lock, "requirements.lock", f"a==1.0\n{line}\n")
-    assert not found(tidy.check_lock, "requirements.lock", "# made by make lock\na==1.0\nb-c==2.1.post1\n")
+def test_lock(lines: str) -> None:
+    assert found(tidy.check_lock, "requirements.lock", f"{SOUND_LOCK}{lines}\n")
+    assert not found(tidy.check_lock, "requirements.lock", SOUND_LOCK)
 
 
 def test_large_file(tmp_path: Path) -> None:

@@ -1,12 +1,20 @@
-"""Writes exact versions of everything the project needs, direct and transitive: `make lock` runs it.
+"""Writes exact versions and digests of everything the project needs, direct and transitive: `make lock` runs it.
 
-A new environment gets the newest release of each dependency that `pyproject.toml` allows; what then is installed is the
-lock. It names versions only, so it fits every index and every machine of the supported kinds. What only
-`make test-spark` needs has a lock of its own, which adds to the first one and changes nothing of it.
+The newest release of each dependency that `pyproject.toml` allows, with the SHA-256 of each file of that release: pip
+refuses any other file (`--require-hashes`). No index is named, so a lock fits every index that serves the same files,
+every supported Python and both kinds of processors. What only `make test-spark` needs has a lock of its own, which adds
+to the first one and changes nothing of it.
+
+    python tools/lock.py                write both locks
+    python tools/lock.py --keep         the same, with the versions that the locks name now
+    python tools/lock.py --build-only   print the part of the lock that a build needs before everything else
 """
 
-import json
+import argparse
+import os
+import re
 import subprocess
+import sys
 import tempfile
 import tomllib
 import venv
@@ -18,10 +26,16 @@ LOCK = "requirements.lock"
 SPARK_LOCK = "requirements-spark.lock"
 # Extras with large libraries of their own, which only `make test-spark` installs.
 SPARK_ONLY = ("delta", "iceberg")
+PYTHON_MIN = "3.11"
+RESOLVER = "uv>=0.9"
+NOT_LINUX = re.compile(r"sys_platform == '(?!linux')")
+
+# Name -> the version, a marker where the package is not for all Pythons, and the digests, as lines.
+Entries = dict[str, str]
 
 
 def requirements() -> list[str]:
-    """What the build, the package and its extras ask for, but for those that only the tests of Spark need."""
+    """What the build, the package and its extras need, but for those that only the tests of Spark need."""
     declared = tomllib.loads(PROJECT.read_text())
     wanted = [*declared["build-system"]["requires"], *declared["project"]["dependencies"]]
     for name, extra in declared["project"]["optional-dependencies"].items():
@@ -30,37 +44,75 @@ def requirements() -> list[str]:
 
 
 def spark_requirements() -> list[str]:
-    """What the tests of Spark ask for beyond that: the lakes, and Spark's declarative pipelines."""
+    """What the tests of Spark need beyond that: the lakes, and Spark's declarative pipelines."""
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
     return ["pyspark[pipelines]", *(requirement for name in SPARK_ONLY for requirement in extras[name])]
 
 
-def installed(pip: list[str], names: list[str]) -> dict[str, str]:
-    """Name -> version of all that is in the environment after installing the newest allowed releases."""
-    subprocess.run([*pip, "install", "--quiet", *names], check=True)
-    listed = subprocess.run([*pip, "list", "--format=json"], check=True, stdout=subprocess.PIPE)
-    found = {package["name"].lower().replace("_", "-"): package["version"] for package in json.loads(listed.stdout)}
-    found.pop("pip", None)
-    return found
+def parse(text: str) -> Entries:
+    """The entries of a lock."""
+    entries = re.split(r"\n(?=[a-z0-9])", "\n" + text)
+    return {entry.partition("==")[0]: entry.rstrip() for entry in entries[1:]}
 
 
-def write(name: str, what: str, versions: dict[str, str]) -> None:
-    lines = [f"# Made by `make lock`: exact versions of what {what}, with what that needs in turn."]
-    lines += [f"{package}=={versions[package]}" for package in sorted(versions)]
-    (ROOT / name).write_text("\n".join(lines) + "\n")
+def pins(entries: Entries) -> list[str]:
+    """Only the versions: `name==version`, with its marker."""
+    return [entry.partition(" \\\n")[0] for entry in entries.values()]
+
+
+def resolve(resolver: Path, names: list[str], constraints: list[str]) -> Entries:
+    """What an environment with `names` consists of."""
+    with tempfile.TemporaryDirectory() as directory:
+        wanted, limits = Path(directory, "wanted.txt"), Path(directory, "limits.txt")
+        wanted.write_text("\n".join(names))
+        limits.write_text("\n".join(constraints))
+        environment = dict(os.environ)
+        if "PIP_INDEX_URL" in environment:
+            environment.setdefault("UV_DEFAULT_INDEX", environment["PIP_INDEX_URL"])
+        done = subprocess.run([
+            resolver, "pip", "compile", "--quiet", "--universal", "--python-version", PYTHON_MIN, "--generate-hashes",
+            "--no-annotate", "--no-header", "--constraint", limits, wanted,
+        ], check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    return {name: entry for name, entry in parse(done.stdout).items()
+            if not NOT_LINUX.search(entry.partition("\n")[0])}
+
+
+def write(name: str, what: str, entries: Entries) -> None:
+    head = f"# Made by `make lock`: exact versions of what {what}, with what that needs in turn.\n"
+    (ROOT / name).write_text(head + "\n".join(entries.values()) + "\n")
+
+
+def build_requirements() -> Entries:
+    """The part of the lock that `pyproject.toml` names as the build's."""
+    entries = parse((ROOT / LOCK).read_text())
+    names = [re.split(r"[<>=]", line)[0].lower() for line in
+             tomllib.loads(PROJECT.read_text())["build-system"]["requires"]]
+    return {name: entries[name] for name in names}
+
+
+def write_locks(keep: bool) -> None:
+    kept = [pin for name in (LOCK, SPARK_LOCK) for pin in pins(parse((ROOT / name).read_text()))] if keep else []
+    with tempfile.TemporaryDirectory() as directory:
+        venv.create(directory, with_pip=True)
+        subprocess.run([f"{directory}/bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet",
+                        RESOLVER], check=True)
+        resolver = Path(directory, "bin", "uv")
+        base = resolve(resolver, requirements(), kept)
+        whole = resolve(resolver, [*requirements(), *spark_requirements()], [*pins(base), *kept])
+    write(LOCK, "pyproject.toml asks for", base)
+    write(SPARK_LOCK, "`make test-spark` adds to requirements.lock",
+          {name: entry for name, entry in whole.items() if name not in base})
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        venv.create(directory, with_pip=True)
-        pip = [f"{directory}/bin/python", "-m", "pip", "--disable-pip-version-check"]
-        base = installed(pip, requirements())
-        constraints = Path(directory) / "base.txt"
-        constraints.write_text("".join(f"{name}=={version}\n" for name, version in base.items()))
-        whole = installed(pip, ["-c", str(constraints), *spark_requirements()])
-    write(LOCK, "pyproject.toml asks for", base)
-    write(SPARK_LOCK, "`make test-spark` adds to requirements.lock",
-          {name: version for name, version in whole.items() if name not in base})
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--build-only", action="store_true")
+    options = parser.parse_args()
+    if options.build_only:
+        sys.stdout.write("\n".join(build_requirements().values()) + "\n")
+    else:
+        write_locks(options.keep)
 
 
 if __name__ == "__main__":

@@ -139,16 +139,21 @@ def check_markdown_title(path: Path, text: str) -> Iterator[Breach]:
             yield number, f"a heading of level {level} right below level {above}"
 
 
-LOCK_LINE = re.compile(r"[a-z0-9][a-z0-9._-]*==[0-9][A-Za-z0-9.+!]*( ; .+)?")
+LOCK_ENTRY = re.compile(
+    r"[a-z0-9][a-z0-9._-]*==[0-9][A-Za-z0-9.+!]*( ; [^\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+\n|#[^\n]*\n")
 
 
 def check_lock(path: Path, text: str) -> Iterator[Breach]:
-    """The lock names exact versions and nothing else: no index, no links, no options."""
+    """A lock names exact versions with the digests of their files and nothing else: no index, no links, no options."""
     if path.suffix != ".lock":
         return
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.startswith("#") and not LOCK_LINE.fullmatch(line):
-            yield number, f"not of the form name==version: {line!r}"
+    at = 0
+    while at < len(text):
+        entry = LOCK_ENTRY.match(text, at)
+        if entry is None:
+            line = text[at:].partition("\n")[0]
+            yield text.count("\n", 0, at) + 1, f"not of the form name==version --hash=sha256:digest...: {line!r}"
+        at = entry.end() if entry else at + len(line) + 1
 
 
 TEXT_CHECKS: tuple[Check, ...] = (
