@@ -69,7 +69,7 @@ PACKAGES: dict[str, Rule] = {
     "testing": Rule(("broker", "config", "controller", "immutable", "local", "metadata", "protocol", "raft", "runtime",
                      "native"),
                     ("multiprocessing", "random", "time"), ordered=True),
-    "client": Rule(("_version", "protocol", "native"), ("socket", "time")),
+    "client": Rule(("_version", "protocol", "native"), ("random", "socket", "time")),
     "local": Rule(("", "client", "config", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                   ("os", "signal", "socket", "subprocess", "threading", "time", "uvloop")),
     "spark": Rule(("_version", "client", "log", "log_dir", "protocol", "native"),

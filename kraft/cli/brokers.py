@@ -12,6 +12,7 @@ from kraft.cli.options import Fields, cluster_options, count_of, print_json, pri
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.cli.reassign import NO_WAIT, THROTTLE, assignments, concerned, start
 from kraft.cli.reassign_status import wait
+from kraft.cli.stall import Stall
 from kraft.client import Cluster, RefusedError, state
 from kraft.client.connection import ConnectionFailedError
 from kraft.client.log_dirs import PlacedReplica, move_replicas, placed_replicas
@@ -184,13 +185,16 @@ def drain(cluster: Cluster, broker: int, throttle_bytes: int | None) -> list[Par
 
 
 def wait_for_moves(cluster: Cluster, broker: int, partitions: Iterable[Partition]) -> None:
-    """Until none of them is on its way to another directory of the broker."""
+    """Until none of them is on its way to another directory of the broker. `RefusedError` when nothing moves for
+    `STALL_SECONDS`."""
+    stall = Stall(f"the moves within broker {broker}")
     wanted = dict.fromkeys(partitions)
 
     def moving() -> list[PlacedReplica]:
         return [each for each in placed_replicas(cluster, broker) if each.is_future and each.partition in wanted]
 
-    while moving():
+    while found := moving():
+        stall.check(found)
         time.sleep(LOOK_SECONDS)
 
 

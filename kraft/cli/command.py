@@ -8,6 +8,7 @@ Ctrl-C, 141 the reader of the output went away. None of the last two prints a tr
 """
 
 import importlib
+import io
 import os
 import platform
 import signal
@@ -74,6 +75,7 @@ def run(arguments: list[str] | None = None) -> int:
     """
     if asked := os.environ.get(COMPLETION_VARIABLE):
         return complete(asked)
+    escape_undecodable()
     try:
         with kraft.make_context("kraft", sys.argv[1:] if arguments is None else arguments) as context:
             kraft.invoke(context)
@@ -99,6 +101,16 @@ def run(arguments: list[str] | None = None) -> int:
         click.echo(f"kraft: {package} is not installed: pip install 'kraft[{EXTRA_WITH[package]}]'", err=True)
         return 1
     return 0
+
+
+def escape_undecodable() -> None:
+    """Makes standard output accept every text.
+
+    Names of files, headers and groups may hold bytes that are not UTF-8. Python keeps them as lone surrogates, which
+    no encoding writes. They are written as `\\udcff`, which inside of a JSON text is the escape that JSON has for them.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def complete(asked: str) -> int:

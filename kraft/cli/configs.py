@@ -7,7 +7,7 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.options import Fields, cluster_options, print_json, print_table
-from kraft.client import Cluster
+from kraft.client import Cluster, RefusedError
 from kraft.client.configs import (
     KINDS,
     SOURCE_DEFAULT,
@@ -17,7 +17,9 @@ from kraft.client.configs import (
     alter_configs,
     describe_configs,
 )
+from kraft.client.groups import describe_group
 from kraft.config.errors import InvalidConfigError
+from kraft.protocol.error_codes import ErrorCode
 
 ALL: Final = "all"
 KIND: Final = click.argument("kind", type=click.Choice(list(KINDS)))
@@ -48,6 +50,9 @@ def describe_command(kind: str, names: tuple[str, ...], everything: bool, docume
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = describe_configs(cluster, kind, [_resource(kind, name) for name in dict.fromkeys(names)],
                                  documentation=documentation)
+        for name, settings in found.items():
+            if all(each.config_source == SOURCE_DEFAULT for each in settings):
+                _need_existing(cluster, kind, name)
     rows = [_fields(kind, name, each, documentation=documentation) for name, settings in found.items()
             for each in settings if everything or each.config_source != SOURCE_DEFAULT]
     if as_json:
@@ -81,6 +86,15 @@ def delete_command(kind: str, name: str, keys: tuple[str, ...], validate_only: b
     """Take settings back to what they are without one of their own."""
     _alter(kind, name, [Change(key, Operation.DELETE, None) for key in dict.fromkeys(keys)], validate_only, bootstrap,
            timeout, as_json)
+
+
+def _need_existing(cluster: Cluster, kind: str, name: str) -> None:
+    """`RefusedError` for a group, or a subscription to client metrics, that does not exist: the cluster describes the
+    defaults of any name."""
+    if kind == "client-metrics":
+        raise RefusedError(f"client-metrics {name}", ErrorCode.RESOURCE_NOT_FOUND, "there is no such subscription")
+    if kind == "group":
+        describe_group(cluster, name)
 
 
 def _alter(kind: str, name: str, changes: list[Change], validate_only: bool, bootstrap: str, timeout: float,

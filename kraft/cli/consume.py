@@ -2,12 +2,14 @@
 
 import os
 import sys
-from typing import Any, Final
+import time
+from typing import Final
 
 import click
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, TopicPartition
 
 from kraft.cli.command import kraft
+from kraft.cli.consuming import PASSING, ExactHeaders, Place, Places, range_of
 from kraft.cli.groups import time_ms
 from kraft.cli.interrupt import Interrupt
 from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
@@ -15,7 +17,7 @@ from kraft.cli.names import complete_group, complete_topic
 from kraft.cli.options import BOOTSTRAP
 from kraft.cli.record_lines import LineFormat, write_line
 from kraft.cli.server_config import parse_assignments
-from kraft.client import RefusedError
+from kraft.client import Cluster, RefusedError
 from kraft.protocol.error_codes import ErrorCode
 
 BATCH: Final = 1_000
@@ -44,7 +46,8 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
             bootstrap: str, as_json: bool) -> None:
     """Print the records of topics: their values, one line each, and their keys with --key-separator.
 
-    Goes on until Ctrl-C unless told where to stop.
+    Runs until Ctrl-C, --limit or --until-end. With --until-end a partition that gives nothing for --timeout seconds
+    before its end is reached ends the command with an error.
     """
     form = line_format(as_json, key_separator, null)
     if group is not None and (partitions or start not in RESETS):
@@ -53,52 +56,54 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
     outages = Outages()
     settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
         "group.id": group or f"kraft-consume-{os.getpid()}", "enable.auto.commit": group is not None,
-        "enable.auto.offset.store": False, "auto.offset.reset": RESETS.get(start, "earliest"),
+        "enable.auto.offset.store": False, "auto.offset.reset": RESETS[start] if group is not None else "error",
         "enable.partition.eof": True, "allow.auto.create.topics": False, "error_cb": outages})
     with told(bootstrap):
         consumer = Consumer(settings)
         try:
-            reader = Reader(consumer, form, store=group is not None)
+            places = Places(consumer, timeout, until_end=until_end)
             known = {topic: _partitions(consumer, topic, timeout) for topic in dict.fromkeys(topics)}
             outages.answered = True
             if group is None:
                 wanted = [(topic, index) for topic, indexes in known.items() for index in _chosen(topic, indexes,
                                                                                                   partitions)]
                 consumer.assign(_positions(consumer, wanted, start, timeout))
-                reader.unread = set(wanted)
+                places.assign(wanted)
             else:
-                reader.unread = {(topic, index) for topic, indexes in known.items() for index in indexes}
+                places.subscribe(group, [(topic, index) for topic, indexes in known.items() for index in indexes])
                 consumer.subscribe(list(known))
-            with Interrupt() as interrupt:
-                reader.run(limit, interrupt, until_end=until_end)
+            with Cluster(bootstrap, timeout=timeout) as cluster, Interrupt() as interrupt:
+                Reader(consumer, form, places, ExactHeaders(cluster)).run(limit, interrupt)
         finally:
             consumer.close()
 
 
 class Reader:
-    """Prints what a consumer gets. `unread` are the partitions whose end was not reached."""
+    """Prints what a consumer gets."""
 
-    def __init__(self, consumer: Consumer, form: LineFormat, *, store: bool) -> None:
+    def __init__(self, consumer: Consumer, form: LineFormat, places: Places, headers: ExactHeaders) -> None:
         self.consumer = consumer
         self.form = form
-        self.store = store
-        self.unread: set[tuple[str, int]] = set()
+        self.places = places
+        self.headers = headers
 
-    def run(self, limit: int | None, interrupt: Interrupt, *, until_end: bool) -> None:
-        """Prints until `limit` records are printed, or every end is reached when that is asked for. Ctrl-C ends it when
+    def run(self, limit: int | None, interrupt: Interrupt) -> None:
+        """Prints until `limit` records are printed, or every end is reached when that is wanted. Ctrl-C ends it when
         what was taken is printed and noted as read."""
         left = limit
         while left is None or left > 0:
+            began = time.monotonic()
             messages = self.consumer.consume(BATCH if left is None else min(left, BATCH), BATCH_SECONDS)
+            waited = time.monotonic() - began
             printed = self._print(messages)
             left = None if left is None else left - printed
             interrupt.check()
-            if until_end and not self._unread_here():
+            if left != 0 and self.places.are_read(waited):
                 return
 
     def _print(self, messages: list[Message]) -> int:
         lines = []
-        last: dict[tuple[str, int], Message] = {}
+        last: dict[Place, Message] = {}
         for message in messages:
             error = message.error()
             place = (message.topic() or "", message.partition() or 0)
@@ -106,28 +111,25 @@ class Reader:
                 lines.append(self._line(message))
                 last[place] = message
             elif error.code() == KafkaError._PARTITION_EOF:
-                self.unread.discard(place)
-            elif error.fatal() or error.code() > 0:
+                self.places.ended(place)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise RefusedError(f"partition {place[0]}-{place[1]}", ErrorCode.OFFSET_OUT_OF_RANGE,
+                                   f"offset {message.offset()} is not, or no longer, in the log")
+            elif error.fatal() or error.code() not in PASSING:
                 raise refusal(f"topic {place[0]}", error)
         if lines:
             sys.stdout.buffer.write(b"".join(lines))
             sys.stdout.buffer.flush()
-            if self.store:
-                for message in last.values():
+            for place, message in last.items():
+                self.places.reached(place, (message.offset() or 0) + 1)
+                if self.places.group is not None:
                     self.consumer.store_offsets(message)
         return len(lines)
 
     def _line(self, message: Message) -> bytes:
-        headers: Any = message.headers() or ()
         return write_line(message.topic() or "", message.partition() or 0, message.offset() or 0,
-                          message.timestamp()[1], _bytes(message.key()), _bytes(message.value()), headers, self.form)
-
-    def _unread_here(self) -> bool:
-        """Whether an end was not reached yet of a partition that is this consumer's to read."""
-        if not self.store:
-            return bool(self.unread)
-        mine = {(each.topic, each.partition) for each in self.consumer.assignment()}
-        return not mine or bool(mine & self.unread)
+                          message.timestamp()[1], _bytes(message.key()), _bytes(message.value()),
+                          self.headers.of(message) if self.form.as_json else (), self.form)
 
 
 def _partitions(consumer: Consumer, topic: str, timeout: float) -> list[int]:
@@ -144,13 +146,23 @@ def _chosen(topic: str, indexes: list[int], wanted: tuple[int, ...]) -> list[int
     return list(dict.fromkeys(wanted)) or indexes
 
 
-def _positions(consumer: Consumer, wanted: list[tuple[str, int]], start: str, timeout: float) -> list[TopicPartition]:
-    """Where to begin in each partition."""
-    if start in WORDS or start.isdecimal():
-        return [TopicPartition(topic, index, WORDS[start] if start in WORDS else int(start))
-                for topic, index in wanted]
+def _positions(consumer: Consumer, wanted: list[Place], start: str, timeout: float) -> list[TopicPartition]:
+    """Where to begin in each partition. `RefusedError` for an offset that a partition does not have."""
+    if start in WORDS:
+        return [TopicPartition(topic, index, WORDS[start]) for topic, index in wanted]
+    if start.isdecimal():
+        for place in wanted:
+            low, high = range_of(consumer, place, timeout)
+            if not low <= int(start) <= high:
+                raise RefusedError(f"partition {place[0]}-{place[1]}", ErrorCode.OFFSET_OUT_OF_RANGE,
+                                   f"offset {start} is not in {low} to {high}")
+        return [TopicPartition(topic, index, int(start)) for topic, index in wanted]
     moment = time_ms("--from", start)
-    return consumer.offsets_for_times([TopicPartition(topic, index, moment) for topic, index in wanted], timeout)
+    found = consumer.offsets_for_times([TopicPartition(topic, index, moment) for topic, index in wanted], timeout)
+    for each in found:
+        if each.error is not None:
+            raise refusal(f"partition {each.topic}-{each.partition}", each.error)
+    return found
 
 
 def _bytes(field: str | bytes | None) -> bytes | None:

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraft.files.indexes import read_entries
-from kraft.files.partition import EPOCH_CHECKPOINT, Partition, SegmentFiles
-from kraft_native import producer_snapshots
+from kraft.files.partition import EPOCH_CHECKPOINT, LOG_FILE, Partition, SegmentFiles
+from kraft.log_dir import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, partitions_in
+from kraft_native import checkpoints, producer_snapshots
 from kraft_native.audit import SegmentAudit
 from kraft_native.errors import CorruptFileError
 from kraft_native.txnindex import TransactionIndex
 
 # A log that another program appends to may be looked at in the middle of a write; such a tail is looked at again.
 TAIL_LOOKS_MAX = 3
+META_PROPERTIES = "meta.properties"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,25 @@ class Transactions:
 def reason(error: CorruptFileError, path: Path) -> str:
     """What is wrong with the file, without its name in front."""
     return str(error).removeprefix(f"{path}: ")
+
+
+def check_files(directory: Path) -> Iterator[Finding]:
+    """Damage of the files beside the partitions of a data directory, and partitions without a segment."""
+    try:
+        checkpoints.read_meta_properties(directory)
+    except CorruptFileError as error:
+        yield Finding(META_PROPERTIES, -1, -1, reason(error, directory / META_PROPERTIES))
+    for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
+        path = directory / name
+        try:
+            if path.exists():
+                checkpoints.read_offsets(path)
+        except CorruptFileError as error:
+            yield Finding(name, -1, -1, reason(error, path))
+    for partition in partitions_in(directory):
+        inside = directory / partition.directory_name
+        if not any(LOG_FILE.fullmatch(path.name) for path in inside.iterdir()):
+            yield Finding(inside.name, -1, -1, "a partition's directory without a segment")
 
 
 class Examination:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 
 WITHOUT_MEMBERS: Final = ("Empty", "Dead")
+STATES: Final = ("Assigning", "CompletingRebalance", "Dead", "Empty", "NotReady", "PreparingRebalance", "Reconciling",
+                 "Stable")
 GROUP: Final = click.argument("group", shell_complete=complete_group)
 GROUPS: Final = click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_group)
 _SHIFT: Final = re.compile(r"[+-]\d+")
@@ -32,7 +34,7 @@ def groups_group() -> None:
 
 
 @groups_group.command("list")
-@click.option("--state", help="Only groups in this state, such as Stable or Empty.")
+@click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="Only groups in this state.")
 @cluster_options
 def list_command(state: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
     """List the groups."""
@@ -95,6 +97,9 @@ def offsets_command(group: str, bootstrap: str, timeout: float, as_json: bool) -
     """Show what a group has committed, and how far it is behind the end of each partition."""
     with Cluster(bootstrap, timeout=timeout) as cluster:
         committed = client.committed_offsets(cluster, group)
+        if not committed:
+            client.describe_group(cluster, group)       # refuses one that does not exist
+            click.echo(f"kraft: group {group} has committed nothing", err=True)
         topics = _topics(cluster, (topic for topic, _ in committed))
         ends = list_offsets(cluster, topics, dict.fromkeys(committed, LATEST))
     rows: list[Fields] = []
@@ -124,6 +129,9 @@ def reset_command(group: str, to: str, topics: tuple[str, ...], dry_run: bool, b
     with Cluster(bootstrap, timeout=timeout) as cluster:
         _refuse_members(cluster, group)
         committed = {partition: found.offset for partition, found in client.committed_offsets(cluster, group).items()}
+        if not topics and not committed:
+            client.describe_group(cluster, group)
+            raise InvalidArgumentError(f"group {group} has committed nothing: name what to set with --topic")
         partitions = _wanted(cluster, topics) if topics else list(committed)
         offsets = targets(cluster, to, partitions, committed)
         if offsets and not dry_run:

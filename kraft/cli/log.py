@@ -9,12 +9,13 @@ import click
 
 from kraft.cli import log_compact, log_dump
 from kraft.cli.command import kraft
-from kraft.cli.examine import Examination, Finding
+from kraft.cli.examine import Examination, Finding, check_files
 from kraft.cli.log_stat import statistics, statistics_text
-from kraft.cli.partition import open_partition
+from kraft.cli.options import count_of
+from kraft.cli.partition import is_data_directory, open_partition, partitions_of
 from kraft.cli.progress import progress_bar
 from kraft.files.partition import Partition
-from kraft.log_dir import noted_high_watermark
+from kraft.log_dir import TopicPartition, noted_high_watermark
 
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
 DIRECTORIES = click.argument("directories", metavar="DIRECTORY...", nargs=-1, required=True,
@@ -56,7 +57,8 @@ def log() -> None:
 @log.command()
 @DIRECTORY
 @JSON
-@click.option("--digest", is_flag=True, help="With --json: values over 64 bytes as length and SHA-256.")
+@click.option("--digest", is_flag=True,
+              help="With --json, for comparing logs: fields in hex, values over 64 bytes as length and SHA-256.")
 @click.option("--batches", is_flag=True, help="Show batch headers instead of records.")
 @click.option("--control", is_flag=True, help="Show control records (transaction markers and such) instead.")
 @click.option("--index", is_flag=True, help="Show the entries of indexes, snapshots and epochs instead.")
@@ -67,6 +69,8 @@ def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, b
          index: bool, start: int | None, limit: int | None) -> None:
     """Show what a read_uncommitted consumer sees: every record from the log start to the high watermark.
 
+    With --json a record has the form of `kraft consume --json`, which `kraft produce --json` reads.
+
     Of a log that nobody has open it is the one noted in replication-offset-checkpoint beside DIRECTORY; without that
     file the log is shown to its end.
 
@@ -74,6 +78,8 @@ def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, b
     """
     if batches + control + index > 1:
         raise click.UsageError("--batches, --control and --index exclude each other")
+    if digest and not as_json:
+        raise click.UsageError("--digest is a form of --json")
     partition = open_partition(directory)
     end = partition.log_end()
     if end is None and not (batches or control or index):
@@ -93,9 +99,13 @@ def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, b
 
 
 def dump_records(partition: Partition, wanted: log_dump.Range, output: Output, *, as_json: bool, digest: bool) -> None:
+    source = TopicPartition.named(partition.directory.resolve().name)
     for found in log_dump.wanted_records(partition, wanted, output.complain):
         for record in found:
-            output.line(log_dump.record_json(record, digest=digest) if as_json else log_dump.record_text(record))
+            if not as_json:
+                output.line(log_dump.record_text(record))
+            else:
+                output.line(log_dump.digest_json(record) if digest else log_dump.plain_json(record, source))
 
 
 def dump_fields(partition: Partition, wanted: log_dump.Range, output: Output, what: str, *, as_json: bool) -> None:
@@ -122,16 +132,40 @@ def dump_fields(partition: Partition, wanted: log_dump.Range, output: Output, wh
 @JSON
 @click.pass_context
 def verify(context: click.Context, directories: tuple[Path, ...], as_json: bool) -> None:
-    """Check every checksum and every index entry.
+    """Check every checksum and every index entry, of partitions or of whole data directories.
 
+    A DIRECTORY is a partition's, or a data directory: then every partition in it is checked, and the files beside them.
     Names every damage with file, position and offset, the first one again at the end. Exit code 1 when there is any.
     """
-    damaged = [directory for directory in directories if not verify_one(directory, as_json=as_json)]
-    context.exit(1 if damaged else 0)
+    sound = True
+    for directory in directories:
+        if is_data_directory(directory):
+            sound &= verify_data_directory(directory, as_json=as_json)
+        else:
+            sound &= verify_one(open_partition(directory), as_json=as_json)
+    context.exit(0 if sound else 1)
 
 
-def verify_one(directory: Path, *, as_json: bool) -> bool:
-    partition = open_partition(directory)
+def verify_data_directory(directory: Path, *, as_json: bool) -> bool:
+    """Checks every partition in the directory, and the files beside them. Returns whether all are sound."""
+    findings = list(check_files(directory))
+    for finding in findings:
+        click.echo(json.dumps(finding_fields(finding)) if as_json else f"damaged: {finding}")
+    partitions = partitions_of(directory)
+    damaged = [each.directory.name for each in partitions if not verify_one(each, as_json=as_json)]
+    if as_json:
+        click.echo(json.dumps({"directory": str(directory), "partitions": len(partitions), "damaged": damaged,
+                               "damages_beside": len(findings)}))
+    else:
+        state = f"damaged are {', '.join(damaged)}" if damaged else "all sound"
+        beside = f"; {count_of(len(findings), 'damage')} of the files beside them" if findings else ""
+        click.echo(f"{directory}: {count_of(len(partitions), 'partition')}: {state}{beside}")
+    return not damaged and not findings
+
+
+def verify_one(partition: Partition, *, as_json: bool) -> bool:
+    """Checks one partition. Returns whether it is sound."""
+    directory = partition.directory
     first: Finding | None = None
     count = 0
     with progress_bar(f"verify {directory.name}", partition.size_bytes) as progress:
@@ -167,10 +201,13 @@ def finding_fields(finding: Finding) -> dict[str, Any]:
 @DIRECTORIES
 @JSON
 def stat(directories: tuple[Path, ...], as_json: bool) -> None:
-    """Show offsets, times, sizes, codecs, producers and epochs. Reads batch headers, checks no checksums."""
-    for directory in directories:
-        partition = open_partition(directory)
-        with progress_bar(f"stat {directory.name}", partition.size_bytes) as progress:
+    """Show offsets, times, sizes, codecs, producers and epochs. Reads batch headers, checks no checksums.
+
+    A DIRECTORY is a partition's, or a data directory: then every partition in it is shown.
+    """
+    for partition in (each for directory in directories for each in (
+            partitions_of(directory) if is_data_directory(directory) else [open_partition(directory)])):
+        with progress_bar(f"stat {partition.directory.name}", partition.size_bytes) as progress:
             found = statistics(partition, progress)
         click.echo(json.dumps(found) if as_json else statistics_text(found))
 

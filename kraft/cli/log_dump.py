@@ -2,8 +2,9 @@
 
 Records are what a read_uncommitted consumer sees: from the log start to the high watermark, without control records,
 those of aborted transactions included. The high watermark is the owner's; of a log at rest it is the one in the
-checkpoint beside its directory, without which it is shown to its end. Batches, control records and indexes at rest are
-shown whole. Damage is told on standard error and stepped over; nothing of it is shown.
+checkpoint beside its directory, without which it is shown to its end. In JSON they have the form of `kraft consume
+--json`, so that `kraft produce --json` reads them. Batches, control records and indexes at rest are shown whole. Damage
+is told on standard error and stepped over; nothing of it is shown.
 """
 
 import hashlib
@@ -12,8 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kraft.cli.examine import Finding
+from kraft.cli.record_lines import json_line, name_bytes, record_fields
 from kraft.files.indexes import read_entries
 from kraft.files.partition import EPOCH_CHECKPOINT, Partition
+from kraft.log_dir import TopicPartition
 from kraft_native import producer_snapshots
 from kraft_native.audit import SegmentAudit
 from kraft_native.batch import Batch, walk
@@ -103,18 +106,28 @@ def quoted(data: bytes | None) -> str:
     return "null" if data is None else f'"{data.hex()}"'
 
 
-def value_field(value: bytes | None, *, digest: bool) -> str:
-    if digest and value is not None and len(value) > WHOLE_VALUE_BYTES_MAX:
+def value_field(value: bytes | None) -> str:
+    if value is not None and len(value) > WHOLE_VALUE_BYTES_MAX:
         return f'"value_ref":{{"len":{len(value)},"sha256":"{hashlib.sha256(value).hexdigest()}"}}'
     return f'"value":{quoted(value)}'
 
 
-def record_json(record: Record, *, digest: bool) -> str:
-    """One record as a line of JSON: offset, timestamp, timestamp_type, leader_epoch, key, value, headers."""
-    headers = ",".join(f"[{json.dumps(key, ensure_ascii=False)},{quoted(value)}]" for key, value in record.headers)
+def digest_json(record: Record) -> str:
+    """The form for comparing logs: fields in hex, and a long value as its length and SHA-256."""
+    headers = ",".join(f"[{json.dumps(name, ensure_ascii=False)},{quoted(value)}]" for name, value in record.headers)
     return (f'{{"offset":{record.offset},"timestamp":{record.timestamp_ms},"timestamp_type":"{record.timestamp_type}",'
             f'"leader_epoch":{record.leader_epoch},"key":{quoted(record.key)},'
-            f'{value_field(record.value, digest=digest)},"headers":[{headers}]}}')
+            f'{value_field(record.value)},"headers":[{headers}]}}')
+
+
+def plain_json(record: Record, source: TopicPartition | None) -> str:
+    """One record as `kraft consume --json` shows it, with two fields that only the log knows. `source`: the partition,
+    None for a directory without a partition's name."""
+    topic, partition = source or (None, None)
+    return json_line({
+        **record_fields(record.offset, record.timestamp_ms, record.key, record.value, record.headers),
+        "timestamp_type": record.timestamp_type, "leader_epoch": record.leader_epoch,
+        "topic": topic, "partition": partition})
 
 
 def shown(data: bytes | None) -> str:
@@ -128,8 +141,13 @@ def shown(data: bytes | None) -> str:
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else data.hex()
 
 
+def shown_name(name: str) -> str:
+    """A header's name for people: hex where its bytes are no text."""
+    return name if name.isprintable() else name_bytes(name).hex()
+
+
 def record_text(record: Record) -> str:
-    headers = "".join(f" {key}={shown(value)}" for key, value in record.headers)
+    headers = "".join(f" {shown_name(name)}={shown(value)}" for name, value in record.headers)
     return f"{record.offset} {record.timestamp_ms} {shown(record.key)} {shown(record.value)}{headers}"
 
 

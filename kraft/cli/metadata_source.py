@@ -1,13 +1,14 @@
 """Where `kraft metadata` reads a metadata log: files, ours or Apache Kafka's, or the controller that leads."""
 
+import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from kraft.cli.log_dump import Range, batches
 from kraft.cli.partition import open_partition
-from kraft.cli.partition_story import PartitionStory
+from kraft.cli.partition_story import Stories
 from kraft.client import Cluster
 from kraft.client.connection import Connection
 from kraft.client.quorum import QuorumClient
@@ -48,17 +49,25 @@ class AsOf(NamedTuple):
                                      "2026-01-31T09:00:00") from None
         return cls(time_ms=int(moment.timestamp() * 1000))
 
+    def check_end(self, last_offset: int) -> None:
+        """`InvalidConfigError` when the log ends before the offset."""
+        if self.offset is not None and self.offset > last_offset:
+            raise InvalidConfigError(f"--as-of: offset {self.offset} lies ahead: the log ends with offset "
+                                     f"{last_offset}")
+
     def includes(self, offset: int, timestamp_ms: int) -> bool:
         return (self.offset is None or offset <= self.offset) and (
             self.time_ms is None or timestamp_ms <= self.time_ms)
 
 
-def from_files(path: Path, as_of: AsOf, story: PartitionStory | None = None) -> MetadataImage:
+def from_files(path: Path, as_of: AsOf, story: Stories | None = None) -> MetadataImage:
     """Of a log's directory, of the data directory that it is in, or of a snapshot (*.checkpoint). What is in the log
     counts, committed or not: the files do not say. `story` hears all of it that is read. `CorruptRecordError` for
     damage."""
     if path.is_file():
-        return begin(story, _of_snapshot(path, SnapshotId.of(path.name) or SnapshotId(0, 0)))
+        snapshot_id = SnapshotId.of(path.name) or SnapshotId(0, 0)
+        as_of.check_end(snapshot_id.end_offset - 1)
+        return begin(story, _of_snapshot(path, snapshot_id))
     inner = path / DIRECTORY_NAME
     directory = inner if inner.is_dir() else path
     start = EMPTY
@@ -74,10 +83,18 @@ def from_files(path: Path, as_of: AsOf, story: PartitionStory | None = None) -> 
                 break
     damage: list[str] = []
     wanted = Range(start.offset + 1, None, None)
-    image = replay(begin(story, start), (batch for _, _, batch in batches(partition, wanted, damage.append)), as_of,
-                   story)
+    last_offset = start.offset
+
+    def read() -> Iterator[Batch]:
+        nonlocal last_offset
+        for _, _, batch in batches(partition, wanted, damage.append):
+            last_offset = max(last_offset, batch.last_offset)
+            yield batch
+
+    image = replay(begin(story, start), read(), as_of, story)
     if damage:
         raise CorruptRecordError(f"{directory}: {'; '.join(damage)}")
+    as_of.check_end(last_offset)
     return image
 
 
@@ -85,14 +102,14 @@ def _of_snapshot(path: Path, snapshot: SnapshotId) -> MetadataImage:
     return decode_snapshot(fileio.read_file(path)).image(snapshot.end_offset, snapshot.epoch)
 
 
-def begin(story: PartitionStory | None, image: MetadataImage) -> MetadataImage:
+def begin(story: Stories | None, image: MetadataImage) -> MetadataImage:
     """A story that does not begin with the log begins with a snapshot's image."""
     if story is not None:
         story.starts(image)
     return image
 
 
-def from_leader(cluster: Cluster, as_of: AsOf, story: PartitionStory | None = None) -> MetadataImage:
+def from_leader(cluster: Cluster, as_of: AsOf, story: Stories | None = None) -> MetadataImage:
     """Of the controller that leads, what is committed there. Any node of the cluster may be asked first."""
     told = QuorumClient(cluster).describe()
     addresses = next((each.addresses for each in told.voters if each.node_id == told.leader), ())
@@ -108,7 +125,7 @@ def from_leader(cluster: Cluster, as_of: AsOf, story: PartitionStory | None = No
 class Follower:
     """Reads a leader's log as one that is no replica of it."""
 
-    def __init__(self, leader: Connection, epoch: int, story: PartitionStory | None = None) -> None:
+    def __init__(self, leader: Connection, epoch: int, story: Stories | None = None) -> None:
         self._leader = leader
         self._epoch = epoch
         self._story = story
@@ -122,6 +139,7 @@ class Follower:
                 replayer = Replayer(begin(self._story, self._snapshot(answer.snapshot, as_of)))
                 self._last_epoch = answer.snapshot.epoch
                 continue
+            as_of.check_end(answer.high_watermark - 1)
             committed = AsOf(offset=answer.high_watermark - 1)
             found = list(walk(bytes(answer.records))) if isinstance(answer.records, bytes) else []
             before = replayer.offset
@@ -162,7 +180,7 @@ class Follower:
         return codec.decode_response(answer)
 
 
-def replay(start: MetadataImage, found: Iterator[Batch], as_of: AsOf, story: PartitionStory | None) -> MetadataImage:
+def replay(start: MetadataImage, found: Iterator[Batch], as_of: AsOf, story: Stories | None) -> MetadataImage:
     """The image after what is included. `OffsetOutOfRangeError` when the log does not begin where `start` ends."""
     replayer = Replayer(start)
     for batch in found:
@@ -175,7 +193,7 @@ def replay(start: MetadataImage, found: Iterator[Batch], as_of: AsOf, story: Par
     return replayer.image
 
 
-def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], story: PartitionStory | None) -> bool:
+def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], story: Stories | None) -> bool:
     """Whether all was included."""
     for batch in found:
         for record in logged_records(batch):
@@ -190,8 +208,23 @@ def _replay(replayer: Replayer, found: list[Batch], limits: tuple[AsOf, ...], st
 
 
 def load(data: Path | None, bootstrap: str, timeout: float, as_of: AsOf) -> MetadataImage:
-    """From files where they are named, else from the cluster."""
+    """From files where they are named, else from the cluster. `InvalidConfigError` for a point that lies ahead of the
+    log and of the clock."""
+    image = _load(data, bootstrap, timeout, as_of)
+    if as_of.time_ms is not None and as_of.time_ms > time.time() * 1000 \
+            and _load(data, bootstrap, timeout, AsOf()).offset <= image.offset:
+        raise InvalidConfigError(f"--as-of: {moment_text(as_of.time_ms)} lies ahead, and nobody knows what will be "
+                                 "then")
+    return image
+
+
+def _load(data: Path | None, bootstrap: str, timeout: float, as_of: AsOf) -> MetadataImage:
     if data is not None:
         return from_files(data, as_of)
     with Cluster(bootstrap, timeout=timeout) as cluster:
         return from_leader(cluster, as_of)
+
+
+def moment_text(time_ms: int) -> str:
+    """A time as it is written on the command line."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,7 +2,7 @@
 before it or, when a broker is fenced, begins anew or loses a log directory, behind it in the same batch. Why a
 controller fenced a broker stands in its flight recorder, at the time of the record that says so."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -48,6 +48,23 @@ class Moment(NamedTuple):
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     last_known: tuple[int, ...]
+
+
+class Stories:
+    """Several partitions whose stories are read from the log together."""
+
+    def __init__(self, stories: "Iterable[PartitionStory]") -> None:
+        self.all = tuple(stories)
+
+    def starts(self, image: MetadataImage) -> None:
+        """See `PartitionStory.starts`."""
+        for story in self.all:
+            story.starts(image)
+
+    def heard(self, timestamp_ms: int, record: object) -> None:
+        """See `PartitionStory.heard`."""
+        for story in self.all:
+            story.heard(timestamp_ms, record)
 
 
 @dataclass(slots=True)

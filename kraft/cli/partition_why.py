@@ -1,12 +1,13 @@
 """`kraft why topic/partition`: who leads and why, what keeps replicas out of the ISR, what a reassignment waits for."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kraft.cli.cluster import size_text
 from kraft.cli.metadata_source import AsOf, from_files, from_leader
-from kraft.cli.partition_story import FENCED, Left, PartitionStory
+from kraft.cli.partition_names import parse_partition
+from kraft.cli.partition_story import FENCED, Left, PartitionStory, Stories
 from kraft.cli.recordings import entries_of
 from kraft.client import Cluster
 from kraft.client.configs import setting
@@ -45,13 +46,21 @@ class Replica(NamedTuple):
     recorded: tuple[str, ...] = ()
 
 
-def partition_answers(cluster: Cluster, partition: Partition, situation: Situation) -> list[Answer]:
-    """About the leader, every replica that is not in sync, and the reassignment. `situation`: what the controllers'
-    flight recorders tell."""
-    story = PartitionStory(*partition, causes=fencings(situation.entries))
-    image = from_leader(cluster, AsOf(), story)
+def partition_answers(cluster: Cluster, partitions: Sequence[Partition], situation: Situation) -> list[Answer]:
+    """About the leader, every replica that is not in sync, and the reassignment, of each partition. `situation`: what
+    the controllers' flight recorders report. The metadata log is read once."""
+    causes = fencings(situation.entries)
+    stories = Stories(PartitionStory(*each, causes=causes) for each in partitions)
+    image = from_leader(cluster, AsOf(), stories)
+    moves = ongoing(cluster)
+    return [answer for story in stories.all for answer in _answers(cluster, story, image, moves, situation)]
+
+
+def _answers(cluster: Cluster, story: PartitionStory, image: MetadataImage, moves: Mapping[Partition, Ongoing],
+             situation: Situation) -> list[Answer]:
+    partition = (story.topic, story.index)
     known = registration_of(image, partition)
-    moving = ongoing(cluster).get(partition)
+    moving = moves.get(partition)
     outside = [Replica(each, trouble) if (trouble := trouble_of(each, image, known, story, heard(situation)))
                else asked_of(cluster, partition, each, story.leader) for each in known.replicas
                if each not in story.isr]
@@ -75,11 +84,26 @@ def registration_of(image: MetadataImage, partition: Partition) -> PartitionRegi
     return found
 
 
-def story_of_files(directory: Path, partition: Partition) -> list[Answer]:
-    """What the metadata log in a directory tells, and the flight recorder beside it: nobody is asked."""
-    story = PartitionStory(*partition, causes=fencings(entries_of(directory)))
-    registration_of(from_files(directory, AsOf(), story), partition)
-    return [about_leader(story)]
+def stories_of_files(directory: Path, names: Iterable[str]) -> list[Answer]:
+    """Who leads these partitions, by the metadata log in a directory and the flight recorder beside it: no node is
+    queried. A topic's name stands for all of its partitions."""
+    found: list[Partition] = []
+    for name in names:
+        topic, index = parse_partition(name)
+        found += [(topic, index)] if index is not None else _partitions_in(from_files(directory, AsOf()), topic)
+    causes = fencings(entries_of(directory))
+    stories = Stories(PartitionStory(*each, causes=causes) for each in dict.fromkeys(found))
+    image = from_files(directory, AsOf(), stories)
+    for each in stories.all:
+        registration_of(image, (each.topic, each.index))
+    return [about_leader(story) for story in stories.all]
+
+
+def _partitions_in(image: MetadataImage, name: str) -> list[Partition]:
+    for topic in image.topics.values():
+        if topic.name == name:
+            return [(name, index) for index in sorted(topic.partitions)]
+    raise InvalidConfigError(f"partition: the cluster has no {name}")
 
 
 def about_leader(story: PartitionStory) -> Answer:

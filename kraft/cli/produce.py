@@ -12,8 +12,10 @@ from kraft.cli.interrupt import Interrupt
 from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
 from kraft.cli.names import complete_topic
 from kraft.cli.options import BOOTSTRAP, count_of
-from kraft.cli.record_lines import LineFormat, LineRecord, read_line
+from kraft.cli.record_lines import LineFormat, LineRecord, name_bytes, read_line
 from kraft.cli.server_config import parse_assignments
+from kraft.client import Cluster
+from kraft.client.record_writing import ALL, append_record
 from kraft_native.errors import InvalidArgumentError, KraftError
 
 if TYPE_CHECKING:
@@ -50,10 +52,11 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
         "acks": acks, "compression.type": codec, "linger.ms": 5, "enable.idempotence": acks == "all",
         "message.timeout.ms": int(timeout * 1000), "error_cb": outages})
     with told(f"{bootstrap}"):
-        writer = Writer(Producer(settings), topic, ANY_PARTITION if partition is None else partition)
+        writer = Writer(Producer(settings), topic, partition)
         writer.producer.list_topics(topic, timeout=timeout)
         outages.answered = True
-    with Interrupt() as interrupt:
+    with Cluster(bootstrap, timeout=timeout) as cluster, Interrupt() as interrupt:
+        writer.exact = ExactWriter(cluster, codec, acks)
         try:
             _produce_lines(writer, form, fixed, interrupt)
         finally:
@@ -67,19 +70,25 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
 class Writer:
     """Produces to one topic, and knows what became of it."""
 
-    def __init__(self, producer: Producer, topic: str, partition: int) -> None:
+    exact: "ExactWriter"
+
+    def __init__(self, producer: Producer, topic: str, partition: int | None) -> None:
         self.producer = producer
         self.topic = topic
         self.partition = partition
         self.acknowledged = 0
         self.failure: KraftError | None = None
 
-    def write(self, record: LineRecord) -> None:
+    def write(self, record: LineRecord, interrupt: Interrupt) -> None:
         """Hands a record over; waits while too many are on their way. Raises what an earlier one failed of."""
+        if not all(is_plain(name) for name, _ in record.headers):
+            self._write_exact(record, interrupt)
+            return
+        partition = ANY_PARTITION if self.partition is None else self.partition
         while True:
             self.check()
             try:
-                self.producer.produce(self.topic, record.value, record.key, self.partition,
+                self.producer.produce(self.topic, record.value, record.key, partition,
                                       on_delivery=self._delivered, timestamp=record.timestamp_ms,
                                       headers=list(record.headers))
             except BufferError:
@@ -87,6 +96,14 @@ class Writer:
                 continue
             self.producer.poll(0)
             return
+
+    def _write_exact(self, record: LineRecord, interrupt: Interrupt) -> None:
+        """After all records before it, so that the order stays."""
+        if self.flush(interrupt):
+            interrupt.check()
+        self.check()
+        self.exact.write(self.topic, self.partition, record)
+        self.acknowledged += 1
 
     def flush(self, interrupt: Interrupt) -> int:
         """Waits until every record has its answer; each gets one, at the latest when its time is over. A Ctrl-C
@@ -111,6 +128,26 @@ class Writer:
             self.failure = refusal(f"topic {self.topic}", error)
 
 
+class ExactWriter:
+    """Sends the records whose header names the client library would change: those that are not UTF-8, or have a NUL."""
+
+    def __init__(self, cluster: Cluster, codec: str, acks: str) -> None:
+        self.cluster = cluster
+        self.codec = codec
+        self.acks = ALL if acks == "all" else 1     # what is not acknowledged could not be counted
+
+    def write(self, topic: str, partition: int | None, record: LineRecord) -> None:
+        """Appends the record; raises as `append_record`."""
+        append_record(self.cluster, topic, partition, record.value, record.key, record.timestamp_ms or None,
+                      [(name_bytes(name), content) for name, content in record.headers], codec=self.codec,
+                      acks=self.acks)
+
+
+def is_plain(name: str) -> bool:
+    """Whether the client library sends this header name as it is."""
+    return "\0" not in name and not any("\udc80" <= character <= "\udcff" for character in name)
+
+
 def _produce_lines(writer: Writer, form: LineFormat, headers: list[tuple[str, bytes]], interrupt: Interrupt) -> None:
     for number, line in enumerate(_lines(interrupt), 1):
         try:
@@ -118,7 +155,7 @@ def _produce_lines(writer: Writer, form: LineFormat, headers: list[tuple[str, by
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"line {number}: {error}") from error
         with told(f"line {number}"):
-            writer.write(record._replace(headers=[*headers, *record.headers]))
+            writer.write(record._replace(headers=[*headers, *record.headers]), interrupt)
 
 
 def _lines(interrupt: Interrupt) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ from typing import Final
 from kraft.cli.options import Fields
 from kraft.cli.partition_names import partition_text
 from kraft.cli.progress import progress_bar
+from kraft.cli.stall import Stall
 from kraft.client import Cluster
 from kraft.client.partitions import Partition
 from kraft.client.reassignments import Ongoing, Progress, ongoing, progress, throttles, total
@@ -22,13 +23,19 @@ def under_way(cluster: Cluster, then: Collection[Partition]) -> list[Ongoing]:
 
 
 def wait(cluster: Cluster, then: Collection[Partition]) -> None:
-    """Until none of these partitions is on its way; a progress bar on a terminal when there is much to copy."""
+    """Until none of these partitions is on its way; a progress bar on a terminal when there is much to copy.
+
+    `RefusedError` when nothing moves for `STALL_SECONDS`: the nodes that have to copy may be down.
+    """
+    stall = Stall("the reassignment")
     found = under_way(cluster, then)
     whole = total(progress(cluster, found)).total_bytes
     with progress_bar("copying", whole) as advance:
         told = 0
         while found:
-            done = whole - total(progress(cluster, found)).left_bytes     # who has gone from the list is done
+            left = total(progress(cluster, found)).left_bytes
+            stall.check((left, [each.partition for each in found]))
+            done = whole - left     # who has gone from the list is done
             advance(max(0, done - told))
             told = max(told, done)
             time.sleep(LOOK_SECONDS)

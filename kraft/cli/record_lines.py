@@ -1,18 +1,23 @@
 """Records as lines, in and out: `value`, or `key<separator>value`, or one JSON object each.
 
-JSON holds every record exactly: a field is a text where its bytes are UTF-8, else `{"base64": "..."}`. As plain lines
-a value that has a line end in it looks like two.
+The JSON form is the same in `kraft consume --json`, `kraft log dump --json` and `kraft produce --json`, and holds every
+record exactly: a key, a value, a header's name or a header's value is a text where its bytes are UTF-8, else
+`{"base64": "..."}`. As plain lines a value that has a line end in it looks like two.
+
+Header names are `str` here. Bytes of a name that are not UTF-8 are lone surrogates (`surrogateescape`), as in
+`kraft_native.records`.
 """
 
 import base64
 import binascii
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from kraft_native.errors import InvalidArgumentError
 
 Headers = Sequence[tuple[str, bytes | None]]
+NAME_ERRORS: Final = "surrogateescape"
 
 
 class LineFormat(NamedTuple):
@@ -48,15 +53,30 @@ def write_line(topic: str, partition: int, offset: int, timestamp_ms: int, key: 
                headers: Headers, form: LineFormat) -> bytes:
     """The line of a record, with its end."""
     if form.as_json:
-        fields = {"topic": topic, "partition": partition, "offset": offset, "timestamp": timestamp_ms,
-                  "key": _field(key), "value": _field(value),
-                  "headers": [[name, _field(content)] for name, content in headers]}
-        return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        fields = {"topic": topic, "partition": partition, **record_fields(offset, timestamp_ms, key, value, headers)}
+        return json_line(fields).encode() + b"\n"
     null = form.null or b""
     shown = null if value is None else value
     if form.key_separator is None:
         return shown + b"\n"
     return (null if key is None else key) + form.key_separator + shown + b"\n"
+
+
+def record_fields(offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None,
+                  headers: Headers) -> dict[str, object]:
+    """The fields of a record in the JSON form."""
+    return {"offset": offset, "timestamp": timestamp_ms, "key": _field(key), "value": _field(value),
+            "headers": [[_field(name_bytes(name)), _field(content)] for name, content in headers]}
+
+
+def json_line(fields: Mapping[str, object]) -> str:
+    """A JSON object in one line, without its end."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def name_bytes(name: str) -> bytes:
+    """The bytes of a header's name."""
+    return name.encode("utf-8", NAME_ERRORS)
 
 
 def _null(field: bytes | None, form: LineFormat) -> bytes | None:
@@ -71,14 +91,21 @@ def _read_json(line: bytes) -> LineRecord:
     if not isinstance(fields, dict):
         raise InvalidArgumentError("no JSON object")
     headers = fields.get("headers") or []
-    if not isinstance(headers, list) or not all(
-            isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in headers):
+    if not isinstance(headers, list) or not all(isinstance(each, list) and len(each) == 2 for each in headers):
         raise InvalidArgumentError("headers is no list of [name, value]")
     timestamp_ms = fields.get("timestamp", 0)
     if not isinstance(timestamp_ms, int) or isinstance(timestamp_ms, bool):
         raise InvalidArgumentError("timestamp is no whole number of milliseconds")
     return LineRecord(_bytes("key", fields.get("key")), _bytes("value", fields.get("value")),
-                      [(name, _bytes(f"header {name}", content)) for name, content in headers], timestamp_ms)
+                      [_header(name, content) for name, content in headers], timestamp_ms)
+
+
+def _header(name: Any, content: Any) -> tuple[str, bytes | None]:
+    data = _bytes("header name", name)
+    if data is None:
+        raise InvalidArgumentError("header name is null")
+    text = data.decode("utf-8", NAME_ERRORS)
+    return text, _bytes(f"header {text!r}", content)
 
 
 def _bytes(name: str, field: Any) -> bytes | None:
@@ -86,7 +113,11 @@ def _bytes(name: str, field: Any) -> bytes | None:
         case None:
             return None
         case str():
-            return field.encode()
+            try:
+                return field.encode()
+            except UnicodeEncodeError as error:
+                raise InvalidArgumentError(f"{name} has half of a surrogate pair: write bytes that are no text as "
+                                           '{"base64": text}') from error
         case {"base64": str() as text}:
             try:
                 return base64.b64decode(text, validate=True)

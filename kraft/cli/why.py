@@ -7,11 +7,12 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.options import ADDRESS_DEFAULT, JSON, print_json
-from kraft.cli.partition_names import complete_partition, parse_partition
+from kraft.cli.partition_names import chosen, complete_partition, parse_partition
 from kraft.cli.recordings import Found, asking_options, find
 from kraft.client import Cluster, ConnectionFailedError, RefusedError, state
 from kraft.client.quorum import Description, QuorumClient
 from kraft.client.recorder import NO_RECORDER
+from kraft.protocol.error_codes import ErrorCode
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.why import Answer, Situation, answers
@@ -19,14 +20,14 @@ from kraft_native.errors import KraftError
 
 
 @kraft.command("why")
-@click.argument("names", nargs=-1, metavar="[TOPIC/PARTITION]... [DIRECTORY]...", shell_complete=complete_partition)
+@click.argument("names", nargs=-1, metavar="[TOPIC[/PARTITION]]... [DIRECTORY]...", shell_complete=complete_partition)
 @asking_options
 @JSON
 def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, as_json: bool) -> None:
     """Tell why there is no leader, why a voter is not caught up, why a change of the voters is pending.
 
-    With TOPIC/PARTITION: who leads it and why, what keeps replicas out of sync, what a reassignment waits for.
-    In both cases also which brokers have heard from no controller for too long.
+    With TOPIC/PARTITION: who leads it and why, what keeps replicas out of sync, what a reassignment waits for. A TOPIC
+    alone stands for all of its partitions. In each case also which brokers have heard from no controller for too long.
 
     Asks running nodes (--bootstrap), reads the files of controllers that may not run any more (DIRECTORY: a data
     directory, or the metadata log's in it), or both. Ends with 1 when something is not as it should be.
@@ -48,22 +49,19 @@ def why_command(names: tuple[str, ...], bootstrap: str | None, timeout: float, a
 
 def _of_partitions(names: list[str], directories: tuple[Path, ...], bootstrap: str | None,
                    timeout: float) -> list[Answer]:
-    from kraft.cli.partition_why import partition_answers, story_of_files
+    from kraft.cli.partition_why import partition_answers, stories_of_files
 
-    wanted = []
-    for name in names:
-        topic, index = parse_partition(name)
-        if index is None:
-            raise click.UsageError(f"{name}: neither TOPIC/PARTITION nor a directory")
-        wanted.append((topic, index))
+    topics = list(dict.fromkeys(parse_partition(name)[0] for name in names))
     if directories and bootstrap is None:
-        return [answer for each in wanted for directory in directories for answer in story_of_files(directory, each)]
+        return [answer for directory in directories for answer in stories_of_files(directory, names)]
     with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
+        wanted = chosen(names, (each for each in cluster.metadata(topics).topics
+                                if each.error_code == ErrorCode.NONE))
         leases = lease_answers(cluster)
         found = find(directories, bootstrap, timeout, CAPACITY)
         situation = Situation(found.entries, found.running, found.silent)
         try:
-            return [answer for each in wanted for answer in partition_answers(cluster, each, situation)] + leases
+            return partition_answers(cluster, wanted, situation) + leases
         except (RefusedError, ConnectionFailedError) as error:
             if not leases:
                 raise
@@ -83,9 +81,11 @@ def lease_answers(cluster: Cluster) -> list[Answer]:
 def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: float) -> list[Answer]:
     found = find(directories, bootstrap, timeout, CAPACITY)
     asked = bootstrap is not None or not directories
-    if asked and NO_RECORDER in found.unknown.values() and not found.running:
+    situation = Situation(found.entries, found.running if asked else None, found.silent)
+    if asked and situation.leader is None and _may_be_led(found, situation):
         _ask_leader(found, bootstrap or ADDRESS_DEFAULT, timeout)
-    told = answers(Situation(found.entries, found.running if asked else None, found.silent))
+        situation = Situation(found.entries, found.running, found.silent)
+    told = answers(situation)
     told += [Answer("node", -1, False, f"{address}: {why}.") for address, why in found.unknown.items()]
     if asked:
         with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
@@ -93,12 +93,21 @@ def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: fl
     return told
 
 
+def _may_be_led(found: Found, situation: Situation) -> bool:
+    """Whether a controller that has no flight recorder, or that did not answer, may be the leader."""
+    return not found.running or NO_RECORDER in found.unknown.values() or any(
+        state.leader_id >= 0 for state in situation.present)
+
+
 def _ask_leader(found: Found, bootstrap: str, timeout: float) -> None:
-    """Nobody has a flight recorder, as Apache Kafka's controllers have none: the leader's word is all there is."""
+    """Adds what DescribeQuorum says, when not every controller's flight recorder could be read: those of Apache Kafka
+    have none, and may be out of reach while the brokers answer. That a recorder is missing proves nothing."""
     try:
         with Cluster(bootstrap, timeout=timeout) as cluster:
             told = QuorumClient(cluster).describe()
-    except (RefusedError, KraftError):
+    except KraftError as error:
+        if not (found.running or found.silent or found.unknown):
+            found.unknown[bootstrap] = str(error)
         return
     found.entries.append(state_of(told, time.time_ns() // 1_000_000))
     found.running = (*found.running, told.leader)

@@ -82,6 +82,9 @@ def answers(situation: Situation) -> list[Answer]:
 
 def _about_leader(situation: Situation, leader: NodeState | None) -> Answer:
     if leader is None:
+        if not situation.present:
+            return Answer("leader", -1, False, "It is not known whether there is a leader: no controller answers"
+                          + _reasons(situation.silent) + ".")
         return Answer("leader", -1, False, "There is no leader: " + _why_none(situation))
     since = f" since {clock_text(leader.role_ms)}: {leader.because}" if leader.role_ms >= 0 else ""
     text = f"Node {leader.node_id} leads epoch {leader.epoch}{since}."
@@ -95,8 +98,6 @@ def _about_leader(situation: Situation, leader: NodeState | None) -> Answer:
 
 def _why_none(situation: Situation) -> str:
     voters = situation.voters
-    if not situation.present:
-        return "no controller answers" + _reasons(situation.silent) + "."
     if not voters:
         return ("no controller that answers knows who votes: it was formatted without initial controllers, and has not "
                 "found a quorum.")

@@ -47,6 +47,18 @@ def test_a_topics_settings(tool: Tool) -> None:
     assert all(row["documentation"] and not row["read_only"] for row in everything.values())
 
 
+def test_what_does_not_exist(tool: Tool) -> None:
+    """The cluster describes defaults under any name."""
+    for kind, code in (("topic", "UNKNOWN_TOPIC_OR_PARTITION"), ("group", "GROUP_ID_NOT_FOUND"),
+                       ("client-metrics", "RESOURCE_NOT_FOUND")):
+        for options in ((), ("--all",)):
+            ended, out, complaint = tool.run("configs", "describe", kind, "nowhere", *options)
+            assert (ended, out) == (1, "")
+            assert complaint.endswith(f"({code})\n")
+    tool.json("configs", "set", "group", "c3", "consumer.session.timeout.ms=50000")
+    assert settings(tool, "group", "c3") == {"consumer.session.timeout.ms": "50000"}
+
+
 def test_refused_as_a_whole(tool: Tool) -> None:
     tool.json("topics", "create", "c2")
     before = settings(tool, "topic", "c2")

@@ -1,6 +1,7 @@
 """`kraft log dump` and `stat`: what a consumer sees, exactly; damage is told and not shown."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kraft import Log
 from kraft.cli.command import run
+from kraft.cli.record_lines import LineFormat, LineRecord, read_line
 from kraft_native.live import LivePage
 from tests.cli.partitions import PartitionMaker, flip
 from tests.golden import golden, needs_golden, partitions
@@ -44,8 +47,29 @@ def test_records_are_exactly_kafkas(partition, capsys: pytest.CaptureFixture[str
 @needs_golden
 def test_values_are_whole_without_digest(capsys: pytest.CaptureFixture[str]) -> None:
     found = objects(capsys, golden("log", "data", "big-0"))
-    assert [len(record["value"]) // 2 for record in found] == [30, 307_200, 30]
-    assert list(found[0]) == ["offset", "timestamp", "timestamp_type", "leader_epoch", "key", "value", "headers"]
+    assert [len(record["value"]) for record in found] == [30, 307_200, 30]
+    assert list(found[0]) == ["offset", "timestamp", "key", "value", "headers", "timestamp_type", "leader_epoch",
+                              "topic", "partition"]
+    assert (found[0]["topic"], found[0]["partition"]) == ("big", 0)
+
+
+def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of headers included, in each form. What `--json` prints is what `kraft produce --json` reads."""
+    with Log(tmp_path / "odd") as log:
+        log.append_record(b"\xff", b"k\xfe", 5, [(b"n\xff", b"\x80"), ("n", None)])
+    assert lines(capsys, "dump", tmp_path / "odd") == ["0 5 6bfe ff 6eff=80 n=null"]
+    line, = lines(capsys, "dump", "--json", tmp_path / "odd")
+    assert read_line(line.encode(), LineFormat(True, None, None)) == LineRecord(
+        b"k\xfe", b"\xff", [("n\udcff", b"\x80"), ("n", None)], 5)
+    assert json.loads(line)["topic"] is None
+    digest, = lines(capsys, "dump", "--json", "--digest", tmp_path / "odd")
+    assert json.loads(digest)["headers"] == [["n\udcff", "80"], ["n", None]]
+
+
+def test_names_of_files_that_are_no_text(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = maker.directory.rename(os.fsdecode(os.fsencode(maker.directory.parent) + b"/od\xff"))
+    assert lines(capsys, "verify", odd)[-1].startswith(f"{odd.parent}/od\\udcff: 2 segments")
+    assert json.loads(lines(capsys, "stat", "--json", odd)[0])["directory"] == str(odd)
 
 
 @pytest.mark.parametrize("partition", partitions(), ids=str)
@@ -206,6 +230,7 @@ def test_statistics(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -
     (["log", "dump"], "Missing argument"),
     (["log", "dump", "/nowhere/at/all"], "does not exist"),
     (["log", "dump", "--batches", "--index", "{}"], "exclude each other"),
+    (["log", "dump", "--digest", "{}"], "--digest is a form of --json"),
     (["log", "verify", "{}/empty"], "not a partition directory"),
     (["log", "explode"], "No such command"),
 ])

@@ -198,3 +198,25 @@ def test_a_write_in_progress_is_looked_at_again(maker: PartitionMaker) -> None:
     examination.progress = lambda _: [log.write_bytes(rest) for rest in whole]
     assert list(examination.run()) == []
     assert examination.figures.records == 18
+
+
+def test_a_whole_data_directory(maker: PartitionMaker, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each partition, and the files beside them; the small files count as damage, too."""
+    data = maker.directory.parent
+    PartitionMaker(data / "other-1").records(b"x")
+    (data / "plain").mkdir()
+    assert run(["log", "verify", str(data)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0].rpartition("/")[2] for line in out[:2]] == ["other-1", "topic-0"]
+    assert out[2] == f"{data}: 2 partitions: all sound"
+    assert run(["log", "stat", "--json", str(data)]) == 0
+    assert [json.loads(line)["records"] for line in capsys.readouterr().out.splitlines()] == [1, 18]
+    flip(data / "other-1" / f"{0:020d}.log", 65)
+    (data / "replication-offset-checkpoint").write_text("no number")
+    (data / "empty-0").mkdir()
+    assert run(["log", "verify", "--json", str(data)]) == 1
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows[-1] == {"directory": str(data), "partitions": 2, "damaged": ["other-1"], "damages_beside": 2}
+    assert [row["file"] for row in rows if "file" in row] == ["replication-offset-checkpoint", "empty-0",
+                                                              f"{0:020d}.log"]
+    assert run(["log", "verify", str(data / "plain")]) == 2

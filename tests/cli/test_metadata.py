@@ -68,6 +68,13 @@ def test_shell_over_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1
     assert "there is no none in /topics; there is: " in complaints
     assert shell.run("ls", "--as-of", "yesterday")[0] == 1
+    assert shell.run("diff", "/none", "--as-of", 100) == (
+        1, "", shell.run("cat", "/none")[2])
+    for ahead in ("2999-01-01", 10**9):
+        for words in (("ls", "--as-of", ahead), ("cat", "/image", "--as-of", ahead), ("diff", "--to", ahead)):
+            code, out, complaints = shell.run(*words)
+            assert (code, out) == (1, ""), words
+            assert "lies ahead" in complaints
 
 
 @needs_golden
@@ -103,6 +110,10 @@ def test_live_and_its_files(kraft_cluster: LocalCluster, capsys: pytest.CaptureF
     controller = next(iter(kraft_cluster.controllers.values()))
     files = Shell(["--data", controller.directory], capsys)
     assert files.cat("/", "--as-of", found["image"]["offset"]) == found
+    for ahead in ("2999-01-01", 10**9):
+        code, out, complaints = live.run("ls", "--as-of", ahead)
+        assert (code, out) == (1, "")
+        assert "lies ahead" in complaints
     before = live.cat("/", "--as-of", 5)
     assert before["topics"] == {}
     assert before["image"]["offset"] <= 5      # not within the transaction of the first records

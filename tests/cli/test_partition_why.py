@@ -270,7 +270,8 @@ def test_a_cluster(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[st
     assert said[1] == f"Broker {leader} is not in sync: it is fenced: {why}."
     assert said[2].startswith(f"In sync: {other.node_id}; 2 are needed for acks=all")
     assert tool.run("why", "none/0")[0] == 1
-    assert tool.run("why", "y1")[0] == 2
+    assert tool.run("why", "y1") == (1, out, ""), "a topic stands for all of its partitions"
+    assert tool.run("why", "none")[0] == 1
     spoke = heard(Situation(find((), tool.bootstrap, 10.0, CAPACITY).entries))
     assert set(spoke) == {other.node_id}
     assert 0 <= spoke[other.node_id]["heard_ms"] < 9_000
@@ -278,6 +279,9 @@ def test_a_cluster(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[st
     capsys.readouterr()
     assert run(["why", "y1/0", str(controller.directory)]) == 0
     assert capsys.readouterr().out == f"{said[0]}\n", "its files tell the same"
+    assert run(["why", "y1", str(controller.directory)]) == 0
+    assert capsys.readouterr().out == f"{said[0]}\n"
+    assert run(["why", "none", str(controller.directory)]) == 1
 
 
 @pytest.mark.kraft_cluster(brokers=2, controllers=1, settings={"replica.lag.time.max.ms": "500"})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.cli.record_lines import LineFormat, LineRecord, read_line, write_line
+from kraft.cli.record_lines import LineFormat, LineRecord, name_bytes, read_line, write_line
 from kraft_native.errors import InvalidArgumentError
 
 PLAIN = LineFormat(as_json=False, key_separator=None, null=None)
@@ -33,7 +33,19 @@ def test_json_holds_everything(key: bytes | None, value: bytes | None, headers: 
     assert read_line(line, JSON) == LineRecord(key, value, headers, timestamp_ms)
 
 
+@given(st.binary(), FIELD)
+def test_a_header_name_of_any_bytes(name: bytes, value: bytes | None) -> None:
+    headers = [(name.decode("utf-8", "surrogateescape"), value)]
+    line = write_line("t", 3, 4, 5, None, None, headers, JSON)
+    assert line.decode("utf-8").count("\n") == 1
+    assert read_line(line, JSON) == LineRecord(None, None, headers, 5)
+    assert name_bytes(headers[0][0]) == name
+
+
 @pytest.mark.parametrize(("line", "told"), [
+    (b'{"value": "\\udcff"}', "value has half of a surrogate pair"),
+    (b'{"headers": [["\\ud800", null]]}', "header name has half"), (b'{"headers": [[null, "a"]]}', "name is null"),
+    (b'{"headers": [[5, "a"]]}', "header name is no text"),
     (b"", "no JSON"), (b"\xff", "no JSON"), (b"[]", "no JSON object"), (b'{"value": 5}', "value is no text"),
     (b'{"key": {"base64": "?"}}', "key is no base64"), (b'{"headers": [["a"]]}', "headers is no list"),
     (b'{"headers": {"a": "b"}}', "headers is no list"), (b'{"timestamp": "x"}', "timestamp is no whole number"),
