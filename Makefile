@@ -27,7 +27,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build test test-spark peer compare package crash crash-node crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum crash-cluster cycles simulate simulate-brokers explore pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -149,9 +149,22 @@ sanitize: build ## tests/native under ASan and UBSan
 		UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 KRAFT_SHARED="$${KRAFT_SHARED:-$(CURDIR)/../shared}" \
 		PYTHONMALLOC=malloc $(CURDIR)/$(BIN)/python -m pytest -q -p no:benchmark -m "not peer and not long" tests/native
 
-bench: build ## the figures: micro benchmarks and the engine's table
-	@$(BIN)/python -m pytest -q bench/micro --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
+bench: bench-micro ## the figures: micro benchmarks beside their saved baseline, and the engine's table
+	@$(BIN)/python -m bench.baseline
 	@$(BIN)/python -m bench.engine
+
+bench-micro: build ## the micro benchmarks alone
+	@mkdir -p bench/out
+	@$(BIN)/python -m pytest -q bench/micro --benchmark-disable-gc --benchmark-columns=median,iqr,rounds \
+		--benchmark-json=bench/out/micro.json
+
+# On an idle machine. The file that it writes belongs into the repository.
+bench-baseline: bench-micro ## run the micro benchmarks and save them as the baseline of this kind of machine
+	@$(BIN)/python -m bench.baseline --save
+
+# One class: make kafka-suite SUITE="--class org.apache.kafka.tools.TopicCommandTest"
+kafka-suite: build ## Kafka's own integration tests on nodes of this checkout, beside what Kafka passes (needs Java, Maven); hours
+	@$(BIN)/python -m tests.kafka_suite $(SUITE)
 
 bench-peer: build ## our node beside Apache Kafka 4.3.1, in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.peer

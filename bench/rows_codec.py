@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 import cramjam
 import lz4.frame
@@ -21,6 +25,7 @@ _zstd_in = zstandard.ZstdCompressor(level=3, write_content_size=False)
 _zstd_out = zstandard.ZstdDecompressor()
 
 Call = Callable[[bytes], object]
+Data = TypeVar("Data")
 
 # codec -> (encode, decode) by its library alone, with the settings that Kafka's format asks for
 LIBRARY: dict[str, tuple[Call, Call]] = {
@@ -39,7 +44,17 @@ def text(size: int) -> bytes:
     return b" ".join(source.choice(vocabulary) for _ in range(size // 4))[:size]
 
 
-def speed(call: Call, data: bytes, times: int) -> float:
+@contextmanager
+def mapped(path: Path, data: bytes) -> Iterator[memoryview]:
+    """Map a file that has `data`, read-only, as a segment is mapped; its pages are in memory."""
+    path.write_bytes(data)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ, flags=mmap.MAP_SHARED) as pages:
+        assert pages[:] == data
+        with memoryview(pages) as view:
+            yield view
+
+
+def speed(call: Callable[[Data], object], data: Data, times: int) -> float:
     def run() -> None:
         for _ in range(times):
             call(data)
@@ -63,3 +78,19 @@ def rows(bench: Bench) -> Iterator[Row]:
                 yield paired(title, "MB/s", partial(speed, mine, mine_data, times),
                              partial(speed, theirs, their_data, times), limit_name="the library alone",
                              target=0.9, repeats=bench.count(TURNS))
+    yield from mapped_rows(bench, plain)
+
+
+def mapped_rows(bench: Bench, plain: bytes) -> Iterator[Row]:
+    """lz4 both ways over the pages of a mapped file: the library reads them in place, beside a copy made before."""
+    for what, call, data in (("decode", decompress, compress("lz4", plain)), ("encode", compress, plain)):
+        title = f"{what} lz4, 256 KiB of text in mapped memory"
+        if bench.wants(title):
+            with mapped(bench.fresh("mapped"), data) as pages:
+                yield paired(title, "MB/s", partial(speed, partial(call, "lz4"), pages, 10),
+                             partial(speed, partial(_copied, call), pages, 10),
+                             limit_name="copied to the heap first", target=1.0, repeats=bench.count(TURNS))
+
+
+def _copied(call: Callable[[str, bytes], bytes], pages: memoryview) -> bytes:
+    return call("lz4", bytes(pages))

@@ -1,8 +1,8 @@
 """Compression codecs of record batches: what Kafka's Java client writes, and no more than it reads.
 
-The libraries do the work (zlib; cramjam for snappy and for reading lz4 blocks; lz4; zstandard). The framing around
-their blocks is parsed here, so that they write straight into the scratch space and no announced size is believed
-before it is checked.
+The libraries do the work (zlib; cramjam for snappy and for reading lz4 blocks; lz4; xxhash; zstandard). The framing
+around their blocks is parsed here, so that they write straight into the scratch space and no announced size is
+believed before it is checked.
 Levels follow Kafka: lz4's default, 9, means the fast compressor; every other lz4 level is the high-compression one
 (Kafka's Lz4BlockOutputStream does the same).
 
@@ -20,6 +20,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 
 import cramjam
 import lz4.frame
+import xxhash
 import zstandard
 
 from kraft_native.bytes_be cimport load_i32, store_i32
@@ -44,6 +45,7 @@ cdef object snappy_inflate = cramjam.snappy.decompress_raw_into
 cdef object snappy_deflate = cramjam.snappy.compress_raw_into
 cdef object lz4_inflate = cramjam.lz4.decompress_block_into
 cdef object lz4_deflate = lz4.frame.compress
+cdef object xxh32 = xxhash.xxh32_intdigest
 cdef object LZ4_BLOCK_64_KIB = lz4.frame.BLOCKSIZE_MAX64KB
 cdef object zstd_error = zstandard.ZstdError
 cdef object inflate_error = cramjam.DecompressionError
@@ -268,43 +270,6 @@ cdef int snappy_compress(const uint8_t* data, Py_ssize_t size, Scratch out) exce
 # --- lz4 frame
 
 
-cdef inline uint32_t rotate32(uint32_t v, int count) noexcept nogil:
-    return (v << count) | (v >> (32 - count))
-
-
-cdef uint32_t xxh32(const uint8_t* p, Py_ssize_t size) noexcept nogil:
-    """xxHash, 32 bits, seed 0: the checksum of lz4 frames (github.com/Cyan4973/xxHash, doc/xxhash_spec.md)."""
-    cdef uint32_t prime1 = 2654435761
-    cdef uint32_t prime2 = 2246822519
-    cdef uint32_t prime3 = 3266489917
-    cdef uint32_t prime4 = 668265263
-    cdef uint32_t prime5 = 374761393
-    cdef const uint8_t* end = p + size
-    cdef uint32_t lane[4]
-    cdef uint32_t h = prime5
-    cdef int i
-    if size >= 16:
-        lane[0] = prime1 + prime2
-        lane[1] = prime2
-        lane[2] = 0
-        lane[3] = <uint32_t>0 - prime1
-        while end - p >= 16:
-            for i in range(4):
-                lane[i] = rotate32(lane[i] + load_le32(p) * prime2, 13) * prime1
-                p += 4
-        h = rotate32(lane[0], 1) + rotate32(lane[1], 7) + rotate32(lane[2], 12) + rotate32(lane[3], 18)
-    h += <uint32_t>size
-    while end - p >= 4:
-        h = rotate32(h + load_le32(p) * prime3, 17) * prime4
-        p += 4
-    while p < end:
-        h = rotate32(h + p[0] * prime5, 11) * prime1
-        p += 1
-    h = (h ^ (h >> 15)) * prime2
-    h = (h ^ (h >> 13)) * prime3
-    return h ^ (h >> 16)
-
-
 cdef Py_ssize_t lz4_header(const uint8_t* data, Py_ssize_t size) except -1:
     """Checks the frame descriptor as Kafka's Lz4BlockInputStream does; gives where the first block starts."""
     cdef uint8_t flags
@@ -321,7 +286,7 @@ cdef Py_ssize_t lz4_header(const uint8_t* data, Py_ssize_t size) except -1:
     end = 14 if flags & 0x08 else 6
     if size <= end:
         return corrupt("lz4: frame descriptor cut off")
-    if data[end] != ((xxh32(data + 4, end - 4) >> 8) & 0xFF):
+    if data[end] != ((<uint32_t>xxh32(view_read(data + 4, end - 4)) >> 8) & 0xFF):
         return corrupt("lz4: frame descriptor checksum")
     return end + 1
 
@@ -342,7 +307,7 @@ cdef int lz4_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, S
             break
         if block_bytes > block_bytes_max or block_bytes > size - at - (4 if block_checksum else 0):
             return corrupt(f"lz4: block of {block_bytes} bytes with {size - at} left")
-        if block_checksum and xxh32(data + at, block_bytes) != load_le32(data + at + block_bytes):
+        if block_checksum and <uint32_t>xxh32(view_read(data + at, block_bytes)) != load_le32(data + at + block_bytes):
             return corrupt("lz4: block checksum")
         if mark & <uint32_t>0x80000000:
             if block_bytes > room - out.size:

@@ -1,5 +1,6 @@
 from typing import final
 
+def majority_value(values: list[int]) -> int: ...
 @final
 class ReplicaProgress:
     in_sync_count: int

@@ -1,8 +1,10 @@
-"""How far each replica of a partition has come.
+"""The two rules for a high watermark, and the progress of a partition's replicas.
 
 The high watermark of a partition is the smallest log end of its in-sync replicas, the leader's own among them. What the
 leader counts as its own end (appended or flushed) is its durability class's business, not decided here. A follower's
-fetch offset is its log end: it asks for what it does not have. (KIP-101, KIP-497; Kafka's Partition and Replica.)
+fetch offset is its log end: it requests what it does not have. (KIP-101, KIP-497; Kafka's Partition and Replica.)
+
+The high watermark of the metadata quorum is the largest offset that a majority of the voters have reached (KIP-595).
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -11,6 +13,46 @@ from libc.stdlib cimport free, malloc
 cimport cython
 
 from kraft_native.errors import InvalidArgumentError
+
+cdef enum:
+    VOTERS_ON_STACK = 16
+
+
+def majority_value(list values not None) -> int:
+    """Largest number that more than half of `values` reach.
+
+    With the voters' end offsets it is the quorum's high watermark, with the times of their Fetches the last moment at
+    which a majority was alive. `values`: 64-bit integers in any order; they are not changed. InvalidArgumentError for
+    an empty list, OverflowError for a larger number. Any thread.
+    """
+    cdef Py_ssize_t count = len(values)
+    cdef int64_t few[VOTERS_ON_STACK]
+    cdef int64_t* sorted_values = few
+    if count == 0:
+        raise InvalidArgumentError("values: an empty list has no majority")
+    if count > VOTERS_ON_STACK:
+        sorted_values = <int64_t*>malloc(<size_t>count * sizeof(int64_t))
+        if sorted_values == NULL:
+            raise MemoryError(f"{count} values")
+    try:
+        return insert_descending(values, sorted_values)
+    finally:
+        if sorted_values != few:
+            free(sorted_values)
+
+
+cdef int64_t insert_descending(list values, int64_t* sorted_values) except? -1:
+    """Sort `values` into `sorted_values`, the largest first; return the one that a majority reaches."""
+    cdef Py_ssize_t count = len(values), i, at
+    cdef int64_t value
+    for i in range(count):
+        value = values[i]
+        at = i
+        while at > 0 and sorted_values[at - 1] < value:
+            sorted_values[at] = sorted_values[at - 1]
+            at -= 1
+        sorted_values[at] = value
+    return sorted_values[count // 2]
 
 
 @cython.final

@@ -1,8 +1,13 @@
 """Each compiled module of the engine that Python can call has a benchmark of its own."""
 
+import io
 import re
 from pathlib import Path
 from typing import Final
+
+from rich.console import Console
+
+from bench.baseline import Medians, baseline_path, ratios, report
 
 ROOT: Final = Path(__file__).parent.parent
 ROW: Final = re.compile(r"^\| ([1-4]) \| `(\w+)` \| [^|]* \| ([^|]+) \|$", re.MULTILINE)
@@ -29,3 +34,30 @@ def test_every_module_has_a_benchmark() -> None:
                and not (ROOT / "bench" / "micro" / f"bench_{MEASURED_WITH.get(module, module)}.py").exists()]
     assert missing == []
     assert set(NOTHING_TO_TIME) | set(MEASURED_WITH) <= set(modules)
+
+
+def medians(**seconds: float) -> Medians:
+    return Medians("Processor X, 2 processors", "abc", "2026-01-31", seconds)
+
+
+def test_a_run_beside_its_baseline(tmp_path: Path) -> None:
+    measured = {"commit_info": {"id": "0123456789abcdef"}, "datetime": "2026-01-31T09:00:00",
+                "benchmarks": [{"fullname": "bench/micro/bench_crc.py::test_x", "stats": {"median": 0.00123456}}]}
+    run = Medians.of_run(measured)
+    assert (run.commit, run.date, run.seconds) == ("0123456789ab", "2026-01-31", {"bench_crc.py::test_x": 0.00123456})
+    run.save(tmp_path / "kept" / "x.json")
+    assert Medians.read(tmp_path / "kept" / "x.json").seconds == {"bench_crc.py::test_x": 0.001235}
+    assert baseline_path("AMD EPYC 9B45 (64-Core), 2 processors").name == "amd-epyc-9b45-64-core.json"
+
+
+def test_the_slowest_against_its_baseline_is_first_and_what_changed_is_listed() -> None:
+    run = medians(same=1.0, slower=3.0, faster=1.0, new=1.0)
+    baseline = medians(same=1.0, slower=1.0, faster=2.0, old=1.0)
+    found = [(each.name, each.ratio) for each in ratios(run, baseline)]
+    assert found == [("slower", 3.0), ("same", 1.0), ("faster", 0.5)]
+    out = io.StringIO()
+    report(run, baseline, 1.25, Console(file=out, width=120))
+    told = out.getvalue()
+    assert "3 benchmarks compared; median of the ratios, run to baseline: 1.00" in told
+    assert "slower" in told and "faster" in told and "same" not in told
+    assert "new: 1, such as new" in told and "not in this run: 1, such as old" in told

@@ -28,7 +28,7 @@ COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 # Which extra of the package brings a module that only some commands need.
 EXTRA_WITH: Final = {
     "fastavro": "pipeline", "google": "pipeline", "matplotlib": "bench", "pandas": "pipeline", "pyarrow": "pipeline",
-    "pyspark": "spark", "xxhash": "pipeline",
+    "pyspark": "spark",
 }
 
 # The parts, in the order in which the help lists them; each has a module of its name.

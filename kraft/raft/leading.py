@@ -20,7 +20,7 @@ from kraft.raft.messages import (
     QuorumResponse,
     Response,
 )
-from kraft.raft.progress import Progress, majority_value
+from kraft.raft.progress import Progress
 from kraft.raft.records import ControlRecord, KRaftVersion, LeaderChange, Voters
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Leader, ParkedFetch, Unattached
@@ -28,6 +28,7 @@ from kraft.raft.snapshots import part_for
 from kraft.raft.tally import Tally
 from kraft.raft.types import NEVER_MS, NOBODY, START, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter
+from kraft_native.watermark import majority_value
 
 OBSERVER_SESSION_MS: Final = 300_000
 

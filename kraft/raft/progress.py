@@ -1,6 +1,5 @@
-"""A leader's view of one replica, and the arithmetic of majorities."""
+"""A leader's view of one replica."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kraft.raft.types import UNKNOWN_OFFSET
@@ -37,9 +36,3 @@ class Progress:
     def heard(self, now_ms: int) -> None:
         """Any other sign that it can reach the leader: a Fetch that diverges, or one for a snapshot."""
         self.fetch_ms = now_ms
-
-
-def majority_value(values: Sequence[int]) -> int:
-    """The largest number that a majority of `values` reach: with end offsets the high watermark, with times the last
-    moment at which a majority was heard of. There is at least one value."""
-    return sorted(values, reverse=True)[len(values) // 2]

@@ -114,18 +114,20 @@ def test_an_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert told.count("\n") == 1
 
 
-@pytest.mark.parametrize(("hidden", "told"), [
-    ("xxhash", "kraft: xxhash is not installed: pip install 'kraft[pipeline]'"),
-    ("kraft.pipeline.digest", "ModuleNotFoundError: import of kraft.pipeline.digest halted; None in sys.modules"),
+@pytest.mark.parametrize(("hidden", "command", "message"), [
+    ("pyarrow", "export", "kraft: pyarrow is not installed: pip install 'kraft[pipeline]'"),
+    ("kraft.pipeline.digest", "audit",
+     "ModuleNotFoundError: import of kraft.pipeline.digest halted; None in sys.modules"),
 ])
-def test_a_missing_package_is_one_line(long_log: Path, hidden: str, told: str) -> None:
+def test_a_missing_package_is_one_line(long_log: Path, tmp_path: Path, hidden: str, command: str, message: str) -> None:
     """One of ours is a broken installation."""
+    arguments = {"export": ["--from", str(long_log.parent), str(tmp_path / "table")], "audit": [str(long_log)]}[command]
     program = (f"import sys; sys.modules[{hidden!r}] = None; from kraft.cli.command import run; "
                "sys.exit(run(sys.argv[1:]))")
-    done = subprocess.run([sys.executable, "-c", program, "pipeline", "audit", str(long_log)], cwd=ROOT, text=True,
+    done = subprocess.run([sys.executable, "-c", program, "pipeline", command, *arguments], cwd=ROOT, text=True,
                           capture_output=True, check=False)
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, told)
-    assert (len(done.stderr.splitlines()) == 1) == (hidden == "xxhash")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, message)
+    assert (len(done.stderr.splitlines()) == 1) == (hidden == "pyarrow")
 
 
 def test_progress_is_for_terminals_and_long_work(monkeypatch: pytest.MonkeyPatch,

@@ -1,16 +1,20 @@
-"""The high watermark of a replicated partition against a model of its followers, through random lives of a leader."""
+"""Both high watermarks against one oracle: of a partition through random lives of its leader, and of a quorum."""
 
 import shutil
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kraft.protocol.messages.fetch_request import ReplicaState
+from kraft_native.errors import InvalidArgumentError
+from kraft_native.watermark import majority_value
 from tests.native.logs import batch
 from tests.native.serving import Node
+from tests.oracle.watermark import in_sync_end, majority_end
 
 LEADER = 1
 FOLLOWERS = (2, 3, 4)
@@ -61,7 +65,7 @@ class WatermarkMachine(RuleBasedStateMachine):
             self.advance()
 
     def advance(self) -> None:
-        reached = min([self.end, *(self.ends[follower] for follower in self.in_sync)])
+        reached = in_sync_end(self.end, [self.ends[follower] for follower in self.in_sync])
         self.high_watermark = max(self.high_watermark, reached)
 
     @invariant()
@@ -80,3 +84,19 @@ class WatermarkMachine(RuleBasedStateMachine):
 TestWatermarkMachine = WatermarkMachine.TestCase
 TestWatermarkMachine.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True, deadline=None,
                                          suppress_health_check=list(HealthCheck))
+
+
+@given(st.lists(st.integers(-1, 20) | st.integers(-2**63, 2**63 - 1), min_size=1, max_size=40))
+def test_a_quorum_commits_what_a_majority_reaches(ends: list[int]) -> None:
+    before = list(ends)
+    assert majority_value(ends) == majority_end(ends)
+    assert ends == before
+
+
+def test_values_without_a_majority() -> None:
+    with pytest.raises(InvalidArgumentError, match="values"):
+        majority_value([])
+    with pytest.raises(OverflowError):
+        majority_value([0] * 20 + [2**63])
+    with pytest.raises(TypeError):
+        majority_value(["0"])  # type: ignore[list-item]

@@ -1,4 +1,4 @@
-"""Majorities, progress, tallies, requests: what can be proved alone."""
+"""Progress, tallies, requests: what can be proved alone."""
 
 import pytest
 from hypothesis import given
@@ -6,23 +6,13 @@ from hypothesis import strategies as st
 
 from kraft.raft.config import RaftConfig
 from kraft.raft.messages import VersionsRequest
-from kraft.raft.progress import Progress, majority_value
+from kraft.raft.progress import Progress
 from kraft.raft.requests import Requests
 from kraft.raft.tally import Tally
 from kraft.raft.types import NEVER_MS, OffsetAndEpoch
 from kraft.raft.voters import VoterSet
 from kraft_native.errors import InvalidArgumentError
 from tests.raft.world import key, voter
-
-
-@given(st.lists(st.integers(-1, 20), min_size=1, max_size=9))
-def test_majority_value_is_the_largest_that_a_majority_reaches(values: list[int]) -> None:
-    def reached_by_majority(number: int) -> bool:
-        return sum(value >= number for value in values) > len(values) // 2
-
-    found = majority_value(values)
-    assert reached_by_majority(found)
-    assert not reached_by_majority(found + 1)
 
 
 @given(st.tuples(st.integers(0, 9), st.integers(0, 9)), st.tuples(st.integers(0, 9), st.integers(0, 9)))

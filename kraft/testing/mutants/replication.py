@@ -6,12 +6,12 @@ from typing import Any
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import following, leading
 from kraft.raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
-from kraft.raft.progress import majority_value
 from kraft.raft.records import ControlRecord
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Follower, Leader
 from kraft.testing.mutants.patches import Collection, Patches
 from kraft.testing.sim.log import SimLog
+from kraft_native.watermark import majority_value
 
 REPLICATION = Collection()
 Update = Callable[[Replica, Leader], None]

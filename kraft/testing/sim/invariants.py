@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kraft.raft.messages import FetchRequest, FetchSnapshotRequest, Loss, Lost, Message, VoteRequest, VoteResponse
-from kraft.raft.progress import majority_value
 from kraft.raft.ready import HardState
 from kraft.raft.records import KRaftVersion, Voters
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
@@ -20,6 +19,7 @@ from kraft.raft.voters import VoterHistory
 from kraft.testing.sim.batches import Batch, Payloads, Value
 from kraft.testing.sim.views import LedgerView, LogView, NodeView
 from kraft.testing.sim.violation import ViolationError
+from kraft_native.watermark import majority_value
 
 EXPENSIVE_EVERY: Final = 500
 CHECK_QUORUM_SLACK_MS: Final = 1000
