@@ -18,6 +18,13 @@ UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 UNSAFE_DOWNGRADE: Final = 3
 
+# Kafka's wording: its tools show these texts, and scripts compare them.
+NOTHING_UPDATED: Final = "The update failed for all features since the following feature had an error:"
+NEEDS_DOWNGRADE_TYPE: Final = ("Can't downgrade the version of this feature without setting the upgrade type to "
+                               "either safe or unsafe downgrade.")
+LOSES_METADATA: Final = "Refusing to perform the requested downgrade because it might delete metadata information."
+UNSAFE_UNSUPPORTED: Final = "Unsafe metadata downgrade is not supported in this version."
+
 _UPGRADE_TYPE_SINCE: Final = 1
 _RESULTS_UNTIL: Final = 1
 
@@ -31,8 +38,7 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Decisio
         try:
             records += _update(context, update, wanted)
         except RefusedError as refusal:
-            message = (f"nothing was updated, because {update.feature} cannot be brought to level "
-                       f"{update.max_version_level}: {refusal.message}")
+            message = f"{NOTHING_UPDATED} {refusal.message}"
             return Decision(_answer(context, request, refusal.error, message))
     answer = _answer(context, request, ErrorCode.NONE, None)
     if request.validate_only:
@@ -61,6 +67,10 @@ def _invalid(message: str) -> RefusedError:
     return RefusedError(ErrorCode.INVALID_UPDATE_VERSION, message)
 
 
+def _invalid_level(name: str, level: int, reason: str) -> RefusedError:
+    return _invalid(f"Invalid update version {level} for feature {name}. {reason}")
+
+
 def _kind(context: Context, update: FeatureUpdateKey) -> int:
     if context.api_version >= _UPGRADE_TYPE_SINCE:
         return update.upgrade_type
@@ -77,15 +87,15 @@ def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) 
     name, level, kind = update.feature, update.max_version_level, _kind(context, update)
     image = context.image
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        raise _invalid(f"upgrade type {kind} is not 1, 2 or 3")
+        raise _invalid_level(name, level, f"Upgrade type {kind} is not 1, 2 or 3.")
     if level < 0:
-        raise _invalid("a level is 0 or more")
+        raise _invalid_level(name, level, "A level is 0 or more.")
     current = _current(context, name)
     check_supported(context, name, level)
     if level < current and kind == UPGRADE:
-        raise _invalid(f"it is at {current}; a downgrade must be asked for as one")
+        raise _invalid_level(name, level, NEEDS_DOWNGRADE_TYPE)
     if level > current and kind != UPGRADE:
-        raise _invalid(f"it is at {current}; going up is no downgrade")
+        raise _invalid_level(name, level, "Can't downgrade to a newer version.")
     if name == METADATA_VERSION:
         _check_metadata_version(current, level, unsafe=kind == UNSAFE_DOWNGRADE)
         for other, at in wanted.items():
@@ -93,7 +103,7 @@ def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) 
                 _check_requirements(other, at, level)
     elif name == KRAFT_VERSION:
         if level < current:
-            raise _invalid("the quorum's own records do not go back")
+            raise _invalid_level(name, level, f"The quorum's records cannot go back from level {current}.")
         return []
     else:
         _check_requirements(name, level, wanted[METADATA_VERSION])
@@ -107,30 +117,30 @@ def _update(context: Context, update: FeatureUpdateKey, wanted: dict[str, int]) 
 def check_supported(context: Context, name: str, level: int) -> None:
     """INVALID_UPDATE_VERSION unless this controller, every broker and every other controller support the level."""
     nodes: list[tuple[str, Levels]] = [
-        (f"controller {context.settings.node_id}", Levels(*context.settings.features.get(name, (0, 0))))]
-    nodes += ((f"broker {broker.broker_id}", broker.features.get(name, Levels(0, 0)))
+        (f"Local controller {context.settings.node_id}", Levels(*context.settings.features.get(name, (0, 0))))]
+    nodes += ((f"Broker {broker.broker_id}", broker.features.get(name, Levels(0, 0)))
               for broker in context.image.brokers.values())
-    nodes += ((f"controller {controller.controller_id}", controller.features.get(name, Levels(0, 0)))
+    nodes += ((f"Controller {controller.controller_id}", controller.features.get(name, Levels(0, 0)))
               for controller in context.image.controllers.values()
               if controller.controller_id != context.settings.node_id)
     for node, levels in nodes:
         if levels == (0, 0) and level != 0:
-            raise _invalid(f"{node} does not support this feature")
+            raise _invalid_level(name, level, f"{node} does not support this feature.")
         if not levels.minimum <= level <= levels.maximum:
-            raise _invalid(f"{node} supports levels {levels.minimum} to {levels.maximum}")
+            raise _invalid_level(name, level, f"{node} only supports versions {levels.minimum}-{levels.maximum}")
 
 
 def _check_metadata_version(current: int, level: int, *, unsafe: bool) -> None:
     """A downgrade may only pass levels that changed nothing in the records."""
     if level not in BY_LEVEL:
-        raise _invalid("there is no such level")
-    lost = [version.name for at, version in BY_LEVEL.items() if level < at <= current and version.changes_metadata]
-    if lost:
-        raise _invalid(f"it would lose what came with {', '.join(lost)}" + (
-            ", and downgrades that lose records are not supported" if unsafe else ""))
+        raise _invalid_level(METADATA_VERSION, level, "There is no such level.")
+    if any(level < at <= current and version.changes_metadata for at, version in BY_LEVEL.items()):
+        raise _invalid(f"Unsupported {METADATA_VERSION} downgrade from {current} to {level}. "
+                       f"{UNSAFE_UNSUPPORTED if unsafe else LOSES_METADATA}")
 
 
 def _check_requirements(name: str, level: int, metadata_level: int) -> None:
     for at, needed in FEATURES[name].requires if name in FEATURES else ():
         if level >= at and metadata_level < needed:
-            raise _invalid(f"{name} {level} needs metadata.version {needed} or more, it is {metadata_level}")
+            raise _invalid_level(name, level, f"{name} {level} needs {METADATA_VERSION} {needed} or more, it is "
+                                              f"{metadata_level}.")

@@ -124,7 +124,7 @@ def _check_target(
     factor = sum(each not in partition.adding_replicas for each in partition.replicas)
     if not may_change_factor and len(replicas) != factor:
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
-                           f"{len(replicas)} replicas in place of {factor}, and the request does not allow a change")
+                           f"The replication factor is changed from {factor} to {len(replicas)}")
 
 
 def alter_partition_reassignments_refused(

@@ -107,9 +107,29 @@ def test_every_broker_must_support_the_level() -> None:
     world.register(1, features=[each for each in broker_features(world) if each.name != "transaction.version"])
     answer = update(world, ("transaction.version", 1, UPGRADE))
     assert answer.error_code == 95
-    assert "broker 1 does not support" in answer.error_message
+    assert "Broker 1 does not support" in answer.error_message
 
 
 def broker_features(world: World) -> list[Any]:
     return [Feature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in world.settings.features.items()]
+
+
+@pytest.mark.parametrize(("name", "level", "kind", "text"), [
+    ("metadata.version", 18, UPGRADE, ("Invalid update version 18 for feature metadata.version. Can't downgrade the "
+     "version of this feature without setting the upgrade type to either safe or unsafe downgrade.")),
+    ("metadata.version", 31, SAFE_DOWNGRADE, ("Invalid update version 31 for feature metadata.version. Local controller "
+     "1 only supports versions 7-30")),
+    ("metadata.version", 30, SAFE_DOWNGRADE, ("Invalid update version 30 for feature metadata.version. Can't downgrade "
+     "to a newer version.")),
+    ("metadata.version", 22, SAFE_DOWNGRADE, ("Unsupported metadata.version downgrade from 25 to 22. Refusing to "
+     "perform the requested downgrade because it might delete metadata information.")),
+    ("metadata.version", 22, UNSAFE_DOWNGRADE, ("Unsupported metadata.version downgrade from 25 to 22. Unsafe metadata "
+     "downgrade is not supported in this version.")),
+])
+def test_refusals_have_the_wording_that_kafkas_tools_show(name: str, level: int, kind: int, text: str) -> None:
+    world = World(metadata_level=25)
+    world.join(1)
+    answer = update(world, (name, level, kind))
+    assert answer.error_message == (
+        "The update failed for all features since the following feature had an error: " + text)
