@@ -118,8 +118,8 @@ def broker_features(world: World) -> list[Any]:
 @pytest.mark.parametrize(("name", "level", "kind", "text"), [
     ("metadata.version", 18, UPGRADE, ("Invalid update version 18 for feature metadata.version. Can't downgrade the "
      "version of this feature without setting the upgrade type to either safe or unsafe downgrade.")),
-    ("metadata.version", 31, SAFE_DOWNGRADE, ("Invalid update version 31 for feature metadata.version. Local controller "
-     "1 only supports versions 7-30")),
+    ("metadata.version", 31, SAFE_DOWNGRADE, ("Invalid update version 31 for feature metadata.version. Local "
+     "controller 1 only supports versions 7-30")),
     ("metadata.version", 30, SAFE_DOWNGRADE, ("Invalid update version 30 for feature metadata.version. Can't downgrade "
      "to a newer version.")),
     ("metadata.version", 22, SAFE_DOWNGRADE, ("Unsupported metadata.version downgrade from 25 to 22. Refusing to "
