@@ -175,7 +175,7 @@ bench-cluster: build ## three nodes of ours beside three of Kafka's, replicated,
 bench-operations: build ## restarts and moves under load, 10,000 partitions on three nodes; ours and Kafka's in one run
 	@$(BIN)/python -m bench.macro.operations
 
-bench-failover: build ## three nodes killed fifty times and restarted in turn under a producer, then Kafka's killed five times; seven minutes
+bench-failover: build ## the active controller and another of three nodes killed fifty times each and all restarted in turn under producers, then Kafka's killed five times each; twenty minutes
 	@$(BIN)/python -m bench.macro.failover
 
 # 1 KiB: python -m bench.spark --value-bytes 1024 --turns 7

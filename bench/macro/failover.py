@@ -2,12 +2,14 @@
 
     python -m bench.macro.failover [--kills 50] [--peer-kills 5] [--restarts 1] [--set NAME=VALUE] [--ours]
 
-Three nodes of both roles, a topic with three partitions, three replicas and min.insync.replicas 2, and an idempotent
-producer with acks=all, all with their defaults; topic and producer are new for each kill and each round. A kill (-9)
-hits the node that is the active controller and leads a partition; restarts (SIGTERM, wait, start) go round all nodes. A
-gap is the longest time for which one of the partitions acknowledged nothing. At the end everything is read back and
-compared with what was acknowledged. Kafka's three nodes come after ours, alone on the machine too, under the same
-load; a kill of theirs costs half a minute, so there are fewer. `operations` has the rolling restart of both.
+Three nodes of both roles, topics with three replicas and min.insync.replicas 2, and idempotent producers with
+acks=all, all with their defaults; topics and producers are new for each kill and each round. There are two kinds of
+kills (-9), as many of each, in turns: of the active controller, and of a node that is not. The victim leads a
+partition to which one producer sends alone; another producer sends to a partition of each node. Restarts (SIGTERM,
+wait, start) go round all nodes. A gap is the longest time for which one of the partitions acknowledged nothing. At the
+end everything is read back and compared with what was acknowledged. Kafka's three nodes come after ours, alone on the
+machine too, under the same load; a kill of theirs costs half a minute, so there are fewer. `operations` has the
+rolling restart of both.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import click
 from rich.console import Console
@@ -81,14 +84,23 @@ def running(make: type[KraftCluster | KafkaCluster], home: Path, settings: Mappi
             cluster.stop()
 
 
-def kills(console: Console, name: str, cluster: Failover, count: int) -> list[float]:
-    """The gap of each."""
-    gaps = []
+KINDS: Final = {True: "the leader that is the active controller", False: "a leader that is not the controller"}
+
+Gaps = dict[bool, list[float]]
+"""Of each kill, by whether it hit the active controller."""
+
+
+def kills(console: Console, name: str, cluster: Failover, count: int) -> Gaps:
+    """So many of each kind."""
+    gaps: Gaps = {kind: [] for kind in KINDS}
     for number in range(1, count + 1):
-        gaps.append(cluster.kill())
-        console.print(f"{name}, kill {number}: {gaps[-1]:.3f} s")
-    if gaps:
-        console.print(f"{name}, {count} kills: median {statistics.median(gaps):.3f} s, longest {max(gaps):.3f} s")
+        for kind, victim in KINDS.items():
+            gaps[kind].append(cluster.kill(controller=kind))
+            console.print(f"{name}, kill {number} of {victim}: {gaps[kind][-1]:.3f} s")
+    for kind, victim in KINDS.items():
+        if gaps[kind]:
+            console.print(f"{name}, {count} kills of {victim}: median {statistics.median(gaps[kind]):.3f} s, "
+                          f"longest {max(gaps[kind]):.3f} s")
     return gaps
 
 
@@ -108,8 +120,8 @@ def outcome(console: Console, name: str, cluster: Failover) -> Outcome:
 
 
 @click.command()
-@click.option("--kills", "count", default=50, show_default=True)
-@click.option("--peer-kills", default=5, show_default=True, help="Of Apache Kafka's nodes.")
+@click.option("--kills", "count", default=50, show_default=True, help="Of each kind.")
+@click.option("--peer-kills", default=5, show_default=True, help="Of each kind, of Apache Kafka's nodes.")
 @click.option("--restarts", "rounds", default=1, show_default=True, help="Rounds of restarts, of ours.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of all nodes of ours.")
 @click.option("--ours", is_flag=True, help="Only our nodes: no ratio.")
@@ -118,7 +130,7 @@ def outcome(console: Console, name: str, cluster: Failover) -> Outcome:
 def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ours: bool, directory: Path) -> None:
     """Measure what a producer notices of dying and restarting nodes."""
     with reported("failover", directory, quick=False) as (console, home, report):
-        theirs: list[float] = []
+        theirs: Gaps = {kind: [] for kind in KINDS}
         with running(KraftCluster, home, dict(each.split("=", 1) for each in settings)) as cluster:
             gaps = kills(console, "kraft", cluster, count)
             restarts(console, "kraft", cluster, rounds)
@@ -132,14 +144,14 @@ def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ou
         report.add(figures(gaps, theirs, found))
 
 
-def figures(gaps: list[float], theirs: list[float], found: Outcome) -> list[Figure]:
+def figures(gaps: Gaps, theirs: Gaps, found: Outcome) -> list[Figure]:
     """The two have not the same number of kills: each figure is of all of them."""
-    row = "the leader that is the active controller is killed"
-    both = [(name, aim, [[take(each)] if each else [] for each in (gaps, theirs)]) for name, aim, take in (
-        ("gap, median", 0.8, statistics.median), ("gap, longest", 1.5, max))]
-    return [*(Figure(row, name, "s", aim, absolute=True, ours=mine, peers=peers) for name, aim, (mine, peers) in both),
-            Figure(row, "records refused, lost, reordered or twice", "", 0, absolute=True,
-                   ours=[float(sum(found) - found.acknowledged)])]
+    made = [Figure(f"{victim} is killed", name, "s", aim, absolute=True,
+                   ours=[take(gaps[kind])] if gaps[kind] else [], peers=[take(theirs[kind])] if theirs[kind] else [])
+            for kind, victim in KINDS.items()
+            for name, aim, take in (("gap, median", 0.3, statistics.median), ("gap, longest", 0.5, max))]
+    return [*made, Figure("any of them is killed", "records refused, lost, reordered or twice", "", 0, absolute=True,
+                          ours=[float(sum(found) - found.acknowledged)])]
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ from uuid import UUID
 
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.leader_checks import LeaderChecks
 from kraft.broker.ports import ControllerPort, LogDirPort, MovePort, RecorderPort
 from kraft.broker.producer_ids import ProducerIdBlock
 from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
+from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, NO_LEADER, MetadataImage, Resource
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft_native.coldread import ColdReader
@@ -21,11 +22,11 @@ from kraft_native.partition import Partition
 from kraft_native.table import PartitionTable
 
 
-class Fenced(NamedTuple):
-    """A broker in that epoch was fenced, as was heard at that time."""
+class Led(NamedTuple):
+    """A broker in that epoch led partitions until then, as was heard."""
 
     epoch: int
-    at_ms: int
+    until_ms: int
 
 
 @dataclass
@@ -48,19 +49,23 @@ class Broker:
     epoch: int = -1
     """The epoch of this broker's registration; -1 before it."""
     producer_ids: ProducerIdBlock = field(default_factory=ProducerIdBlock)
-    fenced: dict[int, Fenced] = field(default_factory=dict)
-    """The last time that each broker was seen to be fenced, by id."""
+    leaders: LeaderChecks = field(init=False)
+    """Checks of leaders before an answer names them."""
+    led: dict[int, Led] = field(default_factory=dict)
+    """When a leadership was last moved away from each broker, by id."""
 
     @property
     def node_id(self) -> int:
         return self.config.node_id
 
-    def note_fenced(self, delta: MetadataDelta, image: MetadataImage, now_ms: int) -> None:
-        """One committed change: remembers who was fenced in it."""
-        for broker_id in delta.brokers.touched:
-            before, after = delta.image.brokers.get(broker_id), image.brokers.get(broker_id)
-            if before is not None and after is not None and after.fenced and not before.fenced:
-                self.fenced[broker_id] = Fenced(after.epoch, now_ms)
+    def note_led(self, delta: MetadataDelta, now_ms: int) -> None:
+        """One committed change: remembers the brokers that lead less after it."""
+        for change in delta.partition_changes():
+            before, after = change.before, change.after
+            if before is not None and after is not None and before.leader not in (NO_LEADER, after.leader):
+                leader = delta.image.brokers.get(before.leader)
+                if leader is not None:
+                    self.led[leader.broker_id] = Led(leader.epoch, now_ms)
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
                client_id: str | None = None) -> None:

@@ -35,23 +35,23 @@ def listed_brokers(broker: "Broker", listener: str, *, fenced: bool = False) -> 
 
 
 def reachable_brokers(broker: "Broker", listener: str, now_ms: int) -> list[ListedBroker]:
-    """The brokers that clients are told of as such: those that may serve, and those that were fenced a moment ago. All
-    that are registered, when there are none of those.
+    """The brokers that clients may connect to: those that may serve, and fenced ones that led a partition a moment ago.
+    All that are registered, when there are none of those.
 
-    In the one answer that tells of a new leader the old one must still be there: librdkafka (2.16) closes the thread of
-    a broker that is not, and with it, for a second, partitions that were about to move from there to the new leader.
-    And what is told must not be empty: it drops all brokers then, those of its configuration too, and never asks
-    anybody again unless it may bootstrap anew (KIP-899).
+    In the one answer that names a new leader the old one must still be listed: librdkafka (2.16) ends the thread of a
+    broker that is not, and with it, for a second, partitions that were about to move from there to the new leader. No
+    client misses a broker that led nothing. And the list must not be empty: librdkafka drops all brokers then, those
+    of its configuration too, and never asks again unless it may bootstrap again (KIP-899).
     """
     registered = listed_brokers(broker, listener, fenced=True)
     return [each for each in registered
-            if not each.fenced or _was_fenced_now(broker, each.broker_id, now_ms)] or registered
+            if not each.fenced or _led_a_moment_ago(broker, each.broker_id, now_ms)] or registered
 
 
-def _was_fenced_now(broker: "Broker", broker_id: int, now_ms: int) -> bool:
-    fenced = broker.fenced.get(broker_id)
-    return (fenced is not None and fenced.epoch == broker.image.brokers[broker_id].epoch
-            and now_ms - fenced.at_ms < FENCED_LISTED_MS)
+def _led_a_moment_ago(broker: "Broker", broker_id: int, now_ms: int) -> bool:
+    led = broker.led.get(broker_id)
+    return (led is not None and led.epoch == broker.image.brokers[broker_id].epoch
+            and now_ms - led.until_ms < FENCED_LISTED_MS)
 
 
 def endpoint_of(registration: BrokerRegistration, listener: str) -> tuple[str, int] | None:

@@ -187,8 +187,10 @@ def fence_stale(context: Context) -> Decision[None]:
 def fence_gone(context: Context, broker_id: int, broker_epoch: int, found: Found) -> Decision[None]:
     """Fences a broker that was probed, if that shows that its process is gone and it did not speak meanwhile."""
     broker = context.image.brokers.get(broker_id)
-    doubt = context.sessions.gone(broker_id, found)
-    if broker is None or broker.epoch != broker_epoch or broker.fenced or doubt is None:
+    if broker is None or broker.epoch != broker_epoch or broker.fenced:
+        return Decision(None)
+    doubt = context.sessions.probed(broker_id, found, context.now_ms)
+    if doubt is None:
         return Decision(None)
     context.sessions.forget(broker_id)
     return Decision(None, fence(context, broker), atomic=False,

@@ -328,6 +328,7 @@ class Controller:
         """What came of connecting to that incarnation."""
         if self.active:
             self._fence(brokers.fence_gone(self._context(0, now_ms), broker_id, broker_epoch, found), now_ms)
+            self._schedule()
 
     def _fence(self, decision: Decision[None], now_ms: int) -> None:
         """Carries out what nobody asked for, if anything, and says why."""

@@ -106,6 +106,7 @@ class MetadataMachine(ABC):
     def broker_probed(self, broker_id: int, broker_epoch: int, found: Found) -> None:
         """See `Controller.broker_probed`."""
         self.controller.broker_probed(broker_id, broker_epoch, found, self._clock())
+        self.on_deadline()
 
     # --- what the quorum tells --------------------------------------------------------------------------------------
 

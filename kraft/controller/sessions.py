@@ -2,9 +2,10 @@
 (Kafka's `BrokerHeartbeatManager`, and what it has not: a broker whose process ended is noticed before its session is
 over).
 
-    heard of --- connection closed --> in doubt --- grace over --> probed --> gone: fenced
-       |  ^------- a heartbeat -------------'----------------------'   there: its session counts on
-       '------ new controller ------------------- at once --------'
+    alive --- connection closed --> in doubt --- probed at once, and every 25 ms within the grace --> refused: fenced
+      |  ^------- a heartbeat ----------'                             when the grace is over --> no answer: fenced
+      |                                                                                      accepted: session decides
+      '------ new controller ------> in doubt --- probed once --> refused: fenced
 
 It is not in the log. A new active controller, and one that was paused itself, counts every broker as just heard of,
 because its own silence proves nothing about theirs.
@@ -15,6 +16,9 @@ from enum import Enum
 from typing import Final
 
 NEVER_MS: Final = (1 << 63) - 1
+PROBE_INTERVAL_MS: Final = 25
+"""Between two probes of a broker whose connection closed. A process that is being ended closes its listeners a moment
+after its connections, and until then they accept."""
 
 
 class Doubt(Enum):
@@ -74,11 +78,11 @@ class BrokerSessions:
         self.by_id.pop(broker_id, None)
 
     def renew_all(self, now_ms: int) -> None:
-        """The controller itself was silent: every session and every grace begins anew."""
+        """The controller itself was silent: every session and every grace begins again."""
         for session in self.by_id.values():
             session.last_contact_ms = now_ms
-            if session.probe_ms != NEVER_MS:
-                session.doubt_ms, session.probe_ms = now_ms, now_ms + self.grace_ms
+            if session.doubt is not None:
+                session.doubt_ms = session.probe_ms = now_ms
 
     def valid(self, broker_id: int, now_ms: int) -> bool:
         """Whether the broker was heard of within the session time-out."""
@@ -93,12 +97,10 @@ class BrokerSessions:
     # --- doubt
 
     def doubt(self, broker_id: int, doubt: Doubt, now_ms: int) -> None:
-        """The broker may be gone. One whose connection closed is probed unless it speaks within the grace; one that did
-        not speak to a new controller yet is probed at once, and a refused connection is enough."""
+        """The broker may have ended: it is probed at once."""
         session = self.by_id.get(broker_id)
         if session is not None:
-            session.doubt, session.doubt_ms = doubt, now_ms
-            session.probe_ms = now_ms + (self.grace_ms if doubt is Doubt.CLOSED else 0)
+            session.doubt, session.doubt_ms, session.probe_ms = doubt, now_ms, now_ms
 
     def take_probes(self, now_ms: int) -> list[int]:
         """The brokers that are to be probed now. Each is told once."""
@@ -107,14 +109,25 @@ class BrokerSessions:
             self.by_id[broker_id].probe_ms = NEVER_MS
         return due
 
-    def gone(self, broker_id: int, found: Found) -> Doubt | None:
-        """Whether a broker that was probed is gone: the doubt that was right. An address that does not answer says
-        nothing of a broker that merely did not speak yet."""
+    def probed(self, broker_id: int, found: Found, now_ms: int) -> Doubt | None:
+        """Notes the result of a probe. Returns the doubt when it was right: the broker has ended.
+
+        A refused connection proves it. No answer proves nothing; after a closed connection it counts once the grace is
+        over, because the broker did not come back either. Within the grace a broker whose connection closed is probed
+        again.
+        """
         session = self.by_id.get(broker_id)
         if session is None or session.doubt is None:
             return None
-        is_gone = found is Found.GONE or (found is Found.SILENT and session.doubt is Doubt.CLOSED)
-        return session.doubt if is_gone else None
+        if found is Found.GONE:
+            return session.doubt
+        if session.doubt is Doubt.UNHEARD:
+            return None
+        end_ms = session.doubt_ms + self.grace_ms
+        if now_ms < end_ms:
+            session.probe_ms = min(now_ms + PROBE_INTERVAL_MS, end_ms)
+            return None
+        return session.doubt if found is Found.SILENT else None
 
     def due_ms(self, broker_id: int) -> int:
         """When the broker is to be looked at again unless it speaks."""

@@ -110,13 +110,18 @@ class KeptLine:
         self._address: Endpoint | None = None
 
     async def to(self, address: Endpoint) -> Line:
-        """The open line to that address. Raises OSError or TimeoutError when it cannot be opened."""
+        """The open line to that address. Raises OSError or TimeoutError when it cannot be opened; the next call tries
+        again."""
         line = self._line
         if line is None or line.broken or address != self._address:
             self.close()
             line = Line(self._client_id, self._on_lost)
             self._line, self._address = line, address
-            await line.open(address)
+            try:
+                await line.open(address)
+            except BaseException:      # a cancelled attempt too
+                line.close()
+                raise
         return line
 
     def close(self, unless: Endpoint | None = None) -> None:

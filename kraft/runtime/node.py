@@ -41,6 +41,7 @@ from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_ap
 from kraft.runtime.directories import Directories
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
+from kraft.runtime.leader_lines import LeaderLines
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.quorum_plane import QuorumPlane
 from kraft.runtime.replica_moves import ReplicaMoves
@@ -191,6 +192,10 @@ class Node:
         self._opened.callback(self.groups.close)
         self.replication = Replication(self.broker, now_ms, self.fail)
         self.broker.recorder = self.replication.recorder
+        lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
+                            config.inter_broker_listener, self.fail)
+        self.broker.leaders = lines.checks
+        self._opened.callback(lines.close)
         self._opened.callback(self.replication.close)
         directories = Directories(self.broker, self.logs, now_ms, self.control.lose_directory, self.fail)
         self._opened.callback(directories.close)
@@ -223,6 +228,7 @@ class Node:
         slow = [self.logs.takes_long(step.topic, step.number) for step in steps]
         self.replicas.carry_out(compress(steps, slow))
         self.turns.take(step for step, is_slow in zip(steps, slow, strict=True) if not is_slow)
+        self.broker.leaders.applied(self.broker.image)
         self.control.subscribe(self._changed)
         await self.control.serve(lambda: self.failure is not None)
         if self.failure is not None:
@@ -308,7 +314,7 @@ class Node:
             self._give_way(local, successor)
         if local.state is State.REPLACED:
             return
-        self.broker.note_fenced(delta, image, now_ms())
+        self.broker.note_led(delta, now_ms())
         self._applied(image)
         steps = plan_change(delta, self.config.node_id)
         self.turns.take(steps)
@@ -329,6 +335,8 @@ class Node:
             self._publish_versions()
         if delta.brokers.touched:
             self._learn_endpoints(image)
+        # Last: a client that learns of a new leader finds it leading.
+        self.broker.leaders.applied(image)
 
     def _give_way(self, local: LocalBroker, successor: BrokerRegistration) -> None:
         """Another process is this broker now: what is led or followed here is its to lead or follow. Nothing more is

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from kraft.controller.decision import Fencing
-from kraft.controller.sessions import Found
+from kraft.controller.sessions import PROBE_INTERVAL_MS, Found
 from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
@@ -74,49 +74,69 @@ def next_controller(world: Doubts) -> Doubts:
     return Doubts(world.log)
 
 
-@pytest.mark.parametrize("found", [Found.GONE, Found.SILENT])
-def test_a_broker_whose_connection_closed_is_fenced_after_the_grace(world: Doubts, found: Found) -> None:
+def test_a_broker_whose_address_refuses_is_fenced_without_grace(world: Doubts) -> None:
     world.close(2)
-    world.wait(GRACE_MS - 1)
-    assert (world.probed, world.fenced()) == ([], [])
-    world.wait(1)
+    world.wait(0)
     assert (world.probed, world.fenced()) == ([2], [])
-    world.found(2, found)
+    world.found(2, Found.GONE)
     assert world.fenced() == [2]
     assert all(world.partition("a", index).leader != 2 for index in range(3))
-    because = f"its connection to the controller was closed, and {found.value}"
+    because = f"its connection to the controller was closed, and {Found.GONE.value}"
     assert world.notices == [f"broker 2 is fenced: {because}"]
     assert world.fencings == [(Fencing(2, because), world.image.timestamp_ms)], "the time of the record"
 
 
+def test_no_answer_within_the_grace_proves_nothing(world: Doubts) -> None:
+    world.close(2)
+    world.wait(0)
+    for passed_ms in range(PROBE_INTERVAL_MS, GRACE_MS + 1, PROBE_INTERVAL_MS):
+        world.found(2, Found.SILENT)
+        assert world.fenced() == []
+        world.wait(PROBE_INTERVAL_MS - 1)
+        world.wait(1)
+        assert world.probed == [2] * (1 + passed_ms // PROBE_INTERVAL_MS)
+    world.found(2, Found.SILENT)
+    assert world.fenced() == [2]
+
+
+def test_a_process_that_closes_its_listeners_late_is_fenced_within_the_grace(world: Doubts) -> None:
+    world.close(2)
+    world.wait(0)
+    world.found(2, Found.THERE)
+    world.wait(PROBE_INTERVAL_MS)
+    world.found(2, Found.GONE)
+    assert (world.probed, world.fenced()) == ([2, 2], [2])
+
+
 def test_a_broker_that_speaks_again_is_not_in_doubt(world: Doubts) -> None:
     world.close(2)
-    world.wait(GRACE_MS - 1)
-    world.beat(2)
-    world.wait(GRACE_MS)
-    assert world.probed == []
-    world.close(2)
-    world.wait(GRACE_MS)
+    world.wait(0)
     world.beat(2)                       # while it is probed
     world.found(2, Found.GONE)
     assert (world.probed, world.fenced()) == ([2], [])
-
-
-def test_somebody_at_its_address_leaves_it_to_its_session(world: Doubts) -> None:
-    world.close(2)
     world.wait(GRACE_MS)
+    assert world.probed == [2]
+
+
+def test_a_broker_whose_address_accepts_keeps_its_session(world: Doubts) -> None:
+    world.close(2)
+    world.wait(0)
+    while world.now_ms < world.controller.sessions.by_id[2].doubt_ms + GRACE_MS:
+        world.found(2, Found.THERE)
+        world.wait(PROBE_INTERVAL_MS)
     world.found(2, Found.THERE)
+    probed = len(world.probed)
     world.beat(3)
     world.wait(8_000)
     world.beat(3)
-    assert (world.probed, world.fenced()) == ([2], [])
+    assert (len(world.probed), world.fenced()) == (probed, [])
     world.wait(1_000)
     assert 2 in world.fenced() and 3 not in world.fenced()
 
 
 def test_a_fenced_broker_that_lives_takes_part_again_with_its_next_heartbeat(world: Doubts) -> None:
     world.close(2)
-    world.wait(GRACE_MS)
+    world.wait(0)
     world.found(2, Found.GONE)
     assert world.fenced() == [2]
     assert not world.beat(2).is_fenced
@@ -173,9 +193,13 @@ def test_a_controller_that_was_paused_gives_the_grace_again(world: Doubts) -> No
     world.close(2)
     world.now_ms += 60_000
     world.controller.tick(world.now_ms)
-    assert world.probed == []
-    world.wait(GRACE_MS)
     assert world.probed == [2]
+    world.found(2, Found.SILENT)
+    assert world.fenced() == []
+    world.wait(GRACE_MS)
+    assert world.fenced() == []
+    world.found(2, Found.SILENT)
+    assert world.fenced() == [2]
 
 
 def test_one_on_its_way_out_is_fenced_as_any_other(world: Doubts) -> None:

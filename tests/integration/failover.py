@@ -128,7 +128,7 @@ class Members(Protocol):
 
 
 class Failover:
-    """Three nodes that run. Each kill and each round of restarts has a topic and a producer of its own: what a client
+    """Three nodes that run. Each kill and each round of restarts has topics and producers of its own: what a client
     thinks of a node that was away a moment ago must not count for the next."""
 
     def __init__(self, members: Members) -> None:
@@ -136,18 +136,33 @@ class Failover:
         self.nodes = list(members.nodes.values())
         self.streams: list[Stream] = []
 
-    def kill(self) -> float:
-        """Of the active controller, which leads a partition as well; gives the gap."""
-        stream = self._begin()
-        victim = self.members.leader
+    def kill(self, *, controller: bool) -> float:
+        """Kills the active controller, or else a node that is not; it leads a partition. Returns the longer gap of two
+        producers. One sends to that partition alone: its connections to the other nodes await nothing, so they answer
+        its Metadata at once. The other one sends to a partition of each node."""
+        victim, streams = self._begin_kill(controller=controller)
         began = time.monotonic()
         victim.kill()
         died = time.monotonic()
-        wait_until(lambda: stream.flows_since(died + NOTICED_SECONDS), "acknowledged again", WAIT_SECONDS)
-        gap = stream.longest_gap(began)
-        stream.end()
+        for stream in streams:
+            wait_until(lambda stream=stream: stream.flows_since(died + NOTICED_SECONDS),  # type: ignore[misc]
+                       "acknowledged again", WAIT_SECONDS)
+        gap = max(stream.longest_gap(began) for stream in streams)
+        for stream in streams:
+            stream.end()
         victim.start()
         return gap
+
+    def _begin_kill(self, *, controller: bool) -> tuple[Member, list[Stream]]:
+        while True:
+            leader = self.members.leader.node_id
+            others = [node for node in self.nodes if node.node_id != leader]
+            victim = self.members.nodes[leader] if controller else others[len(self.streams) // 2 % len(others)]
+            streams = [self._begin(victim), self._begin()]
+            if (self.members.leader is victim) == controller:
+                return victim, streams
+            for stream in streams:     # another node has become the controller meanwhile
+                stream.end()
 
     def restart_all(self) -> list[float]:
         """SIGTERM, wait, start, one after the other when all replicas are in sync again; gives the gap of each."""
@@ -166,17 +181,20 @@ class Failover:
         """What became of the records of each producer."""
         return [stream.outcome(self.nodes[0]) for stream in self.streams]
 
-    def _begin(self) -> Stream:
-        """A producer whose records flow to each node as the leader of a partition."""
+    def _begin(self, only: Member | None = None) -> Stream:
+        """A producer whose records flow to each node as the leader of a partition, or to one partition of that node."""
         topic = f"stream-{len(self.streams)}"
-        settings = {"min.insync.replicas": "2"}
+        ids = sorted(node.node_id for node in self.nodes)
+        leaders = ids if only is None else [only.node_id]
+        assignment = [[leader, *(each for each in ids if each != leader)] for leader in leaders]
         wait_until(lambda: len(admin(self.nodes[0]).list_topics(timeout=SECONDS).brokers) == NODES, "all serve")
-        made = admin(self.nodes[0]).create_topics([NewTopic(topic, NODES, NODES, config=settings)])
+        made = admin(self.nodes[0]).create_topics([NewTopic(
+            topic, len(leaders), replica_assignment=assignment, config={"min.insync.replicas": "2"})])
         made[topic].result(SECONDS)
-        stream = Stream(",".join(node.address for node in self.nodes), topic, NODES)
+        stream = Stream(",".join(node.address for node in self.nodes), topic, len(leaders))
         self.streams.append(stream)
         stream.start()
-        assert sorted(self._await_flow(stream)) == sorted(node.node_id for node in self.nodes)
+        assert sorted(self._await_flow(stream)) == leaders
         return stream
 
     def _await_flow(self, stream: Stream) -> list[int]:

@@ -36,7 +36,7 @@ def test_a_reader_goes_on_after_a_time_without_a_broker_that_serves(
     told: list[list[ListedBroker]] = []
 
     def while_fenced(broker: Broker, listener: str, now_ms: int) -> list[ListedBroker]:
-        view = SimpleNamespace(image=fenced(broker.image), fenced={})
+        view = SimpleNamespace(image=fenced(broker.image), led={})
         told.append(reachable_brokers(cast("Broker", view), listener, now_ms))
         return told[-1]
 

@@ -35,12 +35,22 @@ class _Found(NamedTuple):
 
 @serves("FindCoordinator")
 def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer) -> None:
-    """One coordinator per key."""
+    """One coordinator per key. One whose process has ended is not available (`kraft.broker.leader_checks`)."""
+    keys = request.coordinator_keys if context.version >= FIRST_BATCH_VERSION else [request.key]
+    topic = broker.image.topic(TOPICS.get(request.key_type, ""))
+    leaders = [] if topic is None else [
+        topic.partitions[partition_of(key, len(topic.partitions))].leader for key in keys]
+    broker.leaders.submit(leaders, lambda ended: _answer(broker, request, context, answer, ended))
+
+
+def _answer(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer,
+            ended: tuple[int, ...]) -> None:
     if context.version >= FIRST_BATCH_VERSION:
         answer(FindCoordinatorResponse(coordinators=[
-            _coordinator(key, _find(broker, key, request.key_type, context)) for key in request.coordinator_keys]))
+            _coordinator(key, _find(broker, key, request.key_type, context, ended))
+            for key in request.coordinator_keys]))
         return
-    found = _find(broker, request.key, request.key_type, context)
+    found = _find(broker, request.key, request.key_type, context, ended)
     message = "NONE" if found.error == ErrorCode.NONE else found.error.message
     answer(FindCoordinatorResponse(error_code=found.error, error_message=message, node_id=found.node_id,
                                    host=found.host, port=found.port))
@@ -50,7 +60,7 @@ def _coordinator(key: str, found: _Found) -> Coordinator:
     return Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_code=found.error)
 
 
-def _find(broker: Broker, key: str, key_type: int, context: RequestContext) -> _Found:
+def _find(broker: Broker, key: str, key_type: int, context: RequestContext, ended: tuple[int, ...]) -> _Found:
     if key_type not in TOPICS:
         return _Found(ErrorCode.INVALID_REQUEST)
     topic = broker.image.topic(TOPICS[key_type])
@@ -62,7 +72,7 @@ def _find(broker: Broker, key: str, key_type: int, context: RequestContext) -> _
         _create(broker, context)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     leader = broker.image.brokers.get(node_id)
-    address = None if leader is None or leader.fenced else endpoint_of(leader, context.listener)
+    address = None if leader is None or leader.fenced or node_id in ended else endpoint_of(leader, context.listener)
     if leader is None or address is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return _Found(ErrorCode.NONE, leader.broker_id, *address)

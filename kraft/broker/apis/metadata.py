@@ -3,7 +3,7 @@
 Version 0: an empty list is all topics; from 1 null is all and an empty list none. From 12 topics may be named by id;
 before, a request that has one is refused. Versions below 4 always allow creation. A topic that does not exist is
 created when the client and `auto.create.topics.enable` allow it; the answer then waits for the creation and already
-tells its leaders.
+names its leaders. A leader whose process has ended is not named (`kraft.broker.leader_checks`).
 """
 
 from uuid import UUID
@@ -13,7 +13,7 @@ from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATI
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC, is_internal, offsets_topic
 from kraft.broker.topic_views import absence_of, offline_replicas, partition_error, reachable_brokers
-from kraft.metadata.image import TopicImage
+from kraft.metadata.image import NO_LEADER, TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import ZERO_UUID, Message
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -43,13 +43,13 @@ def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, 
         return
     missing = _to_create(broker, request, context)
     if not missing:
-        answer(_response(broker, request, context, {}))
+        _respond(broker, request, context, {}, answer)
         return
 
     def created(response: Message) -> None:
         assert isinstance(response, CreateTopicsResponse)
         failed = {each.name: _creation_error(each.error_code) for each in response.topics}
-        answer(_response(broker, request, context, failed))
+        _respond(broker, request, context, failed, answer)
 
     creation = CreateTopicsRequest(topics=[_new_topic(broker, name) for name in missing], timeout_ms=30_000)
     broker.submit(creation, CREATE_TOPICS_VERSION, context.now_ms, created, context.client_id)
@@ -83,8 +83,20 @@ def _creation_error(code: int) -> int:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if code != ErrorCode.INVALID_REPLICATION_FACTOR else code
 
 
-def _response(broker: Broker, request: MetadataRequest, context: RequestContext,
-              failed: dict[str, int]) -> MetadataResponse:
+def _respond(broker: Broker, request: MetadataRequest, context: RequestContext, failed: dict[str, int],
+             answer: Answer) -> None:
+    """Answers when the leaders are checked."""
+    if request.topics is None or (context.version < FIRST_VERSION_NULL_IS_ALL and not request.topics):
+        leaders = list(broker.image.brokers)
+    else:
+        topics = [found for each in request.topics
+                  if (found := _find(broker, each.name, each.topic_id)) is not None]
+        leaders = [partition.leader for topic in topics for partition in topic.partitions.values()]
+    broker.leaders.submit(leaders, lambda ended: answer(_response(broker, request, context, failed, ended)))
+
+
+def _response(broker: Broker, request: MetadataRequest, context: RequestContext, failed: dict[str, int],
+              ended: tuple[int, ...]) -> MetadataResponse:
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     listed = reachable_brokers(broker, context.listener, context.now_ms)
     brokers = [MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
@@ -94,7 +106,8 @@ def _response(broker: Broker, request: MetadataRequest, context: RequestContext,
         brokers=brokers,
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id if broker.node_id in live else min(live, default=-1),
-        topics=[_topic(broker, context, each, failed, operations) for each in _wanted(broker, request, context)],
+        topics=[_topic(broker, context, each, failed, operations, ended)
+                for each in _wanted(broker, request, context)],
         cluster_authorized_operations=(CLUSTER_OPERATIONS if request.include_cluster_authorized_operations
                                        else NOT_ASKED),
     )
@@ -109,7 +122,7 @@ def _wanted(broker: Broker, request: MetadataRequest, context: RequestContext) -
 
 
 def _topic(broker: Broker, context: RequestContext, wanted: MetadataRequestTopic, failed: dict[str, int],
-           operations: int) -> MetadataResponseTopic:
+           operations: int, ended: tuple[int, ...]) -> MetadataResponseTopic:
     found = _find(broker, wanted.name, wanted.topic_id)
     if found is None:
         if wanted.topic_id != ZERO_UUID:
@@ -121,9 +134,11 @@ def _topic(broker: Broker, context: RequestContext, wanted: MetadataRequestTopic
         name=found.name, topic_id=found.topic_id, is_internal=is_internal(found.name),
         partitions=[
             MetadataResponsePartition(
-                error_code=partition_error(broker, each, context.listener), partition_index=index,
-                leader_id=each.leader, leader_epoch=each.leader_epoch, replica_nodes=each.replicas,
-                isr_nodes=each.isr, offline_replicas=offline_replicas(broker, each))
+                error_code=(ErrorCode.LEADER_NOT_AVAILABLE if each.leader in ended
+                            else partition_error(broker, each, context.listener)),
+                partition_index=index, leader_id=NO_LEADER if each.leader in ended else each.leader,
+                leader_epoch=each.leader_epoch, replica_nodes=each.replicas, isr_nodes=each.isr,
+                offline_replicas=offline_replicas(broker, each))
             for index, each in sorted(found.partitions.items())],
         topic_authorized_operations=operations,
     )

@@ -153,11 +153,11 @@ def leadership_ends_with_the_turn(patches: Patches) -> None:
 @CONTROLLERS.add(0, "fast fencing: no answer is no proof")
 def silent_broker_is_fenced_by_a_new_controller(patches: Patches) -> None:
     """A broker that has not spoken to a new controller yet is fenced also when its address does not answer."""
-    def gone(sessions: BrokerSessions, broker_id: int, found: Found) -> Doubt | None:
+    def probed(sessions: BrokerSessions, broker_id: int, found: Found, _now_ms: int) -> Doubt | None:
         session = sessions.by_id.get(broker_id)
         return None if session is None or found is Found.THERE else session.doubt
 
-    patches.put(BrokerSessions, "gone", gone)
+    patches.put(BrokerSessions, "probed", probed)
 
 
 @CONTROLLERS.add(42, "KAFKA-13972")

@@ -1,0 +1,183 @@
+"""Leaders whose process has ended, found before an answer names them to a client. Sans-IO.
+
+A client whose connection to a leader broke requests Metadata at once, from another broker. That broker may know nothing
+yet: its own connections to the leader close later, and the controller fences later still. An answer that names the dead
+leader costs the client as long as it waits until its next request, in librdkafka a second. So an answer that names
+leaders waits until each of them has answered a request that was sent *after* the client's (`ask`): one that the client
+saw end cannot answer it.
+
+    check sent --- answered ---> the leader is named
+        |  '------ refused ----> held until the leader is fenced; at the limit it is left out (LEADER_NOT_AVAILABLE)
+        '--------- limit ------> the leader is named: a hanging process and a cut link prove nothing
+
+- One check of a leader is under way at a time. Requests that arrive meanwhile share the next one.
+- After an unanswered check no request waits for that leader until it has answered one.
+- A leader whose address refused for `DISPUTED_MS`, and that is still not fenced, is named: the controller hears it, so
+  perhaps only the way from here is closed.
+
+The metadata log alone decides who leads. Nothing here changes that; it decides when a client learns it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
+
+NEVER_MS: Final = (1 << 63) - 1
+DISPUTED_MS: Final = 3_000
+
+
+class Checked(Enum):
+    """Result of one check."""
+
+    ANSWERED = "answered"
+    REFUSED = "no process listens at its address"
+    UNANSWERED = "no answer"
+
+
+OnChecked = Callable[[tuple[int, ...]], None]
+"""Receives the ids of the leaders that a client must not be sent to."""
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """One answer. `checks`: of leaders that have not been checked yet. `refused`: epochs of those that refused."""
+
+    answer: OnChecked
+    deadline_ms: int
+    checks: int = 0
+    refused: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Leader:
+    """One incarnation of a broker. `held` wait for the check under way, `queued` for the next one."""
+
+    epoch: int
+    asked_ms: int = NEVER_MS
+    held: list[_Held] = field(default_factory=list)
+    queued: list[_Held] = field(default_factory=list)
+    is_unresponsive: bool = False
+    refused_ms: int = NEVER_MS
+
+    @property
+    def is_asked(self) -> bool:
+        return self.asked_ms != NEVER_MS
+
+
+class LeaderChecks:
+    """Checks of all leaders but this broker itself. `ask(broker)` starts a check, whose result `checked` receives
+    later, within a bounded time. `limit_ms`: the longest time for which an answer is held; with 0 nothing is checked.
+    `clock` returns milliseconds that never fall."""
+
+    def __init__(self, node_id: int, limit_ms: int, clock: Callable[[], int],
+                 ask: Callable[[BrokerRegistration], None]) -> None:
+        self._node_id = node_id
+        self._limit_ms = limit_ms
+        self._clock = clock
+        self._ask = ask
+        self._image: MetadataImage = EMPTY
+        self._leaders: dict[int, _Leader] = {}
+        self._held: dict[_Held, None] = {}
+        self.on_deadline: Callable[[int], None] = lambda _deadline_ms: None
+        """Receives the time at which `tick` is due, after each answer that is held."""
+
+    def submit(self, leaders: Iterable[int], answer: OnChecked) -> None:
+        """Calls `answer` once: at once when there is nothing to wait for, else within `limit_ms`."""
+        if not self._limit_ms:
+            answer(())
+            return
+        now_ms = self._clock()
+        held = _Held(answer, now_ms + self._limit_ms)
+        for broker_id in dict.fromkeys(leaders):
+            broker = self._image.brokers.get(broker_id)
+            if broker_id != self._node_id and broker is not None and not broker.fenced:
+                self._check(held, broker, now_ms)
+        if not held.checks:
+            answer(())
+            return
+        self._held[held] = None
+        self.on_deadline(held.deadline_ms)
+
+    def _check(self, held: _Held, broker: BrokerRegistration, now_ms: int) -> None:
+        leader = self._leaders.get(broker.broker_id)
+        if leader is None or leader.epoch != broker.epoch:
+            if leader is not None:
+                self._release(leader)
+            leader = self._leaders[broker.broker_id] = _Leader(broker.epoch)
+        if not leader.is_unresponsive:
+            (leader.queued if leader.is_asked else leader.held).append(held)
+            held.checks += 1
+        if not leader.is_asked:
+            leader.asked_ms = now_ms
+            self._ask(broker)
+
+    def checked(self, broker_id: int, broker_epoch: int, found: Checked) -> None:
+        """Result of the check of that incarnation."""
+        now_ms = self._clock()
+        leader = self._leaders.get(broker_id)
+        if leader is None or leader.epoch != broker_epoch:
+            return
+        leader.is_unresponsive = found is Checked.UNANSWERED
+        leader.refused_ms = min(leader.refused_ms, now_ms) if found is Checked.REFUSED else NEVER_MS
+        hides = found is Checked.REFUSED and now_ms - leader.refused_ms < DISPUTED_MS
+        held, leader.held, leader.queued = leader.held, leader.queued, []
+        leader.asked_ms = NEVER_MS
+        broker = self._image.brokers.get(broker_id)
+        if leader.held and broker is not None:
+            leader.asked_ms = now_ms
+            self._ask(broker)
+        for each in held:
+            each.checks -= 1
+            if hides:
+                each.refused[broker_id] = broker_epoch
+            self._settle(each)
+
+    def _release(self, leader: _Leader) -> None:
+        """That incarnation leads nothing any more: no answer waits for it."""
+        for each in (*leader.held, *leader.queued):
+            each.checks -= 1
+            self._settle(each)
+
+    def applied(self, image: MetadataImage) -> None:
+        """The broker has applied that metadata."""
+        before, self._image = self._image, image
+        if image.brokers is before.brokers or not self._held:
+            return
+        for broker_id in [each for each, leader in self._leaders.items() if not self._takes_part(each, leader.epoch)]:
+            self._release(self._leaders.pop(broker_id))
+        for held in list(self._held):
+            self._settle(held)
+
+    def _takes_part(self, broker_id: int, epoch: int) -> bool:
+        broker = self._image.brokers.get(broker_id)
+        return broker is not None and broker.epoch == epoch and not broker.fenced
+
+    def _hidden(self, held: _Held) -> tuple[int, ...]:
+        return tuple(broker_id for broker_id, epoch in held.refused.items() if self._takes_part(broker_id, epoch))
+
+    def _settle(self, held: _Held) -> None:
+        """Answers when there is nothing more to wait for."""
+        if held in self._held and not held.checks and not self._hidden(held):
+            self._finish(held)
+
+    def _finish(self, held: _Held) -> None:
+        del self._held[held]
+        held.answer(self._hidden(held))
+
+    @property
+    def deadline_ms(self) -> int:
+        """When `tick` is due. All answers are held for the same time, so the oldest is due first."""
+        return next((held.deadline_ms for held in self._held), NEVER_MS)
+
+    def tick(self) -> None:
+        """Ends what was held for long enough."""
+        now_ms = self._clock()
+        due = [held for held in self._held if held.deadline_ms <= now_ms]
+        for leader in self._leaders.values() if due else ():
+            if leader.is_asked and now_ms - leader.asked_ms >= self._limit_ms:
+                leader.is_unresponsive = True
+        for held in due:
+            self._finish(held)
