@@ -47,6 +47,11 @@ def _admin(address: str, _: int) -> AdminClient:
     return AdminClient({"bootstrap.servers": address, "log_level": 2})
 
 
+def close_admins() -> None:
+    """Ends all admin clients. Those of nodes that ended would connect again and again."""
+    _admin.cache_clear()
+
+
 def connect(node: NodeProcess) -> Connection:
     """For requests in a version, or of a kind, that clients do not send by themselves."""
     return Connection("127.0.0.1", node.port, timeout=SECONDS)

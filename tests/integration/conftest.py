@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.admin import close_admins
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import MakeQuorum, Quorum
 
@@ -70,6 +71,7 @@ def new_quorum(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
     yield make
     for quorum in made:
         quorum.stop()
+    close_admins()
 
 
 _names = itertools.count(1)
