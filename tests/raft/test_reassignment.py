@@ -4,10 +4,12 @@ from itertools import combinations
 
 import pytest
 
+from kraft.raft.membership import is_caught_up
 from kraft.raft.reassignment import Add, Done, HandOver, Remove, Step, Wait, next_step
+from kraft.raft.roles import Leader
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
-from tests.raft.world import key, voter
+from tests.raft.world import World, key, voter
 
 NODES = (1, 2, 3, 4, 5)
 SETS = [ids for size in range(1, len(NODES) + 1) for ids in combinations(NODES, size)]
@@ -87,3 +89,20 @@ def test_any_disk_will_do_where_none_is_told() -> None:
     assert next_step(voters, key(1), lambda target: key(2, disk=7)) == Add(key(2, disk=7))
     voters = voters.with_voter(voter(2, disk=7))
     assert next_step(voters, key(1), everybody) == Done()
+
+
+def test_a_replica_counts_as_caught_up_for_one_election_time_out() -> None:
+    """KIP-642, observer promotion: one replication round must take less than the election time-out."""
+    world = World(observers=(4,))
+    world.elect(1)
+    world.deliver()
+    raft = world.raft(1)
+    leader, timeout_ms = raft.replica.role, raft.replica.config.election_timeout_ms
+    assert isinstance(leader, Leader)
+    progress = leader.progress[key(4)]
+    for caught_up_ms, expected in ((-1, False), (0, True)):
+        progress.caught_up_ms = caught_up_ms
+        for age_ms in (timeout_ms, timeout_ms + 1):
+            raft.replica.now_ms = age_ms
+            assert is_caught_up(raft.replica, leader, key(4)) is (expected and age_ms == timeout_ms)
+    assert not is_caught_up(raft.replica, leader, key(5)), "it has never fetched"
