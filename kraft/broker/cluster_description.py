@@ -10,6 +10,7 @@ from kraft.protocol.messages.describe_cluster_response import DescribeClusterBro
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
+NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def describe_nodes(
@@ -24,7 +25,10 @@ def describe_nodes(
             code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         else:
             code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        return DescribeClusterResponse(error_code=code, error_message=code.message)
+        wanted = NAMES.get(request.endpoint_type, str(request.endpoint_type))
+        message = (f"The request was sent to an endpoint of type {NAMES[here]}, but we wanted an endpoint of type "
+                   f"{wanted}")
+        return DescribeClusterResponse(error_code=code, error_message=message)
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         endpoint_type=here, cluster_id=cluster_id, controller_id=controller_id, brokers=nodes(),

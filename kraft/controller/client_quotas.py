@@ -114,13 +114,14 @@ def _limits_of(entity: Mapping[str, str | None]) -> Mapping[str, tuple[float, bo
     if IP not in entity:
         return USER_AND_CLIENT_LIMITS
     if len(entity) > 1:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, "an address goes with no user and no client id")
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "Invalid quota entity combination: an IP address goes "
+                           "with no user and no client id")
     name = entity[IP]
     if name is not None:
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name!r} is not an address") from None
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name!r} is not a valid IP") from None
     return IP_LIMITS
 
 

@@ -103,8 +103,7 @@ def check_partition_total(context: Context, topics: Iterable[tuple[int, int]]) -
     total = sum(assigned or (context.settings.default_partitions if count == -1 else max(0, count))
                 for count, assigned in topics)
     if total > PARTITIONS_PER_REQUEST_MAX:
-        raise RefusedError(ErrorCode.POLICY_VIOLATION,
-                           f"{total} partitions in one request, {PARTITIONS_PER_REQUEST_MAX} are allowed")
+        raise RefusedError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:

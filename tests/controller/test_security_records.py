@@ -56,6 +56,17 @@ def test_limits_are_set_changed_and_removed() -> None:
                                    ({"ip": "10.0.0.1"}, {"connection_creation_rate": 3.0})]
 
 
+@pytest.mark.parametrize(("entity", "text"), [
+    ({"ip": "has spaces"}, "not a valid IP"),
+    ({"ip": "10.0.0.1", "user": "a"}, "Invalid quota entity combination"),
+])
+def test_refused_entities_have_the_wording_that_kafkas_clients_know(entity: dict[str, str], text: str) -> None:
+    answer: Any = World().ask(AlterClientQuotasRequest(entries=[EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[OpData(key="connection_creation_rate", value=1.0)])]))
+    assert text in answer.entries[0].error_message
+
+
 def test_one_entity_whatever_the_order_of_its_types() -> None:
     world = World()
     assert limits(world, ({"user": "a", "client-id": "c"}, {"producer_byte_rate": 1.0})) == [0]

@@ -143,7 +143,8 @@ def test_brokers_that_take_no_part_do_not_lead(world: World) -> None:
 
 def test_too_many_partitions_at_once(world: World) -> None:
     answers = create(world, topic("a", 10_001), topic("b"))
-    assert {answer.error_code for answer in answers.values()} == {ErrorCode.POLICY_VIOLATION}
+    assert {(answer.error_code, answer.error_message) for answer in answers.values()} == {
+        (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")}
     assert not world.image.topic_ids
     assert create(world, *(topic(f"t{index}", 3_000) for index in range(3)), topic("u", 900))["u"].error_code == 0
 

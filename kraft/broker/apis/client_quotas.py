@@ -53,7 +53,8 @@ def _refusal(components: list[ComponentData]) -> _Refused | None:
         if (each.match_type == EXACT) != (each.match is not None):
             return _Refused(ErrorCode.INVALID_REQUEST, "a name goes with an exact match, and with no other")
     if "ip" in kinds and len(kinds) > 1:
-        return _Refused(ErrorCode.INVALID_REQUEST, "an address goes with no user and no client id")
+        return _Refused(ErrorCode.INVALID_REQUEST, "Invalid entity filter component combination: an IP address goes "
+                        "with no user and no client id")
     return None
 
 
