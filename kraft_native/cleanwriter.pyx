@@ -216,7 +216,7 @@ cdef Segment take_over(LogCore core, SegmentWriter writer, list sources):
     """The output as a segment that can be read, whatever names its files have next."""
     cdef Segment source, last = sources[len(sources) - 1]
     cdef Segment segment = segment_load(core.directory, writer.base_offset, writer.size, True, last.next_base,
-                                        core.config.index_interval_bytes, core.config.segment_index_bytes)
+                                        core.config.index_interval_bytes, core.config.index_bytes_max)
     # Each batch was checked as it was read, and written from there.
     segment.checked.add(0, writer.size)
     # Its transaction index is as right as those that it was made from.

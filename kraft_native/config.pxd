@@ -41,6 +41,7 @@ cdef class LogConfig:
     cdef readonly int64_t decompress_ratio_max
     cdef readonly int64_t producer_id_expiration_ms
     # Derived once.
+    cdef int64_t index_bytes_max   # segment_index_bytes, or the least that an index can do with
     cdef Durability durability_kind
     cdef bint compact              # cleanup.policy contains `compact`: keys required, offset gaps are normal
     cdef bint delete               # cleanup.policy contains `delete`

@@ -8,6 +8,7 @@ class Field(NamedTuple):
     default: int | float | str
     allowed: tuple[Any, ...]
     doc: str
+    lowest: int | float | None = ...
 
 FIELDS: tuple[Field, ...]
 

@@ -1,27 +1,37 @@
 """Settings of one log.
 
 One line per setting in `FIELDS`: name, unit, default, allowed values, what it does. Names are Kafka's topic settings
-with `_` for `.`; settings without a Kafka name are the engine's own. Defaults are Kafka's (LogConfig.java,
-TopicConfig.java). The documentation and the checks both come from this table.
+with `_` for `.`; settings without a Kafka name are the engine's own. Defaults and ranges of Kafka's settings are read
+from `log_settings.json`, which the node and its controller read too: a value that one of them accepts, all accept. The
+documentation and the checks both come from this table.
 """
 
+import json
+import os
+import re
+from itertools import permutations
 from typing import NamedTuple
 
 cimport cython
 from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT
 from kraft_native.limits cimport (
-    CODEC_GZIP, CODEC_LZ4, CODEC_NONE, CODEC_SNAPPY, CODEC_ZSTD, SEGMENT_BYTES_MAX, TIMESTAMP_CREATE_TIME,
-    TIMESTAMP_LOG_APPEND_TIME,
+    CODEC_GZIP, CODEC_LZ4, CODEC_NONE, CODEC_SNAPPY, CODEC_ZSTD, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME,
 )
 
 from kraft_native.errors import InvalidArgumentError
 
 cdef int64_t INT64_MAX_VALUE = 0x7FFFFFFFFFFFFFFF
-cdef int64_t INT32_MAX = 0x7FFFFFFF
+cdef int64_t SEGMENT_BYTES_MIN = 14
+# Room for two entries of the time index, the last of which stays free: a segment holds one indexed batch at least.
+cdef int64_t INDEX_BYTES_MIN = 24
+
+cdef dict NUMBERS = {"int": (-(1 << 31), (1 << 31) - 1), "long": (-(1 << 63), (1 << 63) - 1), "double": (None, None)}
+cdef object BOUNDS = re.compile(r"\[(-?[0-9]+),\.\.\.(?:,(-?[0-9]+))?\](?: or (-?[0-9]+))?")
 
 
 class Field(NamedTuple):
-    """One setting. `allowed` is a (smallest, largest) pair for numbers, or a tuple of words."""
+    """One setting. `allowed` is a (smallest, largest) pair for numbers, or a tuple of words. `lowest`: the smallest
+    number but one, where numbers in between are not allowed; None where all are."""
 
     name: str
     kafka_name: str | None
@@ -29,10 +39,40 @@ class Field(NamedTuple):
     default: int | float | str
     allowed: tuple
     doc: str
+    lowest: int | float | None = None
 
 
-def _kafka(name, unit, default, allowed, doc) -> Field:
-    return Field(name, name.replace("_", "."), unit, default, allowed, doc)
+cdef dict read_facts():
+    """Kafka's facts about the settings of logs, by name."""
+    with open(os.path.join(os.path.dirname(__file__), "log_settings.json"), "rb") as file:
+        sections = json.load(file)
+    return {fact["name"]: fact for section in sections.values() for fact in section}
+
+
+cdef dict FACTS = read_facts()
+
+
+def _kafka(name, unit, doc, smallest=None, largest=None) -> Field:
+    """`smallest` and `largest`: where the engine's range is wider than that of Kafka's setting of that name."""
+    fact = FACTS[name.replace("_", ".")]
+    default, text = fact["default"], fact.get("range", "")
+    if fact["type"] == "list":
+        words = text.strip("[]").split(", ")
+        allowed = tuple(",".join(each) for count in range(len(words)) for each in permutations(words, count + 1))
+        return Field(name, fact["name"], unit, ",".join(default), allowed, doc)
+    if fact["type"] == "string":
+        return Field(name, fact["name"], unit, default, tuple(text.strip("[]").split(", ")), doc)
+    low, high = NUMBERS[fact["type"]]
+    lowest = None
+    if found := BOUNDS.fullmatch(text):
+        low = int(found[1]) if smallest is None else smallest
+        high = high if found[2] is None else int(found[2])
+        if found[3] is not None:
+            low, lowest = int(found[3]), low
+    high = high if largest is None else largest
+    if isinstance(default, float):
+        low, high = float(low), float(high)
+    return Field(name, fact["name"], unit, default, (low, high), doc, lowest)
 
 
 def _own(name, unit, default, allowed, doc) -> Field:
@@ -40,31 +80,26 @@ def _own(name, unit, default, allowed, doc) -> Field:
 
 
 FIELDS: tuple[Field, ...] = (
-    _kafka("segment_bytes", "bytes", 1 << 30, (14, SEGMENT_BYTES_MAX), "size at which a new segment is begun"),
-    _kafka("segment_ms", "ms", 604_800_000, (1, INT64_MAX_VALUE), "record time after which a new segment is begun"),
-    _kafka("segment_jitter_ms", "ms", 0, (0, INT64_MAX_VALUE), "largest random reduction of segment.ms"),
-    _kafka("segment_index_bytes", "bytes", 10 << 20, (24, INT32_MAX), "size of an index that begins a new segment"),
-    _kafka("index_interval_bytes", "bytes", 4096, (0, INT32_MAX), "bytes of batches between two index entries"),
-    _kafka("retention_bytes", "bytes", -1, (-1, INT64_MAX_VALUE), "size of the log to keep; -1: no limit"),
-    _kafka("retention_ms", "ms", 604_800_000, (-1, INT64_MAX_VALUE), "age of segments to keep; -1: no limit"),
-    _kafka("max_message_bytes", "bytes", 1_048_588, (0, INT32_MAX), "largest batch that a leader accepts"),
-    _kafka("message_timestamp_before_max_ms", "ms", INT64_MAX_VALUE, (0, INT64_MAX_VALUE),
-           "how far before the clock a record's time may lie"),
-    _kafka("message_timestamp_after_max_ms", "ms", 3_600_000, (0, INT64_MAX_VALUE),
-           "how far after the clock a record's time may lie"),
-    _kafka("message_timestamp_type", "", "CreateTime", ("CreateTime", "LogAppendTime"), "whose clock records carry"),
-    _kafka("cleanup_policy", "", "delete", ("delete", "compact", "compact,delete", "delete,compact"),
-           "how old data goes: whole segments, or superseded records of a key"),
-    _kafka("compression_type", "", "producer", ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
-           "codec that batches are stored with; producer: as they come"),
-    _kafka("compression_gzip_level", "", -1, (-1, 9), "gzip level, 1 to 9; -1: the library's default"),
-    _kafka("compression_lz4_level", "", 9, (1, 17), "lz4 level"),
-    _kafka("compression_zstd_level", "", 3, (-131_072, 22), "zstd level"),
-    _kafka("delete_retention_ms", "ms", 86_400_000, (0, INT64_MAX_VALUE), "how long a cleaner keeps tombstones"),
-    _kafka("min_compaction_lag_ms", "ms", 0, (0, INT64_MAX_VALUE), "age that a record has before it is compacted"),
-    _kafka("max_compaction_lag_ms", "ms", INT64_MAX_VALUE, (1, INT64_MAX_VALUE),
-           "age after which a record must be compacted"),
-    _kafka("min_cleanable_dirty_ratio", "", 0.5, (0.0, 1.0), "share of uncompacted bytes that starts a compaction"),
+    _kafka("segment_bytes", "bytes", "size at which a new segment is begun", smallest=SEGMENT_BYTES_MIN),
+    _kafka("segment_ms", "ms", "record time after which a new segment is begun"),
+    _kafka("segment_jitter_ms", "ms", "largest random reduction of segment.ms"),
+    _kafka("segment_index_bytes", "bytes", "size of an index that begins a new segment; below 24: as 24"),
+    _kafka("index_interval_bytes", "bytes", "bytes of batches between two index entries"),
+    _kafka("retention_bytes", "bytes", "size of the log to keep; below 0: no limit"),
+    _kafka("retention_ms", "ms", "age of segments to keep; -1: no limit"),
+    _kafka("max_message_bytes", "bytes", "largest batch that a leader accepts"),
+    _kafka("message_timestamp_before_max_ms", "ms", "how far before the clock a record's time may lie"),
+    _kafka("message_timestamp_after_max_ms", "ms", "how far after the clock a record's time may lie"),
+    _kafka("message_timestamp_type", "", "whose clock records carry"),
+    _kafka("cleanup_policy", "", "how old data goes: whole segments, or superseded records of a key"),
+    _kafka("compression_type", "", "codec that batches are stored with; producer: as they come"),
+    _kafka("compression_gzip_level", "", "gzip level, 1 to 9; -1: the library's default"),
+    _kafka("compression_lz4_level", "", "lz4 level"),
+    _kafka("compression_zstd_level", "", "zstd level"),
+    _kafka("delete_retention_ms", "ms", "how long a cleaner keeps tombstones"),
+    _kafka("min_compaction_lag_ms", "ms", "age that a record has before it is compacted"),
+    _kafka("max_compaction_lag_ms", "ms", "age after which a record must be compacted"),
+    _kafka("min_cleanable_dirty_ratio", "", "share of uncompacted bytes that starts a compaction"),
     _own("durability", "", "page-cache", ("page-cache", "group-commit", "per-append"),
          "when an append counts as durable: at once, after a shared flush, after a flush of its own"),
     _own("crash_damage", "", "keep", ("keep", "cut"),
@@ -76,8 +111,8 @@ FIELDS: tuple[Field, ...] = (
     _own("decompressed_bytes_max", "bytes", 128 << 20, (1, 1 << 40), "largest decompressed size of one batch"),
     _own("decompress_ratio_max", "", 10_000, (1, INT64_MAX_VALUE),
          "largest decompressed over compressed size, where that is more than 1 MiB"),
-    _kafka("producer_id_expiration_ms", "ms", 86_400_000, (1, INT64_MAX_VALUE),
-           "idle time after which an idempotent producer is forgotten"),
+    _kafka("producer_id_expiration_ms", "ms", "idle time after which an idempotent producer is forgotten",
+           largest=INT64_MAX_VALUE),
 )
 
 cdef dict BY_NAME = {field.name: field for field in FIELDS}
@@ -101,8 +136,9 @@ cdef object checked(object field, object value):
         raise InvalidArgumentError(f"{field.name}: {value!r} is not a number{unit and ' of' + unit}")
     if not allowed[0] <= value <= allowed[1]:
         raise InvalidArgumentError(f"{field.name}: {value}{unit} is outside {allowed[0]} to {allowed[1]}")
-    if field.name == "compression_gzip_level" and value == 0:
-        raise InvalidArgumentError("compression_gzip_level: 0 is outside 1 to 9 and is not -1")
+    if field.lowest is not None and allowed[0] < value < field.lowest:
+        raise InvalidArgumentError(f"{field.name}: {value} is outside {field.lowest} to {allowed[1]} and is not "
+                                   f"{allowed[0]}")
     return float(value) if isinstance(field.default, float) else value
 
 
@@ -153,6 +189,7 @@ cdef class LogConfig:
         if self.max_compaction_lag_ms < self.min_compaction_lag_ms:
             raise InvalidArgumentError(f"max_compaction_lag_ms: {self.max_compaction_lag_ms} ms is below "
                                        f"min_compaction_lag_ms, {self.min_compaction_lag_ms} ms")
+        self.index_bytes_max = max(self.segment_index_bytes, INDEX_BYTES_MIN)
         self.durability_kind = DURABILITIES[self.durability]
         self.compact = "compact" in self.cleanup_policy
         self.delete = "delete" in self.cleanup_policy

@@ -96,8 +96,8 @@ cdef list group_segments(LogConfig config, list segments):
             if (
                 len(group) < GROUP_SEGMENTS_MAX
                 and size + segment.size <= config.segment_bytes
-                and index_size + index_bytes <= config.segment_index_bytes
-                and time_size + time_bytes <= config.segment_index_bytes
+                and index_size + index_bytes <= config.index_bytes_max
+                and time_size + time_bytes <= config.index_bytes_max
                 and (segment.size == 0 or segment.next_base - 1 - first.base_offset <= INT32_MAX_VALUE)
             ):
                 group.append(segment)

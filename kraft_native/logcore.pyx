@@ -241,7 +241,7 @@ cdef class LogCore:
             self.producers.write_snapshot(self.directory, new_base, False)
             self.live.segments_change()
             created = segment_create(self.directory, new_base, self.config.index_interval_bytes,
-                                     self.config.segment_index_bytes)
+                                     self.config.index_bytes_max)
             if self.config.durability_kind == DURABILITY_PER_APPEND:
                 check(file_sync_dir(self.directory), self.directory)
                 old.close_file()

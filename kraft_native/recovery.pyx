@@ -136,7 +136,7 @@ cdef class LoadedLog:
             base_offset, size = found[i]
             next_base = found[i + 1][0] if i + 1 < len(found) else -1
             segment = segment_load(self.directory, base_offset, size, next_base >= 0 or self.apart, next_base,
-                                   config.index_interval_bytes, config.segment_index_bytes)
+                                   config.index_interval_bytes, config.index_bytes_max)
             if self.apart:
                 segment.set_apart(copies, self.failure)
             segment.path = named.get(base_offset, segment.path)
@@ -151,17 +151,17 @@ cdef class LoadedLog:
     cdef int add_segment(self, int64_t base_offset) except -1:
         if self.apart:
             self.segments.append(segment_detached(self.directory, base_offset, self.config.index_interval_bytes,
-                                                  self.config.segment_index_bytes))
+                                                  self.config.index_bytes_max))
             return 0
         try:
             self.segments.append(segment_create(self.directory, base_offset, self.config.index_interval_bytes,
-                                                self.config.segment_index_bytes))
+                                                self.config.index_bytes_max))
             if base_offset > 0:
                 check(file_sync_dir(self.directory), self.directory)    # else: `LogCore.settle`
         except StorageError as error:
             self.bear(error)
             self.segments.append(segment_detached(self.directory, base_offset, self.config.index_interval_bytes,
-                                                  self.config.segment_index_bytes))
+                                                  self.config.index_bytes_max))
         return 0
 
     cdef int bear(self, object error) except -1:

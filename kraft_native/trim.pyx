@@ -105,7 +105,7 @@ cdef int truncate_fully(LogCore core, int64_t offset) except -1:
         drop_segments_from(core, 0)
         core.producers.truncate_fully(core.directory, offset)
         core.active = segment_create(core.directory, offset, core.config.index_interval_bytes,
-                                     core.config.segment_index_bytes)
+                                     core.config.index_bytes_max)
         core.segments.append(core.active)
         check(file_sync_dir(core.directory), core.directory)
         core.settled_below = INT64_MAX
@@ -227,11 +227,12 @@ cdef bint deletable(LogCore core, Segment segment) noexcept:
 
 cdef Py_ssize_t size_breached(LogCore core) except -1:
     """How many segments from the front are too much for retention.bytes."""
-    cdef int64_t excess = -core.config.retention_bytes
+    cdef int64_t excess
     cdef Segment segment
     cdef Py_ssize_t count = 0
     if core.config.retention_bytes < 0:
         return 0
+    excess = -core.config.retention_bytes
     for segment in core.segments:
         excess += segment.size
     for segment in core.segments:

@@ -227,7 +227,7 @@ cdef int raise_records(Span s, const BatchHeader* h, const ValidateOptions* opti
         elif time_refused(timestamp, h, options):
             times = True
             errors.append((i, f"timestamp {timestamp} is not within [{options.now_ms - options.timestamp_before_max_ms}"
-                              f", {options.now_ms + options.timestamp_after_max_ms}]"
+                              f", {<object>options.now_ms + <object>options.timestamp_after_max_ms}]"
                               if time_too_far(timestamp, options) and not batch_is_log_append_time(h) else
                               "a producer must not claim LogAppendTime"))
     shown = "; ".join(f"record {index}: {message}" for index, message in errors[:3])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.leader_checks import LeaderChecks
@@ -53,6 +54,8 @@ class Broker:
     """Checks of leaders before an answer names them."""
     led: dict[int, Led] = field(default_factory=dict)
     """When a leadership was last moved away from each broker, by id."""
+    faults: ApplyFaults = field(default_factory=ApplyFaults)
+    """Committed metadata that cannot be applied here."""
 
     @property
     def node_id(self) -> int:

@@ -148,7 +148,8 @@ class ConnectionRates:
         before it is closed, at most one sample."""
         if self._rates is None:
             self._rates = {name if name is None else _address(name): limits[CONNECTION_RATE]
-                           for ((_, name),), limits in by_entity(self._all, [CONNECTION_RATE]).items()}
+                           for [(_, name), *others], limits in by_entity(self._all, [CONNECTION_RATE]).items()
+                           if not others and CONNECTION_RATE in limits}
         if not self._rates:
             return 0
         address = _address(host)

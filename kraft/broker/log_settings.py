@@ -1,44 +1,87 @@
 """From a topic's settings in force to the settings of its logs."""
 
-from typing import Final
+from collections.abc import Mapping
+from itertools import chain
+from typing import Final, NamedTuple
 
 from kraft.config import tables
-from kraft.config.effective import BrokerLayers, broker_value, topic_value
+from kraft.config.effective import BrokerLayers, Effective, Fault, Source, broker_value, topic_value
 from kraft_native.config import FIELDS, LogConfig
 
 NEVER: Final = (1 << 63) - 1
+FIELDS_BY_NAME: Final = {field.name: field for field in FIELDS}
+
+SEGMENT_BYTES_MIN: Final = FIELDS_BY_NAME["segment_bytes"].allowed[0]
+KEEP_ALL: Final = ("retention.ms", "retention.bytes")
+"""What lets data go: with a value that cannot be used, nothing goes."""
+LAGS: Final = ("min_compaction_lag_ms", "max_compaction_lag_ms")
+BROKER_SETTINGS: Final = {"flush_bytes": "kraft.flush.bytes", "flush_interval_us": "kraft.flush.interval.us",
+                          "producer.id.expiration.ms": "producer.id.expiration.ms"}
+"""Those of the broker, by the engine's name."""
 
 # Kafka's topic settings that the engine has under the same name.
 ENGINE_SETTINGS: Final = tuple(field.kafka_name for field in FIELDS
                                if field.kafka_name is not None and field.kafka_name in tables.section("topic"))
 
 
-def log_config(topic_overrides: dict[str, str], layers: BrokerLayers, *, replicated: bool = False) -> LogConfig:
+class LogSettings(NamedTuple):
+    """The settings of a topic's logs. `faults`: values set for the topic that cannot be used. `unusable`: the engine's
+    names of the settings for which such a value is set, for the topic or the broker."""
+
+    config: LogConfig
+    faults: tuple[Fault, ...] = ()
+    unusable: tuple[str, ...] = ()
+
+    def over(self, current: LogConfig) -> LogConfig:
+        """The settings for a log that has others now: those that have no usable value keep the value that they had."""
+        if not self.unusable:
+            return self.config
+        kept = {name: getattr(current, name) for name in self.unusable}
+        shortest, longest = (kept.get(name, getattr(self.config, name)) for name in LAGS)
+        return self.config.replace(**kept | {LAGS[1]: max(shortest, longest)})
+
+
+def log_settings(topic_overrides: Mapping[str, str], layers: BrokerLayers, *, replicated: bool = False) -> LogSettings:
     """The settings of a topic's logs. `flush.messages` and `flush.ms` become the durability: 1 message is a flush of
     every append, any other bound a flush that appends share, none leaves flushing to the operating system.
-    `replicated`: the high watermark waits for other brokers."""
+    `replicated`: the high watermark waits for other brokers.
+
+    Never raises: a value that cannot be used gives way to the next one that counts, but for retention, which then lets
+    nothing go. A `max.compaction.lag.ms` below `min.compaction.lag.ms` counts as that: a record that is younger than
+    the latter is not compacted whatever the former says.
+    """
+    effective = {name: topic_value(name, topic_overrides, layers) for name in tables.section("topic")}
+    brokers = {name: broker_value(name, layers) for name in BROKER_SETTINGS.values()}
     texts: dict[str, str] = {}
     for name in ENGINE_SETTINGS:
-        effective = topic_value(name, topic_overrides, layers)
-        text = effective.setting.format(effective.value)
+        found = effective[name]
+        text = found.setting.format(found.value)
         assert text is not None, name
         texts[name] = text or "delete"  # an empty cleanup.policy keeps everything: see below
-    if not topic_value("cleanup.policy", topic_overrides, layers).value:
-        texts |= {"retention.ms": "-1", "retention.bytes": "-1"}
-    internal = topic_value("internal.segment.bytes", topic_overrides, layers).value
-    if internal is not None:
-        texts["segment.bytes"] = str(internal)
+        if found.faults and name in KEEP_ALL:
+            texts[name] = "-1"
+    if not effective["cleanup.policy"].value or effective["cleanup.policy"].faults:
+        texts |= dict.fromkeys(KEEP_ALL, "-1")
+    if isinstance(internal := effective["internal.segment.bytes"].value, int):
+        texts["segment.bytes"] = str(max(internal, SEGMENT_BYTES_MIN))
+    if int(texts["max.compaction.lag.ms"]) < int(texts["min.compaction.lag.ms"]):
+        texts["max.compaction.lag.ms"] = texts["min.compaction.lag.ms"]
     texts["high_watermark"] = "manual" if replicated else "auto"
-    texts["durability"] = _durability(topic_overrides, layers)
-    for ours, name in (("flush_bytes", "kraft.flush.bytes"), ("flush_interval_us", "kraft.flush.interval.us"),
-                       ("producer.id.expiration.ms", "producer.id.expiration.ms")):
-        texts[ours] = str(broker_value(name, layers).value)
-    return LogConfig.from_kafka(texts)
+    texts["durability"] = _durability(effective)
+    for ours, name in BROKER_SETTINGS.items():
+        texts[ours] = str(brokers[name].value)
+    faults = {name: found.faults for name, found in (*effective.items(), *brokers.items()) if found.faults}
+    unusable = dict.fromkeys(name.replace(".", "_") for name in faults if name in ENGINE_SETTINGS)
+    if "cleanup_policy" in unusable:
+        unusable |= dict.fromkeys(name.replace(".", "_") for name in KEEP_ALL)
+    if any(name.startswith("flush.") for name in faults):
+        unusable["durability"] = None
+    own = tuple(fault for fault in chain.from_iterable(faults.values()) if fault.source == Source.TOPIC)
+    return LogSettings(LogConfig.from_kafka(texts), own, tuple(unusable))
 
 
-def _durability(overrides: dict[str, str], layers: BrokerLayers) -> str:
-    messages = topic_value("flush.messages", overrides, layers).value
-    interval_ms = topic_value("flush.ms", overrides, layers).value
+def _durability(effective: Mapping[str, Effective]) -> str:
+    messages, interval_ms = effective["flush.messages"].value, effective["flush.ms"].value
     if messages == 1 or interval_ms == 0:
         return "per-append"
     return "page-cache" if messages == NEVER and interval_ms == NEVER else "group-commit"

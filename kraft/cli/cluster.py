@@ -26,8 +26,9 @@ cluster_group.add_command(up_command)
 def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
     """Tell whether the cluster is well; ends with 1 when it is not.
 
-    Not well are: brokers that are fenced, do not answer or have heard of no controller for too long, partitions without
-    a leader or with replicas that are not in sync, log directories that failed, and a quorum without a leader.
+    Not well are: brokers that are fenced, do not answer or have heard of no controller for too long, or cannot apply
+    settings that are committed; partitions without a leader or with replicas that are not in sync, log directories that
+    failed, and a quorum without a leader.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = status(cluster)
@@ -66,6 +67,8 @@ def status(cluster: Cluster) -> Fields:
     directories = state.log_directories(cluster, [node.node_id for node in nodes if node.problem is None])
     problems = [f"broker {node.node_id}: {node.problem}" for node in nodes if node.problem]
     problems += [f"broker {node_id}: {text}" for node_id, text in state.ended_leases(cluster, nodes).items()]
+    problems += [f"broker {node_id} cannot apply committed metadata: {text}"
+                 for node_id, texts in state.metadata_faults(cluster, nodes).items() for text in texts]
     quorum = None
     try:
         quorum = state.quorum(cluster)      # last: where no controller is found it takes all the time there is

@@ -1,5 +1,6 @@
 """The flight recorders of controllers and brokers, asked one by one: each tells only what happened to itself."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,6 +70,14 @@ def of_broker(cluster: Cluster, node_id: int, count: int) -> list[str]:
     recorder, as Kafka's. Raises what `Cluster.node` and `Connection.send` raise."""
     connection = cluster.node(node_id)
     return _asked(connection, count).entries if RECORDER_KEY in connection.versions else []
+
+
+def metadata_faults(cluster: Cluster, node_id: int) -> list[str]:
+    """The committed metadata that a broker cannot apply, one line each; none of a broker without a flight recorder."""
+    lines = of_broker(cluster, node_id, 0)
+    values = json.loads(lines[-1])["values"] if lines else {}
+    listed, count = list(values.get("faults", [])), int(values.get("fault_count", 0))
+    return listed + ([f"and {count - len(listed)} more"] if count > len(listed) else [])
 
 
 def _asked(connection: Connection, count: int) -> DescribeRecorderResponse:

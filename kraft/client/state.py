@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from kraft.client import recorder
 from kraft.client.cluster import Cluster
 from kraft.client.connection import ConnectionFailedError
 from kraft.client.refusals import check
@@ -105,6 +106,12 @@ def ended_leases(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int, st
                 found[each.node_id] = (f"its lease ended {told.lease_ended_ms / 1000:.0f} s ago: controllers may have "
                                        "fenced it")
     return found
+
+
+def metadata_faults(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int, list[str]]:
+    """Of the brokers that answer, the committed metadata that they cannot apply, one line each, by id. Apache Kafka's
+    brokers do not report it."""
+    return {each.node_id: recorder.metadata_faults(cluster, each.node_id) for each in nodes if each.problem is None}
 
 
 def quorum(cluster: Cluster) -> Quorum | None:

@@ -8,10 +8,11 @@ unit. Everything here is a pure function of the layers given.
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kraft.config import tables
-from kraft.config.setting import Setting, Value
+from kraft.config.errors import InvalidConfigError
+from kraft.config.setting import UNKNOWN, Setting, Value
 from kraft.immutable import immutable
 
 
@@ -27,6 +28,13 @@ class Source(IntEnum):
     GROUP = 8
 
 
+SOURCE_NAMES: Final = {
+    Source.TOPIC: "set for the topic", Source.DYNAMIC_BROKER: "set for the broker",
+    Source.DYNAMIC_DEFAULT_BROKER: "set for all brokers", Source.STATIC_BROKER: "in the node's file",
+    Source.CLIENT_METRICS: "set for the subscription", Source.GROUP: "set for the group",
+}
+
+
 class Synonym(NamedTuple):
     """One place that a value could come from; `text` as it was given there."""
 
@@ -35,13 +43,25 @@ class Synonym(NamedTuple):
     source: Source
 
 
+class Fault(NamedTuple):
+    """A value that cannot be used, and why: `reason` names the setting, the value and what is allowed."""
+
+    source: Source
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({SOURCE_NAMES[self.source]})"
+
+
 class Effective(NamedTuple):
-    """A setting with the value that counts, its source, and all places from the one that counts down to the default."""
+    """A setting with the value that counts, its source, and all places from the one that counts down to the default.
+    `faults`: values that were found on the way and cannot be used; the next place counts instead."""
 
     setting: Setting
     value: Value
     source: Source
     synonyms: tuple[Synonym, ...]
+    faults: tuple[Fault, ...] = ()
 
 
 @immutable
@@ -92,6 +112,27 @@ def client_metrics_value(name: str, overrides: Mapping[str, str]) -> Effective:
     return _resolve(tables.section("client_metrics")[name], (), overrides, Source.CLIENT_METRICS, BrokerLayers())
 
 
+def unknown_names(layers: BrokerLayers) -> list[str]:
+    """What is set for the broker while it runs, or for all, and is no setting that this version knows."""
+    named = dict.fromkeys((*layers.dynamic, *layers.dynamic_default))
+    return sorted(name for name in named
+                  if name not in tables.broker_settings() and not name.startswith("listener.name."))
+
+
+def unknown_value(name: str, layers: BrokerLayers) -> Effective:
+    """One of those. Its value may be a secret, and is not shown."""
+    setting = Setting(name=name, type=UNKNOWN, default=None, range="", importance="low", update="per-broker",
+                      synonyms=(), internal=False, documentation="No setting that this version knows: without effect.")
+    return resolve(setting, ((name, 1),), layers)
+
+
+def broker_faults(layers: BrokerLayers) -> list[Fault]:
+    """The broker settings that were set while the node runs, and cannot be used."""
+    known = tables.broker_settings()
+    named = dict.fromkeys((*layers.dynamic, *layers.dynamic_default))
+    return [fault for name in named if name in known for fault in broker_value(name, layers).faults]
+
+
 def resolve(setting: Setting, names: tuple[tuple[str, int], ...], layers: BrokerLayers) -> Effective:
     """A setting of the broker under these names, the first that is set anywhere counts; each with the factor from its
     unit to this one's."""
@@ -100,27 +141,40 @@ def resolve(setting: Setting, names: tuple[tuple[str, int], ...], layers: Broker
 
 def _resolve(setting: Setting, names: tuple[tuple[str, int], ...], overrides: Mapping[str, str], own: Source,
              layers: BrokerLayers) -> Effective:
+    """Never raises: the metadata log may hold what an older or newer version, or Kafka, allowed."""
     found: list[tuple[Value, Synonym]] = []
+    faults: list[Fault] = []
+
+    def consider(name: str, factor: int, text: str, source: Source) -> None:
+        try:
+            found.append((_value(setting, name, factor, text, source is own), Synonym(name, text, source)))
+        except InvalidConfigError as error:
+            faults.append(Fault(source, str(error)))
+
     if (text := overrides.get(setting.name)) is not None:
-        found.append((setting.parse(text), Synonym(setting.name, text, own)))
+        consider(setting.name, 1, text, own)
     for source, layer in layers:
         for name, factor in names:
             if (text := layer.get(name)) is not None:
-                found.append((_scaled(setting, text, factor), Synonym(name, text, source)))
+                consider(name, factor, text, source)
     is_named = any(synonym.name == names[0][0] for _value, synonym in found) if names else False
     found += [(setting.default, default) for default in _defaults(names, all_names=is_named)]
+    synonyms = tuple(synonym for _value, synonym in found)
     if not found or found[0][1].source == Source.DEFAULT:
-        return Effective(setting, setting.default, Source.DEFAULT, tuple(synonym for _value, synonym in found))
+        return Effective(setting, setting.default, Source.DEFAULT, synonyms, tuple(faults))
     value, first = found[0]
-    return Effective(setting, value, first.source, tuple(synonym for _value, synonym in found))
+    return Effective(setting, value, first.source, synonyms, tuple(faults))
 
 
-def _scaled(setting: Setting, text: str, factor: int) -> Value:
-    """A value given in a broker setting's unit, in this setting's; negative ones (no limit) are not scaled."""
-    if factor == 1:
+def _value(setting: Setting, name: str, factor: int, text: str, is_own: bool) -> Value:
+    """The value of `setting` that the text means under that name, in whose unit one is `factor` of this setting's."""
+    broker = None if is_own or name == setting.name else tables.broker_settings().get(name)
+    if broker is None:
         return setting.parse(text)
-    number = int(text)
-    return number if number < 0 else number * factor
+    value = setting.inherited(broker.parse(text), factor)
+    if not setting.allows(value):
+        raise broker.refuse(text, f"is outside the range of {setting.name}, {setting.range}")
+    return value
 
 
 def _defaults(names: tuple[tuple[str, int], ...], *, all_names: bool) -> Iterator[Synonym]:

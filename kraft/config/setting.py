@@ -20,9 +20,19 @@ INTEGER_RANGES: Final = {
     "int": (-(1 << 31), (1 << 31) - 1),
     "long": (-(1 << 63), (1 << 63) - 1),
 }
+DIGITS_MAX: Final = 100
+UNKNOWN: Final = "unknown"
+"""The type of a setting that is in no table."""
+SHOWN_MAX: Final = 100
+"""Characters of a value that a message repeats."""
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+"""What Java's `String.trim` removes."""
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BOUNDS = re.compile(r"\[(?P<low>-?[\d.]+),\.\.\.(?:,(?P<high>-?[\d.]+))?\](?: or (?P<also>-?\d+))?")
 _WORDS = re.compile(r"(?P<any_case>\(case insensitive\) )?\[(?P<words>[^.\[\]]+)\]")
-_THROTTLED = re.compile(r"\*|\d+:\d+")
+_THROTTLED = re.compile(r"\*|[0-9]{1,10}:[0-9]{1,10}")
+_HOST_LIMIT = re.compile(r"\s*[^\s,]+:[0-9]{1,10}\s*")
 _DURATION = re.compile(r"by_duration:-?P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
 
 
@@ -44,16 +54,43 @@ class Setting:
     synonyms: tuple[tuple[str, int], ...]
     internal: bool
     documentation: str
+    refused: tuple[int, ...] = ()
+    """Values within the range that are refused all the same."""
+    feeds: "tuple[tuple[Setting, int], ...]" = ()
+    """Topic settings that fall back to this one, each with the factor to its unit: their ranges hold too."""
 
     @property
     def sensitive(self) -> bool:
-        return self.type == "password"
+        return self.type in ("password", UNKNOWN)
 
     def parse(self, text: str) -> Value:
         """The value that `text` stands for. Raises `InvalidConfigError` naming setting, text and what is allowed."""
-        value = _PARSERS[self.type](self, text.strip())
+        value = _PARSERS[self.type](self, text.strip(_BLANKS))
         self._check_range(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            if value in self.refused:
+                raise self.refuse(value, "is not allowed")
+            for topic, factor in self.feeds:
+                if not topic.allows(topic.inherited(value, factor)):
+                    raise self.refuse(value, f"is outside the range of the topic setting {topic.name}, {topic.range}")
         return value
+
+    def inherited(self, value: Value, factor: int) -> Value:
+        """This topic setting's value for a broker setting's, in whose unit one is `factor` of this one's. All that is
+        below 0 is no limit, and is not scaled."""
+        if not isinstance(value, int) or isinstance(value, bool):
+            return value
+        if value >= 0:
+            return value * factor
+        return -1 if self.range.startswith("[-1,") else value
+
+    def allows(self, value: Value) -> bool:
+        """Whether the value, which has the right type, is within the range."""
+        try:
+            self._check_range(value)
+        except InvalidConfigError:
+            return False
+        return True
 
     def format(self, value: Value) -> str | None:
         """The text that Kafka shows for `value`; None stays None."""
@@ -70,10 +107,13 @@ class Setting:
                 return str(value)
 
     def refuse(self, text: object, why: str) -> InvalidConfigError:
-        shown = "[hidden]" if self.sensitive else repr(text)
+        shown = "[hidden]" if self.sensitive else shortened(repr(text))
         return InvalidConfigError(f"{self.name}: {shown} {why}")
 
     def _check_range(self, value: Value) -> None:
+        if self.name == "max.connections.per.ip.overrides":
+            self._check_host_limits(str(value or ""))
+            return
         if not self.range or value is None:
             return
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -112,6 +152,16 @@ class Setting:
             raise self.refuse(",".join(parts), "is not * or partition:broker pairs separated by commas")
 
 
+    def _check_host_limits(self, text: str) -> None:
+        if text and not all(_HOST_LIMIT.fullmatch(part) for part in text.split(",")):
+            raise self.refuse(text, "is not host:count pairs separated by commas")
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning where it is too long to be repeated."""
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}... ({len(text)} characters)"
+
+
 def _java_double(value: float) -> str:
     """As `Double.toString` writes it: a point always, an exponent outside 0.001 to 10,000,000."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -129,21 +179,21 @@ def _parse_boolean(setting: Setting, text: str) -> bool:
 
 
 def _parse_integer(setting: Setting, text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise setting.refuse(text, f"is not a whole number ({setting.type})") from None
+    if not _INTEGER.fullmatch(text):
+        raise setting.refuse(text, f"is not a whole number ({setting.type})")
     low, high = INTEGER_RANGES[setting.type]
+    value = int(text) if len(text) < DIGITS_MAX else high + 1
     if not low <= value <= high:
         raise setting.refuse(text, f"is not in {low} to {high} ({setting.type})")
     return value
 
 
 def _parse_double(setting: Setting, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise setting.refuse(text, "is not a number") from None
+    if text.lower() in ("nan", "inf", "infinity", "-infinity", "+infinity"):
+        raise setting.refuse(text, "is not a finite number")
+    if not _DOUBLE.fullmatch(text):
+        raise setting.refuse(text, "is not a number")
+    value = float(text)
     if not isfinite(value):
         raise setting.refuse(text, "is not a finite number")
     return value
@@ -167,4 +217,5 @@ _PARSERS: Final[dict[str, Callable[[Setting, str], Value]]] = {
     "string": _parse_text,
     "class": _parse_text,
     "password": _parse_text,
+    UNKNOWN: _parse_text,
 }

@@ -1,6 +1,7 @@
 """The tables of settings, read once from `settings.json` (facts) and `documentation.txt` (what each one does).
 
-Facts are Kafka's: names, types, defaults, ranges. Texts are ours. The section `kraft` holds what Kafka has not.
+Facts are Kafka's: names, types, defaults, ranges. Texts are ours. The section `kraft` holds what Kafka has not. The
+facts about settings of logs are in the engine's `log_settings.json`, and nowhere else.
 """
 
 import json
@@ -38,7 +39,8 @@ def section(name: str) -> Mapping[str, Setting]:
         found[fact["name"]] = Setting(
             name=fact["name"], type=fact["type"], default=fact.get("default"), range=fact.get("range", ""),
             importance=fact["importance"], update=fact.get("update", ""), synonyms=synonyms,
-            internal=fact.get("internal", False), documentation=text,
+            internal=fact.get("internal", False), documentation=text, refused=tuple(fact.get("refused", ())),
+            feeds=_feeds(fact["name"]) if name == "broker" else (),
         )
     return MappingProxyType(found)
 
@@ -49,6 +51,12 @@ def broker_settings() -> Mapping[str, Setting]:
     return MappingProxyType({**section("broker"), **section("broker_dynamic"), **section("kraft")})
 
 
+def _feeds(broker_name: str) -> tuple[tuple[Setting, int], ...]:
+    """The topic settings that fall back to a broker's, each with its factor."""
+    return tuple((setting, factor) for setting in section("topic").values()
+                 for name, factor in setting.synonyms if name == broker_name)
+
+
 def _synonym(entry: Any) -> tuple[str, int]:
     return (entry, 1) if isinstance(entry, str) else (entry[0], entry[1])
 
@@ -56,7 +64,8 @@ def _synonym(entry: Any) -> tuple[str, int]:
 @cache
 def _facts() -> dict[str, list[dict[str, Any]]]:
     facts: dict[str, list[dict[str, Any]]] = json.loads(_read("settings.json"))
-    return facts
+    of_logs = json.loads(resources.files("kraft_native").joinpath("log_settings.json").read_text("utf-8"))
+    return {name: [*facts.get(name, ()), *of_logs.get(name, ())] for name in SECTIONS}
 
 
 @cache

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kraft.config import tables
-from kraft.config.effective import BrokerLayers, Effective, broker_integer, group_value, topic_value
+from kraft.config.effective import BrokerLayers, Effective, broker_integer, broker_value, group_value, topic_value
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import base_of, check_listener_setting
-from kraft.config.setting import Setting
+from kraft.config.setting import Setting, shortened
 from kraft.config.unsupported import READ_AT_START, check_supported
 from kraft.controller.decision import EffectiveConfig, RefusedError
 from kraft.controller.topics import check_topic_name
@@ -22,6 +22,12 @@ from kraft.metadata.image import (
 )
 from kraft.protocol.error_codes import ErrorCode
 
+PUSH_INTERVALS_MS: Final = range(100, 3_600_001)
+SELECTORS: Final = ("client_instance_id", "client_id", "client_software_name", "client_software_version",
+                    "client_source_address", "client_source_port")
+"""What a client-metrics subscription may select clients by."""
+STORED_ONLY: Final = "sasl."
+"""Settings of SASL can be stored while no listener uses it, as in Kafka."""
 GROUP_KINDS: Final = ("consumer", "share", "streams")
 _SECTIONS: Final = {
     TOPIC_RESOURCE: "topic",
@@ -50,35 +56,33 @@ class TableRules:
 
     def check(self, resource: Resource, proposed: Mapping[str, str], existing: Mapping[str, str]) -> None:
         """Names and values that change are checked alone, then those that must fit each other. What was there before
-        stays, known or not: a newer node may have written it. Settings of brokers and client metrics are refused with
-        INVALID_REQUEST, the others with INVALID_CONFIG, as Kafka's are."""
+        stays, known or not: a newer node may have written it. Broker settings are refused with INVALID_REQUEST, the
+        others with INVALID_CONFIG, as Kafka's are. A broker setting that nobody knows is stored, and has no effect."""
         if resource.type != BROKER_RESOURCE and not resource.name:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {_KINDS[resource.type]} is empty")
         if resource.type == TOPIC_RESOURCE:
             check_topic_name(resource.name)
-        with_request = (BROKER_RESOURCE, CLIENT_METRICS_RESOURCE)
-        code = ErrorCode.INVALID_REQUEST if resource.type in with_request else ErrorCode.INVALID_CONFIG
-        settings = settings_of(resource.type)
         for name, text in proposed.items():
             if existing.get(name) == text:
                 continue
-            if resource.type == BROKER_RESOURCE and name.startswith(LISTENER_PREFIX):
-                _check_of_listener(resource, name, text)
-                continue
-            setting = settings.get(name)
-            if setting is None:
-                kind = _KINDS.get(resource.type, "resource of this type")
-                raise RefusedError(code, f"{name} is no setting of a {kind}")
-            try:
-                check_supported(setting, setting.parse(text))
-            except InvalidConfigError as error:
-                raise RefusedError(code, str(error)) from None
             if resource.type == BROKER_RESOURCE:
-                _check_update(resource, setting)
+                _check_of_broker(resource, name, text)
+            else:
+                _check_value(resource, name, text)
+        if resource.type == BROKER_RESOURCE:
+            self._check_addresses(proposed)
         if resource.type == TOPIC_RESOURCE:
             self._check_lags(proposed)
         if resource.type == GROUP_RESOURCE:
             self._check_group(proposed)
+
+    def _check_addresses(self, proposed: Mapping[str, str]) -> None:
+        """Nobody could connect to change it back."""
+        limit, exceptions = (broker_value(name, BrokerLayers(proposed, static=self._static)).value
+                             for name in ("max.connections.per.ip", "max.connections.per.ip.overrides"))
+        if limit == 0 and not exceptions and "max.connections.per.ip" in proposed:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, "max.connections.per.ip: 0 lets no address connect; it needs "
+                                                          "max.connections.per.ip.overrides beside it")
 
     def _check_lags(self, proposed: Mapping[str, str]) -> None:
         layers = BrokerLayers(static=self._static)
@@ -154,6 +158,52 @@ def _told(effective: Effective) -> EffectiveConfig:
     setting = effective.setting
     return EffectiveConfig(setting.name, setting.format(effective.value), int(effective.source),
                            sensitive=setting.sensitive)
+
+
+def _check_value(resource: Resource, name: str, text: str) -> None:
+    """A setting of a topic, a group or a client-metrics subscription."""
+    setting = settings_of(resource.type).get(name)
+    if setting is None:
+        is_request = resource.type == CLIENT_METRICS_RESOURCE
+        raise RefusedError(ErrorCode.INVALID_REQUEST if is_request else ErrorCode.INVALID_CONFIG,
+                           f"{shortened(name)} is no setting of a {_KINDS.get(resource.type, 'resource of this type')}")
+    try:
+        value = setting.parse(text)
+        check_supported(setting, value)
+    except InvalidConfigError as error:
+        raise RefusedError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    if resource.type != CLIENT_METRICS_RESOURCE:
+        return
+    if name == "interval.ms" and value not in PUSH_INTERVALS_MS:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"interval.ms: {value} is not in {PUSH_INTERVALS_MS.start} to "
+                                                      f"{PUSH_INTERVALS_MS.stop - 1}")
+    if name == "match" and isinstance(value, list):
+        for pattern in value:
+            selector, separator, expression = pattern.partition("=")
+            if selector.strip() not in SELECTORS or not separator or not expression.strip():
+                raise RefusedError(ErrorCode.INVALID_CONFIG,
+                                   str(setting.refuse(pattern, f"is not NAME=PATTERN with a name of "
+                                                               f"{', '.join(SELECTORS)}")))
+
+
+def _check_of_broker(resource: Resource, name: str, text: str) -> None:
+    """One setting of one broker or of all: INVALID_REQUEST for everything that is wrong with it."""
+    if name.startswith(LISTENER_PREFIX):
+        _check_of_listener(resource, name, text)
+        return
+    setting = tables.broker_settings().get(name)
+    if setting is None:
+        return                         # of a plug-in, of a later version, or a mistake: as in Kafka it is stored
+    try:
+        value = setting.parse(text)
+        if not name.startswith(STORED_ONLY):
+            check_supported(setting, value)
+    except InvalidConfigError as error:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    if name.startswith("ssl."):
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name} can be changed for one listener only, as "
+                                                      f"{LISTENER_PREFIX}NAME.{name}")
+    _check_update(resource, setting)
 
 
 def _check_of_listener(resource: Resource, key: str, text: str) -> None:

@@ -17,6 +17,9 @@ from kraft_native.errors import OperationError
 RECORDS_PER_DECISION_MAX: Final = 10_000
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
+MESSAGE_MAX: Final = 2_000
+"""Characters of a message: what a client sent may be in it, and older responses hold no more than 32,767."""
+
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
@@ -160,4 +163,7 @@ class Context:
 
 def text_of(code: ErrorCode, message: str | None) -> str | None:
     """The message that goes with a code in an answer: none with success."""
-    return None if code == ErrorCode.NONE else message or code.message
+    if code == ErrorCode.NONE:
+        return None
+    text = message or code.message
+    return text if len(text) <= MESSAGE_MAX else f"{text[:MESSAGE_MAX]}..."

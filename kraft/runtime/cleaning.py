@@ -17,6 +17,13 @@ from kraft_native.partition import Partition
 log = logging.getLogger(__name__)
 
 BUFFER_BYTES_MIN: Final = 1 << 20
+BUFFER_BYTES_MAX: Final = 1 << 31
+"""Of one thread, as in Kafka."""
+THREADS_MAX: Final = 64
+RATE_MIN: Final = 1.0
+"""Bytes a second: a rate of 0, or below it, holds the cleaner as good as still."""
+PAUSE_SECONDS_MAX: Final = 1.0
+"""Between two readings of the rate, which may be changed meanwhile."""
 
 
 class CleanerCounts(NamedTuple):
@@ -33,9 +40,20 @@ class Throttle:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.bytes_per_second = float("inf")
+        self.changes = 0
+        """How often the rate has changed."""
         self._clock = clock
         self._lock = threading.Lock()
         self._free_at = clock()
+
+    def limit(self, bytes_per_second: float) -> None:
+        """Put a rate in force. With another one than before, nothing is owed for what was moved until now."""
+        with self._lock:
+            rate = max(bytes_per_second, RATE_MIN)
+            if rate != self.bytes_per_second:
+                self.bytes_per_second = rate
+                self._free_at = self._clock()
+                self.changes += 1
 
     def seconds_for(self, moved_bytes: int) -> float:
         """How long to pause after moving so many."""
@@ -71,15 +89,20 @@ class Cleaner:
         """For metrics."""
         return CleanerCounts(self._compactions, self._bytes_read, self._bytes_written, len(self.uncleanable))
 
-    async def run(self) -> None:
-        """Compacts what is due now."""
-        threads = self.broker.integer("log.cleaner.threads")
-        if not self.broker.setting("log.cleaner.enable") or threads == 0:
-            return
+    def reconfigure(self) -> None:
+        """The rate may have changed, also for a compaction that is running."""
         rate = self.broker.setting("log.cleaner.io.max.bytes.per.second")
         assert isinstance(rate, float)
-        self.throttle.bytes_per_second = rate
-        self._buffer_bytes = max(self.broker.integer("log.cleaner.dedupe.buffer.size") // threads, BUFFER_BYTES_MIN)
+        self.throttle.limit(rate)
+
+    async def run(self) -> None:
+        """Compacts what is due now."""
+        threads = min(self.broker.integer("log.cleaner.threads"), THREADS_MAX)
+        if not self.broker.setting("log.cleaner.enable") or threads == 0:
+            return
+        self.reconfigure()
+        self._buffer_bytes = min(max(self.broker.integer("log.cleaner.dedupe.buffer.size") // threads,
+                                     BUFFER_BYTES_MIN), BUFFER_BYTES_MAX)
         due = await self._due()
         if not due:
             return
@@ -144,9 +167,14 @@ class Cleaner:
                                         done.bytes_written)
 
     def _pause(self, moved_bytes: int) -> None:
-        """Waits as the rate says. When the cleaner was stopped the compaction ends here."""
-        if self._stopped.wait(self.throttle.seconds_for(moved_bytes)):
-            raise OperationError("the log cleaner was stopped")
+        """Waits as the rate says, or until the rate changes. When the cleaner was stopped the compaction ends here."""
+        changes, seconds = self.throttle.changes, self.throttle.seconds_for(moved_bytes)
+        while True:
+            if self._stopped.wait(min(seconds, PAUSE_SECONDS_MAX)):
+                raise OperationError("the log cleaner was stopped")
+            seconds -= PAUSE_SECONDS_MAX
+            if seconds <= 0 or self.throttle.changes != changes:
+                return
 
     def _on_loop(self, step: Callable[[], object]) -> object:
         async def take() -> object:

@@ -190,7 +190,8 @@ METRICS: Final = (
     _metadata("last_applied_record_offset", "last-applied-record-offset", "Metadata applied by the broker."),
     _metadata("last_applied_record_timestamp", "last-applied-record-timestamp", "When it was written, ms since 1970."),
     _metadata("last_applied_record_lag_ms", "last-applied-record-lag-ms", "How long ago that was."),
-    _metadata("metadata_apply_error_count", "metadata-apply-error-count", "Changes that were not carried out here."),
+    _metadata("metadata_apply_error_count", "metadata-apply-error-count",
+              "Replicas, settings and features whose committed metadata cannot be applied here."),
     # --- the controller
     _controller("activecontrollercount", "ActiveControllerCount", "1 on the active controller."),
     _controller("activebrokercount", "ActiveBrokerCount", "Brokers that serve."),

@@ -234,7 +234,7 @@ def _read_applied(node: "Node", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_last_applied_record_offset", image.offset)
     sheet.put(f"{prefix}_last_applied_record_timestamp", image.timestamp_ms)
     sheet.put(f"{prefix}_last_applied_record_lag_ms", max(0, now_ms - image.timestamp_ms))
-    sheet.put(f"{prefix}_metadata_apply_error_count", len(node.replicas.failed))
+    sheet.put(f"{prefix}_metadata_apply_error_count", len(node.replicas.failed) + len(node.broker.faults))
 
 
 async def _read_metadata(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:

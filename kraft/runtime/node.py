@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft.broker.apis import SERVED as BROKER_SERVED
+from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.broker import Broker
 from kraft.broker.client_quotas import ClientRates
 from kraft.broker.client_telemetry import ClientTelemetry
@@ -24,6 +25,7 @@ from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.replica_plan import plan_all, plan_change
+from kraft.config.effective import broker_faults
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
 from kraft.controller.local_broker import LocalBroker, State
@@ -55,7 +57,7 @@ from kraft.runtime.storage import FormatRequest, describe, format_storage, forma
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader
-from kraft_native.errors import InvalidArgumentError, KraftError
+from kraft_native.errors import KraftError
 from kraft_native.fetch import FetchHandler
 from kraft_native.fetch_session import SessionCache
 from kraft_native.flusher import Flusher
@@ -185,7 +187,7 @@ class Node:
         self.broker = Broker(
             config=config, cluster_id=self.cluster_id, table=self.table, groups=groups, controller=self.control,
             log_dirs=self.logs, image=self.control.image, telemetry=ClientTelemetry(uuid.uuid4),
-            cold_reader=self.cold_reader,
+            cold_reader=self.cold_reader, faults=ApplyFaults(_report_fault, _report_repair),
             endpoints={each.listener: self._advertised(each) for each in config.listeners})
         self.table.explain(self.broker.absence_by_key)
         self.groups = GroupDriver(groups, appends, now_ms, self.fail, self.cold_reader)
@@ -217,11 +219,10 @@ class Node:
         self.broker.epoch = await self.control.register_broker(
             advertised, self.logs.directory_ids, self.logs.previous_epoch)
         self._applied(self.control.image)
-        self._learn_endpoints(self.broker.image)
-        self._limit_clients(self.broker.image)
-        self._limit_connections()
-        self._cordon()
-        self.replicas.reconfigure_throttles()
+        attempt = self.broker.faults.attempt
+        attempt("addresses of brokers", partial(self._learn_endpoints, self.broker.image))
+        attempt("client quotas", partial(self._limit_clients, self.broker.image))
+        self._apply_broker_settings()
         self.moves.recover(self.broker.image)
         self.replicas.remove_strays(self.broker.image)
         steps = plan_all(self.broker.image, config.node_id)
@@ -329,12 +330,13 @@ class Node:
             self._reconfigure_broker()
         else:
             self.replicas.reconfigure(sorted(each.name for each in touched if each.type == TOPIC_RESOURCE))
+        attempt = self.broker.faults.attempt
         if delta.quotas.touched:
-            self._limit_clients(image)
+            attempt("client quotas", partial(self._limit_clients, image))
         if delta.features.touched:
-            self._publish_versions()
+            attempt("features", self._publish_versions)
         if delta.brokers.touched:
-            self._learn_endpoints(image)
+            attempt("addresses of brokers", partial(self._learn_endpoints, image))
         # Last: a client that learns of a new leader finds it leading.
         self.broker.leaders.applied(image)
 
@@ -380,11 +382,22 @@ class Node:
 
     def _reconfigure_broker(self) -> None:
         """A broker setting changed: whatever may fall back to it looks again."""
-        self.broker.groups.config = self._group_config()
-        self._limit_connections()
-        self._cordon()
-        self.replicas.reconfigure_throttles()
+        self._apply_broker_settings()
         self.replicas.reconfigure(sorted(self.broker.image.topic_ids))
+
+    def _apply_broker_settings(self) -> None:
+        """Each of the features that follow settings of the broker stays as it was when it cannot follow."""
+        faults = self.broker.faults
+        faults.note("broker settings", tuple(map(str, broker_faults(self.broker.layers()))))
+        faults.attempt("settings of the group coordinator", self._configure_groups)
+        faults.attempt("limits of connections", self._limit_connections)
+        faults.attempt("cordoned log directories", self._cordon)
+        faults.attempt("replication throttles", self.replicas.reconfigure_throttles)
+        if hasattr(self, "housekeeping"):
+            faults.attempt("rate of the log cleaner", self.housekeeping.cleaner.reconfigure)
+
+    def _configure_groups(self) -> None:
+        self.broker.groups.config = self._group_config()
 
     def _cordon(self) -> None:
         self.control.cordon([each.directory_id for each in self.logs.directories
@@ -392,11 +405,9 @@ class Node:
 
     def _limit_connections(self) -> None:
         layers = self.broker.layers()
+        limits = server_limits(layers)
         limit_rates(self.connection_rates, layers)
-        try:
-            self.server.limit_connections(server_limits(layers))
-        except InvalidArgumentError as error:
-            log.warning("the limits of connections stay as they were: %s", error)
+        self.server.limit_connections(limits)
 
     # --- the end
 
@@ -472,6 +483,15 @@ class Node:
     def _expire(self) -> None:
         if (deadline_ms := self.purgatory.expire(monotonic_ms())) >= 0:
             self._alarm.set(deadline_ms)
+
+
+def _report_fault(subject: str, why: str, error: BaseException | None) -> None:
+    log.error("%s: committed metadata cannot be applied here, what was in force stays: %s", subject, why,
+              exc_info=error)
+
+
+def _report_repair(subject: str) -> None:
+    log.warning("%s: the committed metadata is applied again", subject)
 
 
 def _text(value: object) -> str | None:

@@ -5,14 +5,14 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC
-from kraft.broker.log_settings import log_config
+from kraft.broker.log_settings import LogSettings, log_settings
 from kraft.broker.replica_plan import Action, Step, plan_one
 from kraft.broker.throttles import throttled_partitions
 from kraft.log_dir import LogDir, TopicPartition
@@ -23,7 +23,6 @@ from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replica_moves import ReplicaMoves
 from kraft.runtime.replication import Replication
 from kraft.runtime.turns import TURN_SECONDS
-from kraft_native.config import LogConfig
 from kraft_native.errors import KraftError, StorageError
 from kraft_native.partition import Partition
 from kraft_native.replication_quota import ReplicationQuota
@@ -40,7 +39,7 @@ LACKING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFI
 class TopicSettings(NamedTuple):
     """What a topic's partitions go by."""
 
-    log: LogConfig
+    log: LogSettings
     min_insync_replicas: int
     leader_throttled: Container[int]
     follower_throttled: Container[int]
@@ -63,8 +62,8 @@ class Replicas:
                   "sample_ms": 1000 * broker.config.integer("replication.quota.window.size.seconds")}
         self.leader_quota = ReplicationQuota(**window)
         self.follower_quota = ReplicationQuota(**window)
-        self.failed: dict[tuple[str, int], KraftError] = {}
-        """Replicas whose log cannot be opened, and why. They are not served; the others are."""
+        self.failed: dict[tuple[str, int], Exception] = {}
+        """Replicas whose log cannot be opened or whose role cannot be installed, and why. The others are served."""
 
     def carry_out(self, steps: Iterable[Step]) -> None:
         """Removals, then roles, in the plan's order."""
@@ -74,12 +73,17 @@ class Replicas:
                     self._remove(step)
                 else:
                     self._install(step)
-            except KraftError as error:
+            except AssertionError:
+                raise
+            except Exception as error:     # whatever it is, it concerns this one partition
                 log.exception("%s-%d cannot be served", step.topic, step.number)
                 self._not_served(step, error)
 
-    def _not_served(self, step: Step, error: KraftError) -> None:
-        """The controller has another replica lead."""
+    def _not_served(self, step: Step, error: Exception) -> None:
+        """The controller has another replica lead. A replica that met an unexpected error half-way is given up."""
+        installed = self.broker.table.get(step.topic, step.number)
+        if installed is not None and not isinstance(error, KraftError):
+            self._give_up(installed)
         self.failed[step.topic, step.number] = error
         if step.partition is not None and self.broker.table.get(step.topic, step.number) is None:
             self.directories.lost(step.topic_id, step.number, step.partition)
@@ -147,13 +151,14 @@ class Replicas:
                            self.follower_quota if partition.index in settings.follower_throttled else None)
 
     def _reconfigure(self, partition: Partition, settings: TopicSettings) -> None:
-        """A log whose disk fails now is fenced by its own failure."""
-        partition.set_min_insync_replicas(settings.min_insync_replicas)
-        self._throttle(partition, settings)
-        try:
-            partition.reconfigure(settings.log)
-        except KraftError:
-            log.exception("%s-%d does not take its new settings", partition.topic, partition.index)
+        """A log that cannot have its new settings keeps those that it has. One whose disk fails now is fenced by its
+        own failure."""
+        def apply() -> None:
+            partition.set_min_insync_replicas(settings.min_insync_replicas)
+            self._throttle(partition, settings)
+            partition.reconfigure(settings.log.over(partition.log.config))
+
+        self.broker.faults.attempt(_subject(partition.topic, partition.index), apply)
 
     def _install(self, step: Step) -> None:
         assert step.partition is not None
@@ -170,7 +175,7 @@ class Replicas:
         if partition is None and (step.topic, step.number) in self.failed:
             return                     # the controller is told; see `open_again`
         if partition is None:
-            opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log)
+            opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log.config)
             opened.remove_with(partial(self._segments_removed, step.topic))
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
                                   min_insync_replicas=settings.min_insync_replicas)
@@ -181,8 +186,9 @@ class Replicas:
         self.directories.placed(step.topic, step.number, step.topic_id, registration)
         if registration.leader_epoch < partition.leader_epoch:
             return
-        if partition.log.config.high_watermark != settings.log.high_watermark:
-            partition.reconfigure(settings.log)        # it has followers now, or has none any more
+        if partition.log.config.high_watermark != settings.log.config.high_watermark:
+            # It has followers now, or has none any more.
+            partition.reconfigure(settings.log.over(partition.log.config))
         if step.action is Action.LEAD:
             news = registration.leader_epoch > partition.leader_epoch or not partition.is_leader
             self.replication.roles.lead(partition, registration)
@@ -238,8 +244,15 @@ class Replicas:
             self.replication.roles.remove(partition)
             self.broker.table.remove(step.topic, step.number)
         self.failed.pop((step.topic, step.number), None)
+        self._forget_faults(step.topic, step.number)
         # In a later turn: requests that wait for the partition are told first, and may still look at its log.
         asyncio.get_running_loop().call_soon(self._remove_log, step)
+
+    def _forget_faults(self, topic: str, index: int) -> None:
+        self.broker.faults.forget(_subject(topic, index))
+        found = self.broker.image.topic(topic)
+        if found is None or not any(self.broker.node_id in each.replicas for each in found.partitions.values()):
+            self.broker.faults.forget(f"topic {topic}")
 
     def _remove_log(self, step: Step) -> None:
         """Takes the log away, unless a topic of the same name was made meanwhile: opening that one did it then."""
@@ -253,19 +266,26 @@ class Replicas:
         overrides = self.broker.topic_overrides(topic)
         replicated = len(registration.replicas) > 1
         key = frozenset(overrides.items()), replicated
-        if (known := self._settings_of.get(key)) is not None:
-            return known
+        if (found := self._settings_of.get(key)) is None:
+            if len(self._settings_of) >= SETTINGS_KEPT_MAX:
+                self._settings_of.clear()
+            found = self._settings_of[key] = self._resolved(topic, overrides, replicated=replicated)
+        self.broker.faults.note(f"topic {topic}", tuple(map(str, found.log.faults)))
+        return found
+
+    def _resolved(self, topic: str, overrides: Mapping[str, str], *, replicated: bool) -> TopicSettings:
         minimum = self.broker.topic_setting(topic, "min.insync.replicas")
         assert isinstance(minimum, int)
-        if len(self._settings_of) >= SETTINGS_KEPT_MAX:
-            self._settings_of.clear()
-        config = log_config(dict(overrides), self.broker.layers(), replicated=replicated)
-        found = self._settings_of[key] = TopicSettings(
-            config, minimum, self._throttled(topic, "leader.replication.throttled.replicas"),
+        return TopicSettings(
+            log_settings(overrides, self.broker.layers(), replicated=replicated), minimum,
+            self._throttled(topic, "leader.replication.throttled.replicas"),
             self._throttled(topic, "follower.replication.throttled.replicas"))
-        return found
 
     def _throttled(self, topic: str, setting: str) -> Container[int]:
         value = self.broker.topic_setting(topic, setting)
         assert isinstance(value, list)
         return throttled_partitions(value, self.broker.node_id)
+
+
+def _subject(topic: str, index: int) -> str:
+    return f"partition {topic}-{index}"

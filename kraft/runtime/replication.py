@@ -35,6 +35,8 @@ PAUSE_SECONDS: Final = 0.02
 LOOKS_OF_A_TIMEOUT: Final = 4
 """How often leaders that say nothing are looked for while one is waited for."""
 
+FAULTS_RECORDED_MAX: Final = 20
+
 EXPECTED: Final = frozenset((
     ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -349,6 +351,7 @@ class Replication:
 
     def _recorded_state(self) -> dict[str, Any]:
         return {"broker_epoch": self.broker.epoch, "follows": len(self.roles.following), "leads": len(self.keeper),
+                "faults": self.broker.faults.texts()[:FAULTS_RECORDED_MAX], "fault_count": len(self.broker.faults),
                 "wait_ms": self.broker.integer("replica.fetch.wait.max.ms"),
                 "leaders": [{"leader": node_id, "silent_ms": leader.silent_ms}
                             for node_id, leader in self._leaders.items()]}

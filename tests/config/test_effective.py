@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Source, broker_value, client_metrics_value, group_value, topic_value
+from kraft.config.errors import InvalidConfigError
 from tests.golden import golden, needs_golden
 
 LAYERS = BrokerLayers(
@@ -76,3 +78,29 @@ def test_a_groups_setting_that_brokers_do_not_have_tells_its_own_default():
 def test_a_client_metrics_subscription_has_no_broker_behind_it():
     found = client_metrics_value("interval.ms", {"interval.ms": "1000"})
     assert (found.value, found.source) == (1000, Source.CLIENT_METRICS)
+
+
+def test_a_value_that_cannot_be_used_gives_way_to_the_next_one():
+    layers = BrokerLayers({"log.retention.ms": "0"}, {"log.retention.ms": "x", "log.retention.minutes": "2"},
+                          {"log.retention.hours": "1"})
+    found = topic_value("retention.ms", {"retention.ms": "-2"}, layers)
+    assert (found.value, found.source) == (120_000, Source.DYNAMIC_DEFAULT_BROKER)
+    assert [(fault.source, fault.reason) for fault in found.faults] == [
+        (Source.TOPIC, "retention.ms: -2 is not in [-1,...]"),
+        (Source.DYNAMIC_BROKER, "log.retention.ms: 0 is not allowed"),
+        (Source.DYNAMIC_DEFAULT_BROKER, "log.retention.ms: 'x' is not a whole number (long)")]
+    assert broker_value("log.cleaner.threads", BrokerLayers({"log.cleaner.threads": "many"})).value == 1
+
+
+@pytest.mark.parametrize(("name", "bad", "good"), [
+    ("log.retention.ms", "0", "-5"), ("log.retention.hours", "0", "-1"), ("log.roll.ms", "0", "1"),
+    ("log.roll.jitter.ms", "-1", "0"), ("log.flush.interval.ms", "-1", "0"),
+    ("log.flush.scheduler.interval.ms", "-1", "0"),
+    ("max.connections.per.ip.overrides", "a:1,b", "a:1, [::1]:2"),
+])
+def test_a_brokers_setting_keeps_within_the_range_of_the_topics(name, bad, good):
+    """Kafka has no range for these in its table, and checks them elsewhere."""
+    setting = tables.section("broker")[name]
+    setting.parse(good)
+    with pytest.raises(InvalidConfigError, match=name):
+        setting.parse(bad)

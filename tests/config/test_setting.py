@@ -13,6 +13,8 @@ def topic(name):
 @pytest.mark.parametrize(("name", "text", "value"), [
     ("retention.ms", "-1", -1),
     ("retention.ms", " 60000 ", 60000),
+    ("retention.ms", "\t+5\x00", 5),
+    ("min.cleanable.dirty.ratio", "1e-1", 0.1),
     ("compression.gzip.level", "-1", -1),
     ("compression.gzip.level", "9", 9),
     ("cleanup.policy", "compact,delete", ["compact", "delete"]),
@@ -42,6 +44,14 @@ def test_text_becomes_value(name, text, value):
     ("min.cleanable.dirty.ratio", "nan", "finite"),
     ("leader.replication.throttled.replicas", "*,0:1", "partition:broker"),
     ("segment.bytes", "1", "1048576"),
+    ("retention.ms", "1_0", "whole number"),
+    ("retention.ms", "\u0661", "whole number"),
+    ("retention.ms", "\u00a05", "whole number"),
+    ("retention.ms", "0x10", "whole number"),
+    ("retention.ms", "9" * 5000, "(5002 characters)"),
+    ("min.cleanable.dirty.ratio", "0_1", "not a number"),
+    ("min.cleanable.dirty.ratio", "\u0661", "not a number"),
+    ("leader.replication.throttled.replicas", "\u0661:1", "partition:broker"),
 ])
 def test_what_is_refused_names_setting_value_and_range(name, text, says):
     with pytest.raises(InvalidConfigError) as refused:

@@ -6,6 +6,7 @@ loggers are not configurable through the protocol here.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -19,9 +20,12 @@ from kraft.config.effective import (
     client_metrics_value,
     group_value,
     topic_value,
+    unknown_names,
+    unknown_value,
 )
 from kraft.config.listener_settings import listener_keys, listener_value
-from kraft.config.setting import Setting
+from kraft.config.setting import UNKNOWN, Setting
+from kraft.config.unsupported import READ_AT_START
 from kraft.log_dir import TopicPartition
 from kraft.metadata.image import (
     BROKER_RESOURCE,
@@ -42,8 +46,8 @@ from kraft.protocol.messages.describe_configs_response import (
 from kraft_native.errors import InvalidArgumentError
 
 # ConfigType, by the type that our tables name.
-TYPES: Final = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8,
-                "password": 9}
+TYPES: Final = {UNKNOWN: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,
+                "class": 8, "password": 9}
 
 
 class _RefusedError(Exception):
@@ -91,7 +95,8 @@ def _topic(broker: Broker, name: str) -> Iterable[Effective]:
     if broker.image.topic(name) is None:
         raise _RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     overrides, layers = broker.topic_overrides(name), broker.layers()
-    return [topic_value(each.name, overrides, layers) for each in _public(tables.section("topic").values())]
+    return [topic_value(each.name, overrides, layers) for each in tables.section("topic").values()
+            if not each.internal or each.name in overrides]
 
 
 def _broker(broker: Broker, name: str) -> Iterable[Effective]:
@@ -99,15 +104,19 @@ def _broker(broker: Broker, name: str) -> Iterable[Effective]:
         defaults = broker.image.config(CLUSTER_DEFAULT)
         layers = BrokerLayers(dynamic_default=defaults)
         return [*(broker_value(each, layers) for each in defaults if each in tables.broker_settings()),
-                *(listener_value(each, layers) for each in listener_keys(defaults))]
+                *(listener_value(each, layers) for each in listener_keys(defaults)),
+                *(unknown_value(each, layers) for each in unknown_names(layers))]
     layers = broker.layers()
     if name != str(broker.node_id):
         raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which can tell its "
                                                        "own settings and, for an empty name, the defaults of all")
     layers = replace(layers, static={"broker.id": name, **layers.static})
-    found = [broker_value(each.name, layers) for each in _public(tables.broker_settings().values())]
+    given = dict.fromkeys(chain.from_iterable(texts for _source, texts in layers))
+    found = [broker_value(each.name, layers) for each in tables.broker_settings().values()
+             if not each.internal or each.name in given]
     of_listeners = sorted(dict.fromkeys(key for _source, texts in layers for key in listener_keys(texts)))
     found += [listener_value(key, layers) for key in of_listeners]
+    found += [unknown_value(each, layers) for each in unknown_names(layers)]
     # Those that are no part of a node's file are told only when they are set.
     return [each for each in found if each.source != Source.DEFAULT
             or each.setting.name not in tables.section("broker_dynamic")]
@@ -148,7 +157,7 @@ def _told(found: Effective, request: DescribeConfigsRequest,
         synonyms = tuple(each for each in synonyms if each.source == Source.DYNAMIC_DEFAULT_BROKER)
     return DescribeConfigsResourceResult(
         name=setting.name, value=None if hidden else setting.format(found.value), config_source=found.source,
-        read_only=resource.resource_type == BROKER_RESOURCE and not setting.update,
+        read_only=resource.resource_type == BROKER_RESOURCE and (not setting.update or setting.name in READ_AT_START),
         is_sensitive=hidden, config_type=TYPES[setting.type],
         synonyms=[DescribeConfigsSynonym(name=each.name, value=None if hidden else each.text, source=each.source)
                   for each in synonyms] if request.include_synonyms else [],
