@@ -124,8 +124,12 @@ cdef class Load:
         cdef uint64_t* counts
         cdef int status
         cdef int64_t duration_ns = <int64_t>(<double>seconds * 1e9), requests = requests_max, parts = slots
-        if duration_ns <= 0 or requests < 0 or parts < 0:
-            raise InvalidArgumentError(f"seconds, requests_max, slots: {seconds}, {requests_max}, {slots} is below 0")
+        if duration_ns <= 0:
+            raise InvalidArgumentError(f"seconds: {seconds} is not above 0")
+        if requests < 0:
+            raise InvalidArgumentError(f"requests_max: {requests_max} is below 0")
+        if parts < 0:
+            raise InvalidArgumentError(f"slots: {slots} is below 0")
         if self.running:
             raise OperationError("this load is running already")
         counts = <uint64_t*>PyMem_Calloc(parts + 1, sizeof(uint64_t))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -11,14 +10,35 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from kraft.cli.command import kraft
-from kraft.cli.options import BOOTSTRAP, print_json
+from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, print_json
 from kraft.client import Cluster
-from kraft.load.compare import Ratio, compare
+from kraft.load.compare import RATIO_NOTE, Ratio, compare
 from kraft.load.measure import Measurement, cpu_seconds, create_topic, fill, measure
 from kraft.load.report import html_report
 from kraft.load.workload import Workload
 
 Command = Callable[..., None]
+
+# How far below the wanted rate a run may stay, and what a run loses at its end whatever the rate.
+RATE_TOLERANCE: Final = 0.05
+RATE_GRACE_SECONDS: Final = 0.25
+BUSY: Final = 0.9
+
+
+class Acks(click.ParamType[int]):
+    """`all`, or a number that the workload checks."""
+
+    name = "all|1|0"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "all":
+            return -1
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not all, 1 or 0.", param, ctx)
+
+
 
 WORKLOAD_OPTIONS: Final = (
     click.option("--connections", default=1, show_default=True, help="Connections, each to a partition's leader."),
@@ -27,19 +47,23 @@ WORKLOAD_OPTIONS: Final = (
                  help="Requests per second over all connections; 0 sends as fast as replies come."),
     click.option("--record-bytes", default=100, show_default=True, help="Size of a record's value."),
     click.option("--batch-bytes", default=0, show_default=True, help="About the size of a batch; 0 is one record."),
-    click.option("--acks", default=1, show_default=True, help="0, 1 or -1 (all)."),
+    click.option("--acks", type=Acks(), default="1", show_default=True, help="all, 1 or 0; -1 is all."),
     click.option("--codec", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd."),
     click.option("--fetch-bytes", default=1 << 20, show_default=True, help="max.bytes of a Fetch."),
     click.option("--topic", default="kraft-bench", show_default=True, help="Created when it does not exist."),
     click.option("--partitions", type=click.IntRange(1), help="Partitions of a new topic [default: --connections]."),
-    click.option("--fill-bytes", default=1 << 28, show_default=True, help="fetch: appended first, so there is data."),
+    click.option("--fill-bytes", type=click.IntRange(0), default=0, show_default=True,
+                 help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
+                      "what is there."),
     click.option("--seed", default=1, show_default=True, help="Of the records' values."),
-    click.option("--seconds", default=10.0, show_default=True, help="Measured time."),
-    click.option("--warmup", default=2.0, show_default=True, help="Time before it that does not count."),
+    click.option("--seconds", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+                 help="Measured time."),
+    click.option("--warmup", type=click.FloatRange(0), default=2.0, show_default=True,
+                 help="Time before it that does not count."),
     click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
-    click.option("--output", "output_file", type=click.Path(path_type=Path, dir_okay=False),
+    click.option("--output", "output_file", type=OUTPUT_FILE,
                  help="Write the figures as JSON to a file."),
-    click.option("--html", "html_file", type=click.Path(path_type=Path, dir_okay=False),
+    click.option("--html", "html_file", type=OUTPUT_FILE,
                  help="Write a report with plots as one HTML file."),
 )
 WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "batch_bytes", "acks", "codec",
@@ -75,6 +99,7 @@ def _single(kind: str, text: str) -> None:
         _write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
         if not options["as_json"]:
             _print_run(bootstrap, run)
+        _end([(bootstrap, run)])
 
 
 _single("ping", "ApiVersions: what a request itself costs.")
@@ -113,6 +138,31 @@ def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: 
     _write(options, f"kraft bench compare: {kind}, A = {a}, B = {b}", named, ratios)
     if not options["as_json"]:
         _print_ratios(ratios)
+    _end(named)
+
+
+def _end(runs: list[tuple[str, Measurement]]) -> None:
+    """Says on standard error what is wrong with runs, and ends with 1 when something is."""
+    found = [f"{name}: {shortfall}" for name, run in runs if (shortfall := shortfall_of(run)) is not None]
+    for text in found:
+        click.echo(f"kraft: {text}", err=True)
+    if found:
+        raise click.exceptions.Exit(1)
+
+
+def shortfall_of(run: Measurement) -> str | None:
+    """What a run did not do that it was to do; None when it did."""
+    rate, kind = float(run.workload["rate"]), run.workload["kind"]
+    due = rate * max(0.0, run.seconds - RATE_GRACE_SECONDS)
+    if run.requests < due * (1 - RATE_TOLERANCE):
+        busy = run.generator_busy or 0.0
+        side = f"the load generator, whose thread computed {busy:.0%} of the time" if busy >= BUSY else \
+            (f"the server or the way to it: the load generator computed {busy:.0%} of the time, and waited for replies "
+             f"to the {run.workload['in_flight']} request(s) in flight on each connection")
+        return f"{rate:,.0f} requests/s were due and {run.requests_per_second:,.0f} were reached; the limit was {side}"
+    if kind == "fetch" and not run.records_per_second:
+        return f"topic {run.workload['topic']}: there is no record to read (--fill-bytes appends some)"
+    return None
 
 
 def _workload(kind: str, options: dict[str, Any]) -> Workload:
@@ -122,8 +172,11 @@ def _workload(kind: str, options: dict[str, Any]) -> Workload:
 def _prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> None:
     if workload.kind == "ping":
         return
+    if workload.kind == "fetch" and not options["fill_bytes"]:
+        cluster.topic(workload.topic)       # refuses one that does not exist
+        return
     create_topic(cluster, workload.topic, options["partitions"] or workload.connections)
-    if workload.kind == "fetch" and options["fill_bytes"]:
+    if workload.kind == "fetch":
         with _waiting(f"appending {options['fill_bytes'] / 1e6:,.0f} MB to {workload.topic}"):
             fill(workload, cluster, options["fill_bytes"])
 
@@ -163,15 +216,16 @@ def _print_run(name: str, run: Measurement) -> None:
         table.add_row("server CPU", f"{run.cpu_us_per_request:.2f} us/request, "
                                     f"{run.cpu_seconds_per_gigabyte or 0:.2f} s/GB, "
                                     f"{run.resident_megabytes or 0:.0f} MB resident")
+    table.add_row("samples", f"{run.samples:,}"
+                             f"{f', end to end {run.end_to_end_samples:,}' if run.end_to_end_samples else ''}")
     table.add_row("errors", f"{run.errors:,}{f' ({run.first_error})' if run.first_error else ''}")
     Console(stderr=False).print(table)
 
 
 def _print_ratios(ratios: list[Ratio]) -> None:
-    table = Table("figure", "A", "B", "A / B", "95 % interval")
+    table = Table("figure", "A", "B", "A / B", "95 % interval", caption=RATIO_NOTE, caption_justify="left")
     for each in ratios:
-        table.add_row(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}",
-                      f"{each.low:.3f} to {each.high:.3f}")
+        table.add_row(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}", each.interval_text)
     Console().print(table)
 
 

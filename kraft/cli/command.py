@@ -32,8 +32,8 @@ EXTRA_WITH: Final = {
 }
 
 # The parts, in the order in which the help lists them; each has a module of its name.
-PARTS: Final = ("server", "storage", "topics", "configs", "groups", "produce", "consume", "cluster", "brokers",
-                "leaders", "quorum", "metadata", "why", "log", "spark", "pipeline", "bench", "simulate",
+PARTS: Final = ("server", "storage", "topics", "configs", "features", "groups", "produce", "consume", "cluster",
+                "brokers", "leaders", "quorum", "metadata", "why", "log", "spark", "pipeline", "bench", "simulate",
                 "completion")
 
 

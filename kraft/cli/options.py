@@ -1,6 +1,7 @@
 """Options that many commands have, and what they all do with their results."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,42 @@ ADDRESS_DEFAULT: Final = "127.0.0.1:9092"
 BOOTSTRAP_VARIABLE: Final = "KRAFT_BOOTSTRAP"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 
+
+
+class OutputFile(click.Path):
+    """A file to write, checked before the command does any work: its directory exists, and it can be written."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False, writable=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        directory = path.parent
+        if not directory.is_dir():
+            self.fail(f"{str(path)!r}: there is no directory {str(directory)!r}.", param, ctx)
+        if not path.exists() and not os.access(directory, os.W_OK | os.X_OK):
+            self.fail(f"{str(path)!r}: the directory {str(directory)!r} is not writable.", param, ctx)
+        return path
+
+
+OUTPUT_FILE: Final = OutputFile()
+
+
+class OutputDirectory(click.Path):
+    """A directory to write into, made when it is missing; checked as `OutputFile`."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False, writable=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        above = next(each for each in (path, *path.absolute().parents) if each.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            self.fail(f"{str(path)!r} cannot be made: {str(above)!r} is no directory that is writable.", param, ctx)
+        return path
+
+
+OUTPUT_DIRECTORY: Final = OutputDirectory()
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 BOOTSTRAP: Final = click.option(
     "--bootstrap", default=ADDRESS_DEFAULT, show_default=True, envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",

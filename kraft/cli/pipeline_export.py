@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraft.cli.interrupt import Interrupt
-from kraft.cli.options import JSON, count_of, print_json
+from kraft.cli.options import JSON, OUTPUT_DIRECTORY, count_of, print_json
 from kraft.cli.pipeline_workers import chosen_workers, source_of, source_options, worker_options
 from kraft.cli.progress import progress_bar
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("export")
-@click.argument("table", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("table", type=OUTPUT_DIRECTORY)
 @source_options
 @click.option("--by", type=click.Choice(["hour", "day", "none"]), default="hour", show_default=True,
               help="What a directory holds, by the records' time.")
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
               help="Go on for ever, with a commit that often when there is something new.")
 @click.option("--merge-below", type=click.IntRange(1), metavar="MIB",
               help="At the end make large files of those that are smaller.")
-@click.option("--checkpoint", type=click.Path(path_type=Path, file_okay=False),
+@click.option("--checkpoint", type=OUTPUT_DIRECTORY,
               help="With --master: let Spark's streaming drive the commits, with its checkpoint there.")
 @click.option("--allow-loss", is_flag=True, help="Go on when records were deleted before they could be read.")
 @worker_options

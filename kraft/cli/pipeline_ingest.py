@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kraft.cli.options import BOOTSTRAP, JSON, TIMEOUT, count_of, print_json
+from kraft.cli.options import BOOTSTRAP, JSON, OUTPUT_DIRECTORY, TIMEOUT, count_of, print_json
 from kraft.cli.pipeline_workers import chosen_workers, worker_options
 from kraft.cli.progress import progress_bar
 
@@ -12,7 +12,7 @@ from kraft.cli.progress import progress_bar
 @click.command("ingest")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--topic", required=True, help="It must exist.")
-@click.option("--job", required=True, type=click.Path(path_type=Path, file_okay=False),
+@click.option("--job", required=True, type=OUTPUT_DIRECTORY,
               help="Directory of this job's plan and progress; the same again to finish what was interrupted.")
 @click.option("--value", default="", metavar="COLUMN", help="The records' values [default: the row as JSON].")
 @click.option("--key", default="", metavar="COLUMN", help="The records' keys, which also choose the partition.")

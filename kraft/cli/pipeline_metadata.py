@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraft.cli.options import JSON, count_of, print_json, print_table
+from kraft.cli.options import JSON, OUTPUT_DIRECTORY, count_of, print_json, print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--table", "name", metavar="NAME", help="Print this table [default: all, with their counts of rows].")
 @click.option("--at", "moment", metavar="OFFSET|TIME", help="As of this offset, or this time (ISO 8601, UTC).")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False),
+@click.option("--out", type=OUTPUT_DIRECTORY,
               help="Write every table there as a Parquet file.")
 @JSON
 def metadata_command(directory: Path, name: str | None, moment: str | None, out: Path | None, as_json: bool) -> None:

@@ -4,24 +4,27 @@ from pathlib import Path
 
 import click
 
-from kraft.cli.options import JSON, print_json, print_table
+from kraft.cli.options import JSON, OUTPUT_FILE, print_json, print_table
 
 
 @click.command("report")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True,
                 type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--html", "page_file", type=click.Path(path_type=Path, dir_okay=False),
+@click.option("--html", "page_file", type=OUTPUT_FILE,
               help="Write a page with plots as one HTML file.")
 @click.option("--title", default="kraft pipeline report", show_default=True)
 @JSON
 def report_command(files: tuple[Path, ...], page_file: Path | None, title: str, as_json: bool) -> None:
     """Show results of `kraft bench --output`, and recordings of `kraft quorum timeline --json`, together.
 
-    The first result is compared with each of the others, run by run.
+    With --html the first result is compared with each of the others, run by run, where their workloads are the same.
     """
-    from kraft.pipeline.report import page, read_inputs, summary
+    from kraft.pipeline.report import mismatches, page, read_inputs, summary
 
     inputs = read_inputs(files)
+    for first, other, settings in mismatches(inputs):
+        differing = ", ".join(f"{name} {a} and {b}" for name, a, b in settings)
+        click.echo(f"kraft: {first} and {other} ran different workloads and are not compared: {differing}", err=True)
     rows = summary(inputs)
     if as_json:
         print_json(rows)

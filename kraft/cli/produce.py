@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
 ANY_PARTITION: Final = -1
+WAIT_FOR_ALL: Final = ("all", "-1")
 QUEUE_FULL_PAUSE_SECONDS: Final = 0.1
 FLUSH_SECONDS: Final = 1.0
 
@@ -30,7 +31,7 @@ FLUSH_SECONDS: Final = 1.0
 @click.argument("topic", shell_complete=complete_topic)
 @click.option("--partition", type=click.IntRange(0), help="[default: by key, else evenly]")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of every record; may be given again.")
-@click.option("--acks", type=click.Choice(("all", "1", "0")), default="all", show_default=True)
+@click.option("--acks", type=click.Choice(("all", "-1", "1", "0")), default="all", show_default=True)
 @click.option("--codec", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), default="none",
               show_default=True)
 @line_options
@@ -49,7 +50,7 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
     fixed = [(name, value.encode()) for name, value in parse_assignments(headers, "--header").items()]
     outages = Outages()
     settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
-        "acks": acks, "compression.type": codec, "linger.ms": 5, "enable.idempotence": acks == "all",
+        "acks": acks, "compression.type": codec, "linger.ms": 5, "enable.idempotence": acks in WAIT_FOR_ALL,
         "message.timeout.ms": int(timeout * 1000), "error_cb": outages})
     with told(f"{bootstrap}"):
         writer = Writer(Producer(settings), topic, partition)
@@ -134,7 +135,7 @@ class ExactWriter:
     def __init__(self, cluster: Cluster, codec: str, acks: str) -> None:
         self.cluster = cluster
         self.codec = codec
-        self.acks = ALL if acks == "all" else 1     # what is not acknowledged could not be counted
+        self.acks = ALL if acks in WAIT_FOR_ALL else 1     # what is not acknowledged could not be counted
 
     def write(self, topic: str, partition: int | None, record: LineRecord) -> None:
         """Appends the record; raises as `append_record`."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from kraft.cli.options import JSON
+from kraft.cli.options import JSON, OUTPUT_FILE
 from kraft.cli.recordings import find, source_options
 from kraft.recorder.entry import Entry
 from kraft.recorder.page import page
@@ -18,7 +18,7 @@ TITLE: Final = "Time line of the metadata quorum"
 
 @click.command("timeline")
 @source_options
-@click.option("--out", "file", type=click.Path(path_type=Path, dir_okay=False),
+@click.option("--out", "file", type=OUTPUT_FILE,
               help="Write a file instead: one HTML file that needs no other, text unless it ends in .html.")
 @click.option("--last", "count", type=click.IntRange(1), default=CAPACITY, show_default=True,
               help="Only so many entries.")

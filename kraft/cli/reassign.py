@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from kraft.cli.cluster import size_text
-from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
+from kraft.cli.options import OUTPUT_FILE, Fields, cluster_options, count_of, print_json, print_table
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.cli.reassign_status import Targets, status, under_way, wait
 from kraft.client import Cluster, RefusedError
@@ -35,7 +35,7 @@ def reassign_group() -> None:
 @click.argument("names", metavar="[TOPIC[/PARTITION]]...", nargs=-1, shell_complete=complete_partition)
 @click.option("--brokers", metavar="ID,...", help="Who may have replicas [default: all that are up].")
 @click.option("--replication-factor", type=click.IntRange(1), help="[default: as many replicas as now]")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan there, for `start`.")
+@click.option("--out", type=OUTPUT_FILE, help="Write the plan there, for `start`.")
 @cluster_options
 def plan_command(names: tuple[str, ...], brokers: str | None, replication_factor: int | None, out: Path | None,
                  bootstrap: str, timeout: float, as_json: bool) -> None:

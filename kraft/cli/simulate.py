@@ -12,7 +12,7 @@ from typing import Final, TextIO
 import click
 
 from kraft.cli.command import kraft
-from kraft.cli.options import JSON, Fields
+from kraft.cli.options import JSON, OUTPUT_FILE, Fields
 from kraft.cli.quorum_timeline import write_timeline
 from kraft.cli.simulate_exhaustive import explore_models, replay_trace
 from kraft.raft.ports import Event
@@ -76,7 +76,7 @@ class Results:
 @click.option("--brokers", is_flag=True, help="Runs in which controllers, brokers and clients take part.")
 @click.option("--seed", type=click.IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
-@click.option("--timeline", type=click.Path(path_type=Path, dir_okay=False),
+@click.option("--timeline", type=OUTPUT_FILE,
               help="With --seed: write what happened to the nodes as one HTML file; as text unless it ends in .html.")
 @click.option("--options", type=FaultOptions(), help="With --seed: not what the seed draws, but these.")
 @click.option("--shrink", "shrinks", is_flag=True, help="Look for fewer faults that break the same invariant.")
@@ -95,7 +95,7 @@ class Results:
 @click.option("--join", "join_files", multiple=True, type=click.File(),
               help="Add up reports that --output wrote; once for each.")
 @JSON
-@click.option("--output", "output_file", type=click.Path(path_type=Path, dir_okay=False),
+@click.option("--output", "output_file", type=OUTPUT_FILE,
               help="Write the figures as JSON to a file.")
 def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Path | None, options: Options | None,
                      shrinks: bool, seeds: range | None, minutes: float | None, jobs: int, mutants: bool,

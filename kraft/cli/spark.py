@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.options import OUTPUT_FILE
 from kraft.cli.server_config import parse_assignments
 
 BANNER = """\
@@ -45,7 +46,7 @@ def shell(master: str | None, settings: tuple[str, ...], text: str | None) -> No
 
 @spark.command("bundle")
 @click.option("-o", "--output", default="kraft-spark.zip", show_default=True,
-              type=click.Path(path_type=Path, dir_okay=False, writable=True), help="The archive.")
+              type=OUTPUT_FILE, help="The archive.")
 def bundle(output: Path) -> None:
     """Write an archive of kraft for executors that have it not installed.
 

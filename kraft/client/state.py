@@ -6,12 +6,10 @@ from typing import Final, NamedTuple
 from kraft.client import recorder
 from kraft.client.cluster import Cluster
 from kraft.client.connection import ConnectionFailedError
+from kraft.client.features import describe_features
 from kraft.client.refusals import check
-from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import text_of
-from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
-from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -164,8 +162,4 @@ def log_directories(cluster: Cluster, node_ids: list[int]) -> list[LogDirectory]
 
 def features(cluster: Cluster) -> dict[str, int]:
     """The finalized feature levels."""
-    api = API_BY_KEY[ApiVersionsRequest.API_KEY]
-    request = ApiVersionsRequest(client_software_name="kraft", client_software_version="1")
-    version = min(api.latest_stable, cluster.any().versions[api.key][1])
-    answer = cluster.any().send(request, ApiVersionsResponse, version=version)
-    return {each.name: each.max_version_level for each in sorted(answer.finalized_features, key=lambda one: one.name)}
+    return {each.name: each.level for each in describe_features(cluster).features.values() if each.level}

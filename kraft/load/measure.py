@@ -2,18 +2,20 @@
 
 import contextlib
 import os
+import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from hdrh.histogram import HdrHistogram
-
+from kraft._version import __version__
 from kraft.client import Cluster, Connection, RefusedError
 from kraft.client.refusals import check
 from kraft.load import workload as parts
 from kraft.load.errors import InvalidWorkloadError
+from kraft.load.percentiles import curve_of, figures_of, histogram_of
 from kraft.load.workload import Workload
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
@@ -33,19 +35,19 @@ from kraft_native.loadgen import Load, LoadResult, LoadSpec
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-LATENCY_NS_MAX: Final = 3_600 * 10**9
-SIGNIFICANT_DIGITS: Final = 3
-PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 99.99)
 FILL_BATCH_BYTES: Final = 1 << 20
 FILL_IN_FLIGHT: Final = 2
+FILL_STEP_SECONDS: Final = 30.0
 LEADER_WAIT_SECONDS: Final = 30.0
 READY_PAUSE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One run's figures. Latencies are microseconds by percentile ("50", ..., "max", "mean"); bytes are of frames, and
-    of records for a Fetch. CPU and memory figures are of the server's processes together, None when none was named.
+    """One run's figures. Latencies are microseconds by percentile ("50", ..., "max", "mean"), those that `samples` can
+    show; bytes are of frames, and of records for a Fetch. CPU and memory figures are of the server's processes
+    together, None when none was named. `date`: when the run began, in UTC; `host` and `version`: where the load
+    generator ran, and of which release; `generator_busy`: the share of the time that its thread computed.
     """
 
     workload: dict[str, Any]
@@ -64,6 +66,13 @@ class Measurement:
     resident_megabytes: float | None
     requests_per_slot: list[int]
     histogram: list[tuple[float, float]]
+    end_to_end_histogram: list[tuple[float, float]] = field(default_factory=list)
+    samples: int = 0
+    end_to_end_samples: int = 0
+    date: str = ""
+    host: str = ""
+    version: str = ""
+    generator_busy: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -80,11 +89,14 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
         load = Load(specs)
         if warmup > 0:
             load.run(warmup)
-        before, begin = cpu_seconds(pids), time.monotonic()
+        date = datetime.now(UTC).isoformat(timespec="seconds")
+        before, begin, computed = cpu_seconds(pids), time.monotonic(), time.thread_time()
         result = load.run(seconds, slots=slots)
+        busy = (time.thread_time() - computed) / (time.monotonic() - begin)
         after, elapsed = cpu_seconds(pids), time.monotonic() - begin
         used = None if before is None or after is None else after - before
-        return _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pids))
+        found = _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pids))
+        return replace(found, date=date, host=platform.node(), version=__version__, generator_busy=busy)
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1,
@@ -111,11 +123,16 @@ def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
     opened = parts.partitions_of(filler, cluster)
     try:
         specs = [parts.produce_spec(filler, connection, partition) for connection, partition in opened]
-        result = Load(specs).run(3600, requests_max=max(1, data_bytes // len(filler.batch())))
+        load, left = Load(specs), max(1, data_bytes // len(filler.batch()))
+        while left > 0:
+            result = load.run(FILL_STEP_SECONDS, requests_max=left)
+            if result.errors:
+                raise RefusedError(f"filling {workload.topic}", result.first_error)
+            if not result.requests:
+                raise RefusedError(f"filling {workload.topic}", ErrorCode.REQUEST_TIMED_OUT)
+            left -= result.requests
     finally:
         _close(opened)
-    if result.errors:
-        raise RefusedError(f"filling {workload.topic}", result.first_error)
 
 
 def offset_of(connection: Connection, topic: str, partition: int, timestamp: int) -> int:
@@ -197,33 +214,19 @@ def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: floa
     else:
         moved = result.bytes_sent if workload.kind != "ping" else result.bytes_sent + result.bytes_received
         records = float(result.requests * workload.records_per_batch if workload.kind == "produce" else result.records)
-    histogram = _histogram(result.latency)
+    histogram, end_to_end = histogram_of(result.latency), histogram_of(result.end_to_end)
     return Measurement(
         workload=asdict(workload), server=cluster.any().address, seconds=seconds, requests=result.requests,
         errors=result.errors, first_error=name_of(result.first_error) if result.first_error else None,
         requests_per_second=result.requests / seconds, records_per_second=records / seconds,
-        megabytes_per_second=moved / seconds / 1e6, latency_us=_percentiles(histogram),
-        end_to_end_us=_percentiles(_histogram(result.end_to_end)) if result.end_to_end else None,
+        megabytes_per_second=moved / seconds / 1e6, latency_us=figures_of(histogram),
+        end_to_end_us=figures_of(end_to_end) or None,
         cpu_us_per_request=None if cpu is None else cpu * seconds / elapsed / count * 1e6,
         cpu_seconds_per_gigabyte=None if cpu is None or not moved else cpu * seconds / elapsed / (moved / 1e9),
         resident_megabytes=resident, requests_per_slot=result.slot_requests,
-        histogram=[(percentile, histogram.get_value_at_percentile(percentile) / 1e3)
-                   for percentile in (*range(0, 100, 5), *PERCENTILES[2:], 100.0)] if result.latency else [],
+        histogram=curve_of(histogram), end_to_end_histogram=curve_of(end_to_end),
+        samples=histogram.get_total_count(), end_to_end_samples=end_to_end.get_total_count(),
     )
-
-
-def _histogram(pairs: list[tuple[int, int]]) -> Any:
-    histogram = HdrHistogram(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
-    for value, count in pairs:
-        histogram.record_value(min(max(value, 1), LATENCY_NS_MAX), count)
-    return histogram
-
-
-def _percentiles(histogram: Any) -> dict[str, float]:
-    if not histogram.get_total_count():
-        return {}
-    found = {f"{percentile:g}": histogram.get_value_at_percentile(percentile) / 1e3 for percentile in PERCENTILES}
-    return found | {"max": histogram.get_max_value() / 1e3, "mean": histogram.get_mean_value() / 1e3}
 
 
 def cpu_seconds(pids: Sequence[int]) -> float | None:

@@ -2,11 +2,17 @@
 
 import html
 import io
+import math
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Final
 
-from kraft.load.compare import Ratio
+from kraft.load.compare import RATIO_NOTE, Ratio
 from kraft.load.measure import Measurement
+from kraft.load.workload import Workload
+
+MAXIMUM: Final = 100.0
+ONE_IN: Final = 10
 
 STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; color: #222; }
@@ -25,30 +31,52 @@ def html_report(title: str, runs: Sequence[tuple[str, Measurement]], ratios: Seq
     if runs:
         parts.append(html_table([("run", *SUMMARY), *(_summary(*run) for run in runs)]))
     if ratios:
-        rows = [("figure", "A", "B", "A / B", "95 % interval")]
-        rows += [(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}",
-                  f"{each.low:.3f} to {each.high:.3f}") for each in ratios]
-        parts.append(html_table(rows))
+        parts.append(ratio_table("A", "B", ratios))
     if any(run.histogram for _, run in runs):
         parts += [_latency_plot(runs), _rate_plot(runs)]
     if runs:
-        settings = [("setting", "value"), *((name, str(value)) for name, value in runs[0][1].workload.items())]
-        parts += ["<h2>Workload</h2>", html_table(settings)]
+        parts += ["<h2>Runs</h2>", html_table([("run", *ORIGIN), *(_origin(*run) for run in runs)])]
+        parts += ["<h2>Workload</h2>", *(html_table(rows) for rows in _workloads(runs))]
     parts += sections
     head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}</style>"
     return f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
 
 
-SUMMARY: Final = ("requests/s", "MB/s", "p50 us", "p99 us", "p99.9 us", "max us", "errors", "CPU us/request",
-                  "CPU s/GB")
+SUMMARY: Final = ("requests/s", "MB/s", "p50 us", "p99 us", "p99.9 us", "max us", "end-to-end p50 us",
+                  "end-to-end p99 us", "end-to-end max us", "errors", "CPU us/request", "CPU s/GB")
+ORIGIN: Final = ("date", "host", "version", "server", "loop", "latency samples", "end-to-end samples")
 
 
 def _summary(name: str, run: Measurement) -> tuple[str, ...]:
-    latency = run.latency_us
+    latency, end_to_end = run.latency_us, run.end_to_end_us or {}
     cells = (run.requests_per_second, run.megabytes_per_second, latency.get("50"), latency.get("99"),
-             latency.get("99.9"), latency.get("max"), run.errors, run.cpu_us_per_request,
-             run.cpu_seconds_per_gigabyte)
+             latency.get("99.9"), latency.get("max"), end_to_end.get("50"), end_to_end.get("99"),
+             end_to_end.get("max"), run.errors, run.cpu_us_per_request, run.cpu_seconds_per_gigabyte)
     return (name, *("-" if cell is None else f"{cell:,.2f}" for cell in cells))
+
+
+def _origin(name: str, run: Measurement) -> tuple[str, ...]:
+    known = {each.name: run.workload[each.name] for each in fields(Workload) if each.name in run.workload}
+    return (name, run.date or "-", run.host or "-", f"kraft {run.version}" if run.version else "-", run.server,
+            Workload(**known).loop, f"{run.samples:,}" if run.samples else "-",
+            f"{run.end_to_end_samples:,}" if run.end_to_end_samples else "-")
+
+
+def _workloads(runs: Sequence[tuple[str, Measurement]]) -> list[list[tuple[str, ...]]]:
+    """A table for each workload that is not the same as another's."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, run in runs:
+        found.setdefault(tuple((key, str(value)) for key, value in run.workload.items()), []).append(name)
+    return [[("setting", ", ".join(names) if len(found) > 1 else "value"), *settings]
+            for settings, names in found.items()]
+
+
+def ratio_table(a: str, b: str, ratios: Sequence[Ratio]) -> str:
+    """Ratios with what they are."""
+    rows = [("figure", a, b, "ratio", "95 % interval", "pairs")]
+    rows += [(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}", each.interval_text,
+              str(each.pairs)) for each in ratios]
+    return f"{html_table(rows)}<p>{html.escape(RATIO_NOTE)}</p>"
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:
@@ -60,11 +88,33 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _latency_plot(runs: Sequence[tuple[str, Measurement]]) -> str:
+    """Over 1 / (1 - percentile), so that every further nine has the same room."""
     figure, axes = _figure("latency by percentile", "percentile", "microseconds")
+    most = 1.0
     for name, run in runs:
-        axes.plot([percentile for percentile, _ in run.histogram], [value for _, value in run.histogram], label=name)
+        for label, curve, count in ((name, run.histogram, run.samples),
+                                    (f"{name}, end to end", run.end_to_end_histogram, run.end_to_end_samples)):
+            points = [(place_of(percentile, count), value) for percentile, value in curve
+                      if percentile < MAXIMUM or count]
+            if points:
+                axes.plot([x for x, _ in points], [value for _, value in points], label=label)
+                most = max(most, points[-1][0])
+    axes.set_xscale("log")
     axes.set_yscale("log")
+    ticks = [ONE_IN**power for power in range(math.ceil(math.log10(most)) + 1)]
+    axes.set_xticks(ticks, [tick_text(tick) for tick in ticks])
+    axes.minorticks_off()
     return _svg(figure, axes)
+
+
+def place_of(percentile: float, samples: int) -> float:
+    """Where a percentile stands on the axis; the maximum is where the last sample is."""
+    return samples if percentile >= MAXIMUM else 1 / (1 - percentile / 100)
+
+
+def tick_text(one_in: int) -> str:
+    """`99.9 %` for one in a thousand."""
+    return f"{100 * (1 - 1 / one_in):.10g} %"
 
 
 def _rate_plot(runs: Sequence[tuple[str, Measurement]]) -> str:

@@ -81,6 +81,13 @@ class Workload:
         """Time between two requests of one connection; 0 in a closed loop."""
         return round(1e9 * self.connections / self.rate) if self.rate else 0
 
+    @property
+    def loop(self) -> str:
+        """How requests are started, in words."""
+        if self.rate:
+            return f"open: {self.rate:,.0f} requests/s are due, at most {self.in_flight} open per connection"
+        return f"closed: {self.in_flight} open per connection, the next when a reply comes"
+
     def batch(self) -> bytes:
         """A batch of random values, the same for the same seed. The first value begins with room for a stamp."""
         values = random.Random(self.seed)

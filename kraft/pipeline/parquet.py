@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,10 +20,14 @@ from kraft.pipeline.table import DataFile, Span
 from kraft_native.errors import InvalidRecordError
 
 HOUR_MS: Final = 3_600_000
-# The last moment that a calendar has; what is later is no time that anybody meant.
-TIME_MS_MAX: Final = 253_402_300_799_999
-# Hive's name for a partition of rows without a value: records without a time.
+# Kafka's mark of a record without a time.
+NO_TIME_MS: Final = -1
+# The first and last moment that a calendar's days have a name for: years 1 to 9999.
+CALENDAR_MS_MIN: Final = -62_135_596_800_000
+CALENDAR_MS_MAX: Final = 253_402_300_799_999
+# Hive's name for a partition of rows without a value: records without a time, or with one that no calendar has.
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAYOUTS: Final = {"none": 0, "day": 24 * HOUR_MS, "hour": HOUR_MS}
 # How many of a unit of time a millisecond has.
 UNITS: Final = {"ms": 1, "us": 1_000}
@@ -115,12 +119,7 @@ class RangeWriter:
         self._open.clear()
 
     def _decoded(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        times = records["timestamp"]
-        numbers = times.view(pa.int64())
-        without = pc.or_(pc.less(numbers, 0), pc.greater(numbers, TIME_MS_MAX))
-        if pc.any(without).as_py():
-            times = pc.if_else(without, pa.scalar(None, times.type), times)
-        arrays = [pa.repeat(self._partition, len(records)), records["offset"], times.cast(self.schema.field(2).type)]
+        arrays = [pa.repeat(self._partition, len(records)), records["offset"], self._times(records)]
         undecoded = []
         for name, decoder, spec in (("key", self._key, self.settings.key), ("value", self._value, self.settings.value)):
             found = decode_column(decoder, records[name], spec.skip_bytes, partial(self._refuse, records, name))
@@ -130,6 +129,22 @@ class RangeWriter:
         if self.settings.headers:
             arrays.append(records["headers"])
         return pa.RecordBatch.from_arrays([*arrays, *undecoded], schema=self.schema)
+
+    def _times(self, records: pa.RecordBatch) -> pa.Array:
+        """The times as the file has them: every one is kept, and only that of a record without a time is null.
+        `InvalidRecordError` names a record whose time does not fit the file's unit."""
+        times, unit = records["timestamp"], self.schema.field(2).type
+        numbers = times.view(pa.int64())
+        without = pc.equal(numbers, NO_TIME_MS)
+        if pc.any(without).as_py():
+            times = pc.if_else(without, pa.scalar(None, times.type), times)
+        try:
+            return times.cast(unit)
+        except pa.ArrowInvalid as error:
+            most = (2**63 - 1) // UNITS[self.settings.time_unit]
+            row = pc.index(pc.greater(pc.abs(numbers), most), True).as_py()
+            raise InvalidRecordError(f"{self.span.topic}-{self.span.partition} offset {records['offset'][row]}: its "
+                                     f"time of {numbers[row]} ms does not fit {unit}") from error
 
     def _refuse(self, records: pa.RecordBatch, name: str, row: int, why: str) -> None:
         if self.settings.on_error == "fail":
@@ -142,7 +157,7 @@ class RangeWriter:
         if not width:
             yield 0, rows
             return
-        numbers = pc.divide(rows["timestamp"].view(pa.int64()), width)
+        numbers = bucket_numbers(rows["timestamp"].view(pa.int64()), width, UNITS[self.settings.time_unit])
         bounds = pc.min_max(numbers).as_py()
         if not numbers.null_count and bounds["min"] == bounds["max"]:
             yield bounds["min"], rows
@@ -170,6 +185,15 @@ class RangeWriter:
         ended.writer.close()
         self._done.append(DataFile(ended.path, str(ended.staged.relative_to(self.table)), ended.rows,
                                    make_durable(ended.staged)))
+
+
+def bucket_numbers(times: pa.Array, width: int, unit: int) -> pa.Array:
+    """The number of the day or hour of each time, counted from 1970 down too; null where no calendar has it. `width`
+    and `times` are in the same unit, of which a millisecond has `unit`."""
+    numbers = pc.divide(times, width)
+    numbers = pc.if_else(pc.less(times, pc.multiply(numbers, width)), pc.subtract(numbers, 1), numbers)
+    outside = pc.or_(pc.less(times, CALENDAR_MS_MIN * unit), pc.greater(times, (CALENDAR_MS_MAX + 1) * unit - 1))
+    return pc.if_else(outside, pa.scalar(None, numbers.type), numbers) if pc.any(outside).as_py() else numbers
 
 
 def schema_of(settings: FileSettings, key: Decoder, value: Decoder) -> pa.Schema:
@@ -220,6 +244,6 @@ def directory_of(topic: str, bucket: int | None, by: str) -> str:
         if bucket is None:
             parts += [f"day={NO_VALUE}", *((f"hour={NO_VALUE}",) if by == "hour" else ())]
         else:
-            moment = datetime.fromtimestamp(bucket * LAYOUTS[by] / 1000, UTC)
-            parts += [f"day={moment:%Y-%m-%d}", *((f"hour={moment:%H}",) if by == "hour" else ())]
+            moment = EPOCH + timedelta(milliseconds=bucket * LAYOUTS[by])
+            parts += [f"day={moment.date().isoformat()}", *((f"hour={moment:%H}",) if by == "hour" else ())]
     return "/".join(parts)

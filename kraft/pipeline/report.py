@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kraft.load.compare import FIGURES, Ratio, compare
+from kraft.load.compare import FIGURES, Ratio, compare, workload_differences
 from kraft.load.measure import Measurement
-from kraft.load.report import html_report, html_table
+from kraft.load.report import html_report, html_table, ratio_table
 from kraft.recorder.entry import Entry, parse
 from kraft.recorder.timeline import merged
 from kraft_native.errors import InvalidArgumentError, MalformedMessageError
@@ -62,20 +62,43 @@ def read_inputs(paths: Iterable[Path]) -> Inputs:
 
 
 def _measurement(path: Path, run: dict[str, Any]) -> Measurement:
-    wanted = [each.name for each in fields(Measurement)]
-    missing = [name for name in wanted if name not in run]
+    missing = [each.name for each in fields(Measurement) if each.name not in run and each.default is MISSING
+               and each.default_factory is MISSING]
     if missing:
         raise InvalidArgumentError(f"{path}: the run {run.get('name')!r} lacks {', '.join(missing)}")
-    return Measurement(**{name: run[name] for name in wanted})
+    return Measurement(**{each.name: run[each.name] for each in fields(Measurement) if each.name in run})
 
 
 def compared(a: Sequence[tuple[str, Measurement]], b: Sequence[tuple[str, Measurement]]) -> list[Ratio]:
-    """A over B, run by run of the same kind of load; as many pairs as both have."""
+    """A over B, run by run of the same kind of load; as many pairs as both have. `InvalidArgumentError` when the
+    workloads of a pair differ: see `mismatches`."""
     pairs = []
     for kind in dict.fromkeys(run.workload["kind"] for _, run in a):
         sides = [[run for _, run in side if run.workload["kind"] == kind] for side in (a, b)]
         pairs += list(zip(*sides, strict=False))
+    for one, other in pairs:
+        if differing := workload_differences(one.workload, other.workload):
+            name, left, right = differing[0]
+            raise InvalidArgumentError(f"different workloads are not compared: {name} is {left} and {right}")
     return compare(pairs)
+
+
+def mismatches(inputs: Inputs) -> list[tuple[str, str, list[tuple[str, object, object]]]]:
+    """The files whose workload is not the first one's: (first, other, settings that differ)."""
+    found = []
+    names = list(inputs.runs)
+    for name in names[1:]:
+        sides = [[run.workload for _, run in inputs.runs[each]] for each in (names[0], name)]
+        kinds = [dict.fromkeys(str(workload["kind"]) for workload in side) for side in sides]
+        differing: list[tuple[str, object, object]] = [] if kinds[0].keys() & kinds[1].keys() else [
+            ("kind", ", ".join(kinds[0]), ", ".join(kinds[1]))]
+        for one in sides[0]:
+            for other in sides[1]:
+                if one["kind"] == other["kind"]:
+                    differing += [each for each in workload_differences(one, other) if each not in differing]
+        if differing:
+            found.append((names[0], name, differing))
+    return found
 
 
 def elections(entries: Sequence[Entry]) -> list[Election]:
@@ -133,13 +156,15 @@ def page(title: str, inputs: Inputs) -> str:
     runs = [(f"{source}: {name}" if len(inputs.runs) > 1 else name, run)
             for source, named in inputs.runs.items() for name, run in named]
     names = list(inputs.runs)
+    differing = {other: settings for _, other, settings in mismatches(inputs)}
     sections = []
     for name in names[1:]:
+        if name in differing:
+            rows = [("setting", names[0], name), *((key, str(a), str(b)) for key, a, b in differing[name])]
+            sections.append(f"<h2>Not compared: the workloads differ</h2>{html_table(rows)}")
+            continue
         ratios = compared(inputs.runs[names[0]], inputs.runs[name])
-        rows = [("figure", names[0], name, "ratio", "95 % interval")]
-        rows += [(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}",
-                  f"{each.low:.3f} to {each.high:.3f}") for each in ratios]
-        sections.append(f"<h2>Compared</h2>{html_table(rows)}")
+        sections.append(f"<h2>Compared</h2>{ratio_table(names[0], name, ratios)}")
     if told := elections(inputs.entries):
         head = ("figure", *(f"p{point}" for point in POINTS), "max")
         figures = [(figure, *(f"{value:,.1f}" for value in percentiles(times).values()))

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kraft.cli.bench import shortfall_of
 from kraft.cli.command import run
 from kraft.pipeline.report import read_inputs
 from tests.cli.nodes import Started, Tool
@@ -91,6 +93,54 @@ def test_a_process_that_is_not_there_is_told_before_any_load(arguments: list[str
     pid = int(Path("/proc/sys/kernel/pid_max").read_text()) + 1
     assert run(["bench", *arguments, option, str(pid)]) == 1
     assert capsys.readouterr() == ("", f"kraft: pid: there is no process {pid} on this machine\n")
+
+
+def test_a_rate_that_is_not_reached(tool: Tool) -> None:
+    code, out, complaint = tool.run("bench", "ping", "--rate", 5_000_000, "--seconds", 0.6, "--warmup", 0, "--json")
+    assert code == 1
+    assert json.loads(out)["runs"][0]["requests"] > 0
+    assert complaint.startswith(f"kraft: {tool.bootstrap}: 5,000,000 requests/s were due and ")
+    assert "; the limit was the " in complaint
+
+
+@pytest.mark.parametrize(("busy", "side"), [(0.97, "the load generator, whose thread computed 97% of the time"),
+                                            (0.2, "the server or the way to it: the load generator computed 20%")])
+def test_which_side_was_the_limit(busy: float, side: str) -> None:
+    run: Any = SimpleNamespace(workload={"kind": "ping", "rate": 100.0, "in_flight": 1}, seconds=10.25, requests=949,
+                               requests_per_second=94.9, records_per_second=0.0, generator_busy=busy)
+    said = shortfall_of(run)
+    assert said is not None
+    assert side in said
+    run.requests = 950
+    assert shortfall_of(run) is None
+
+
+def test_a_topic_that_does_not_exist_is_not_read(tool: Tool) -> None:
+    code, out, complaint = tool.run("bench", "fetch", *SHORT, "--topic", "bench-nowhere")
+    assert (code, out) == (1, "")
+    assert complaint.endswith("(UNKNOWN_TOPIC_OR_PARTITION)\n")
+    assert "bench-nowhere" not in [row["topic"] for row in tool.json("topics", "list")]
+    tool.json("topics", "create", "bench-empty")
+    code, _, complaint = tool.run("bench", "fetch", *SHORT, "--topic", "bench-empty")
+    assert code == 1
+    assert "topic bench-empty: there is no record to read" in complaint
+
+
+def test_acks_by_name(tool: Tool) -> None:
+    [found] = tool.json("bench", "produce", *SHORT, "--acks", "all", "--topic", "bench-produce")
+    assert found["runs"][0]["workload"]["acks"] == -1
+    assert tool.run("bench", "produce", "--acks", "some")[0] == 2
+
+
+@pytest.mark.parametrize(("option", "value", "says"), [
+    ("--seconds", 0, "0.0 is not in the range x>0"), ("--warmup", -1, "-1.0 is not in the range x>=0"),
+    ("--output", "/nonexistent/x", "there is no directory '/nonexistent'"), ("--html", "/", "is a directory"),
+    ("--fill-bytes", -1, "-1 is not in the range x>=0"),
+])
+def test_options_are_checked_before_any_load(option: str, value: object, says: str, tool: Tool) -> None:
+    code, out, complaint = tool.run("bench", "ping", option, value)
+    assert (code, out) == (2, "")
+    assert says in " ".join(complaint.split())
 
 
 def test_what_cannot_be_loaded_is_told(tool: Tool) -> None:

@@ -1,10 +1,12 @@
 """Ratios and their intervals, and the report made of them."""
 
+from dataclasses import replace
+
 import pytest
 
-from kraft.load.compare import compare, interval
+from kraft.load.compare import RATIO_NOTE, compare, interval, workload_differences
 from kraft.load.measure import Measurement
-from kraft.load.report import html_report
+from kraft.load.report import html_report, place_of, tick_text
 
 
 def run(rate, p50, cpu=None):
@@ -32,9 +34,28 @@ def test_a_figure_that_one_side_lacks_is_left_out():
     assert "CPU s/GB" not in names
 
 
+def test_one_pair_has_no_interval():
+    found = {ratio.figure: ratio for ratio in compare([(run(2, 1), run(1, 2))])}
+    assert (found["requests/s"].ratio, found["requests/s"].low, found["requests/s"].high) == (2, None, None)
+    assert found["requests/s"].interval_text == "none: one pair"
+    found = {ratio.figure: ratio for ratio in compare([(run(2, 1), run(1, 2))] * 2)}
+    assert (found["requests/s"].low, found["requests/s"].pairs) == (2, 2)
+
+
+def test_workloads_that_measure_something_else():
+    one = {"kind": "produce", "acks": 1, "topic": "a", "seed": 1}
+    assert workload_differences(one, one | {"topic": "b", "seed": 2}) == []
+    assert workload_differences(one, one | {"acks": -1, "rate": 5}) == [("acks", 1, -1), ("rate", None, 5)]
+
+
 def test_an_interval_covers_the_spread():
     low, high = interval([0.9, 1.0, 1.1, 1.0, 0.95, 1.05])
     assert 0.9 <= low < 1.0 < high <= 1.1
+
+
+def test_each_nine_has_the_same_room():
+    assert [round(place_of(percentile, 5000)) for percentile in (0, 90, 99, 99.9, 100)] == [1, 10, 100, 1000, 5000]
+    assert [tick_text(10**power) for power in range(6)] == ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +67,13 @@ def fonts():
 
 @pytest.mark.usefixtures("fonts")
 def test_a_report_stands_alone():
-    page = html_report("a <b> title", [("A", run(2, 1)), ("B", run(1, 2))], compare([(run(2, 1), run(1, 2))]))
+    a = replace(run(2, 1), date="2026-01-31T09:00:00+00:00", host="here-host", version="9.9", samples=1000,
+                end_to_end_us={"50": 123.0, "max": 456.0}, end_to_end_samples=777,
+                end_to_end_histogram=[(50.0, 123.0), (100.0, 456.0)])
+    page = html_report("a <b> title", [("A", a), ("B", run(1, 2))], compare([(a, run(1, 2))]))
+    for part in ("123.00", "456.00", "2026-01-31T09:00:00+00:00", "here-host", "kraft 9.9", "closed: 1 open", "1,000",
+                 "777", "A, end to end", "99 %", "none: one pair", RATIO_NOTE):
+        assert part.replace("'", "&#x27;") in page, part
     assert page.startswith("<!doctype html>")
     assert "a &lt;b&gt; title" in page
     assert page.count("<svg") == 2

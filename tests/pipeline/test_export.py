@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from kraft import LogDir
+from kraft import LogConfig, LogDir
 from kraft.cli.command import run as command
 from kraft.pipeline import export
 from kraft.pipeline.decoders import DecoderSpec
@@ -19,6 +20,7 @@ from kraft.pipeline.parquet import FileSettings
 from kraft.pipeline.table import Commit, Table, TableError, commit_files, commits, covered, live_files
 from kraft.pipeline.workers import Threads
 from kraft.spark.errors import DataLossError
+from kraft_native.crc import checksum
 from kraft_native.errors import InvalidRecordError
 from kraft_native.records import BatchBuilder
 from tests.golden import golden, needs_golden, partitions
@@ -98,6 +100,36 @@ def test_days_and_hours_and_no_time(tmp_path: Path) -> None:
     assert {row["day"] for row in rows(tmp_path / "days")} == {"2023-11-14", "2023-11-15", None}
     run(tmp_path / "plain", tmp_path / "logs", SETTINGS._replace(by="none", codec="none"))
     assert "day" not in rows(tmp_path / "plain")[0]
+
+
+def at_time(time_ms: int) -> bytes:
+    """A batch of one record with any time, also one that our own builder refuses."""
+    builder = BatchBuilder()
+    builder.append(b"value", timestamp_ms=0)
+    batch = bytearray(builder.build())
+    struct.pack_into(">qq", batch, 27, time_ms, time_ms)
+    struct.pack_into(">I", batch, 17, checksum(bytes(batch[21:])))
+    return bytes(batch)
+
+
+def test_times_that_no_calendar_has_are_kept(tmp_path: Path) -> None:
+    """Before 1970, and beyond the year 9999: whole in the column; without a day where none has a name."""
+    day, late = 24 * 3_600_000, 253_402_300_800_000
+    times = [-2, -day, -day - 1, late - 1, late, 2**62, -1, 5]
+    made = [at_time(time) for time in times]
+    with LogDir(tmp_path / "logs", node_id=1) as logs:
+        log = logs.log("orders", 0, config=LogConfig(message_timestamp_after_max_ms=2**63 - 1))
+        for batch in made:
+            log.append(batch)
+    for by, names in (("day", ["1969-12-31", "1969-12-31", "1969-12-30", "9999-12-31", None, None, None, "1970-01-01"]),
+                      ("hour", [23, 0, 23, 23, None, None, None, 0])):
+        run(tmp_path / by, tmp_path / "logs", SETTINGS._replace(by=by))
+        found = ds.dataset(tmp_path / by, format="parquet", partitioning="hive").to_table()
+        found = found.sort_by("offset")
+        assert found["timestamp"].cast("int64").to_pylist() == [None if time == -1 else time for time in times]
+        assert found[by].to_pylist() == names
+    with pytest.raises(InvalidRecordError, match=f"orders-0 offset 5: its time of {2**62} ms does not fit"):
+        run(tmp_path / "us", tmp_path / "logs", SETTINGS._replace(time_unit="us"))
 
 
 class Dies:

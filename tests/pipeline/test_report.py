@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraft.cli.command import run
-from kraft.pipeline.report import Election, compared, elections, page, percentiles, read_inputs
+from kraft.pipeline.report import Election, compared, elections, mismatches, page, percentiles, read_inputs
 from kraft.recorder.entry import Entry
 from kraft_native.errors import InvalidArgumentError
 
@@ -54,6 +54,30 @@ def test_comparisons_are_of_pairs(tmp_path: Path) -> None:
     inputs = read_inputs([bench_file(tmp_path / "a.json", 100, 200, 300), bench_file(tmp_path / "b.json", 50, 100)])
     ratio = next(each for each in compared(inputs.runs["a"], inputs.runs["b"]) if each.figure == "requests/s")
     assert (ratio.ratio, ratio.low, ratio.high) == (2, 2, 2)
+
+
+def test_different_workloads_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [bench_file(tmp_path / "a.json", 100), bench_file(tmp_path / "b.json", 50)]
+    found = json.loads(files[1].read_text())
+    found["runs"][0]["workload"]["connections"] = 7
+    files[1].write_text(json.dumps(found))
+    inputs = read_inputs(files)
+    assert mismatches(inputs) == [("a", "b", [("connections", 1, 7)])]
+    with pytest.raises(InvalidArgumentError, match="connections is 1 and 7"):
+        compared(inputs.runs["a"], inputs.runs["b"])
+    assert run(["pipeline", "report", *map(str, files), "--html", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().err == ("kraft: a and b ran different workloads and are not compared: connections 1 and "
+                                       "7\n")
+    text = (tmp_path / "page.html").read_text()
+    assert "Not compared: the workloads differ" in text
+    assert "<td>connections</td><td>1</td><td>7</td>" in text
+    assert "95 % interval" not in text
+
+
+def test_one_run_has_no_interval(tmp_path: Path) -> None:
+    inputs = read_inputs([bench_file(tmp_path / "a.json", 100), bench_file(tmp_path / "b.json", 50)])
+    assert {each.low for each in compared(inputs.runs["a"], inputs.runs["b"])} == {None}
+    assert "none: one pair" in page("x", inputs)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
