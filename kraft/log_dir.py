@@ -8,6 +8,8 @@
     <dir>/.kafka_cleanshutdown                the last owner closed it; removed as soon as it is open again
     <dir>/<topic>-<partition>/                one log (`kraft.Log`)
     <dir>/<topic>-<partition>.<hex>-future/   a log that is on its way here from another directory (KIP-113)
+    <dir>/<topic>-<partition>.<hex>-delete/   a log whose deletion was decided; its files are being removed
+    <dir>/<topic>-<partition>.<hex>-stray/    a log that belongs to no known replica: neither served nor deleted
 
 Either Kafka or this class may own a directory; each finds what the other left.
 """
@@ -44,6 +46,10 @@ TOPIC_NAME_BYTES_MAX = 249
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _PARTITION_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_DIRECTORY = re.compile(r"(?P<name>.+)\.[0-9a-f]{32}-future")
+_DELETED_DIRECTORY = re.compile(r"(?P<name>.+)\.[0-9a-f]{32}-delete")
+_STRAY_DIRECTORY = re.compile(r"(?P<name>.+)\.[0-9a-f]{32}-stray")
+DELETED_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 _FILE_NAME_BYTES_MAX = 255
 
 
@@ -78,14 +84,46 @@ class TopicPartition(NamedTuple):
         found = _FUTURE_DIRECTORY.fullmatch(directory_name)
         return cls.named(found["name"]) if found else None
 
+    @classmethod
+    def of_deleted(cls, directory_name: str) -> Self | None:
+        """The partition whose deleted directory has that name; None for other names."""
+        found = _DELETED_DIRECTORY.fullmatch(directory_name)
+        return cls.named(found["name"]) if found else None
+
+    @classmethod
+    def of_stray(cls, directory_name: str) -> Self | None:
+        """The partition whose stray directory has that name; None for other names. A long topic name is cut."""
+        found = _STRAY_DIRECTORY.fullmatch(directory_name)
+        return cls.named(found["name"]) if found else None
+
     @property
     def directory_name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    def stray_name(self) -> str:
+        """A new name for a stray directory of the partition, as Kafka builds it: too long a topic name is cut."""
+        suffix = f"-{self.partition}.{uuid.uuid4().hex}{STRAY_SUFFIX}"
+        return self.topic[: _FILE_NAME_BYTES_MAX - len(suffix)] + suffix
 
     def future_name(self) -> str | None:
         """A new name for the directory of a future replica; None when it would be too long for a file."""
         name = f"{self.directory_name}.{uuid.uuid4().hex}-future"
         return name if len(name) <= _FILE_NAME_BYTES_MAX else None
+
+
+def topic_id_in(directory: Path) -> uuid.UUID | None:
+    """The topic id in a partition's directory; None when its `partition.metadata` is missing or cannot be read."""
+    try:
+        return checkpoints.read_partition_metadata(directory)
+    except CorruptFileError:
+        return None
+
+
+def strays_in(directory: Path) -> list[tuple[TopicPartition, Path]]:
+    """The stray partition directories in it, ours or Kafka's, by name."""
+    names = sorted(entry.name for entry in directory.iterdir() if entry.name.endswith(STRAY_SUFFIX) and entry.is_dir())
+    return [(partition, directory / name) for name in names
+            if (partition := TopicPartition.of_stray(name)) is not None]
 
 
 def new_cluster_id() -> str:
@@ -121,6 +159,7 @@ class LogDir:
     `config` is the default of logs opened without one of their own. `node_id` and `cluster_id` are written to
     `meta.properties` of a new directory (0 and a random one when not given); an existing one must agree. Logs with
     group commit share one flusher thread: that of `flusher`, which stays its maker's to close, or the directory's own.
+    `finish_removals`: whether opening it removes what an earlier owner renamed to `-delete`; else that is the caller's.
 
     Raises `LogLockedError` when another process has the directory open, `InvalidArgumentError` when it belongs to
     another node or cluster, `CorruptFileError` when `meta.properties` cannot be read. Unreadable offset checkpoints do
@@ -128,7 +167,7 @@ class LogDir:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, config: LogConfig | None = None, node_id: int | None = None,
-                 cluster_id: str | None = None, flusher: Flusher | None = None) -> None:
+                 cluster_id: str | None = None, flusher: Flusher | None = None, finish_removals: bool = True) -> None:
         self.path = Path(path)
         self.config = LogConfig() if config is None else config
         self.notes: list[str] = []
@@ -154,7 +193,8 @@ class LogDir:
             self.was_clean = previous is not None
             self.previous_broker_epoch = -1 if previous is None else previous
             self._remove_clean_mark()
-            self._remove_deleted()
+            if finish_removals:
+                self._remove_deleted()
         except BaseException:
             self._lock.release()
             raise
@@ -200,9 +240,25 @@ class LogDir:
 
     def _remove_deleted(self) -> None:
         """Finishes the removals that an earlier owner began."""
-        for entry in self.path.iterdir():
-            if entry.name.endswith("-delete") and entry.is_dir():
-                shutil.rmtree(entry)
+        for path in self.deleted():
+            shutil.rmtree(path)
+
+    def deleted(self) -> list[Path]:
+        """The directories that an owner renamed to `-delete`, and that still exist."""
+        return sorted(entry for entry in self.path.iterdir() if entry.name.endswith(DELETED_SUFFIX) and entry.is_dir())
+
+    def set_aside(self, path: Path, name: TopicPartition) -> Path:
+        """Renames a partition's directory in this one, under whatever name it is here, to a stray one, durably. An open
+        log is closed before. Gives the new path."""
+        self._need_open()
+        if path.name == name.directory_name:
+            if (log := self._logs.pop(name, None)) is not None:
+                log.close()
+            self._drop_marks(name)
+        stray = self.path / name.stray_name()
+        fileio.rename(path, stray)
+        fileio.sync_directory(self.path)
+        return stray
 
     def partitions(self) -> Iterator[TopicPartition]:
         """The partitions that have a directory here, as `partitions_in` lists them."""
@@ -248,8 +304,8 @@ class LogDir:
         return self.meta.directory_id
 
     def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
-        """The id of the topic that a partition's directory was made for; None when nothing says so."""
-        return checkpoints.read_partition_metadata(self.path / TopicPartition(topic, partition).directory_name)
+        """The id of the topic that a partition's directory was made for; None when nothing readable says so."""
+        return topic_id_in(self.path / TopicPartition(topic, partition).directory_name)
 
     def open_logs(self) -> Iterator[tuple[TopicPartition, Log]]:
         """The logs that are open now."""
@@ -275,7 +331,7 @@ class LogDir:
         return doomed
 
     def _doom(self, directory: Path, name: TopicPartition, *, durable: bool = True) -> Path:
-        suffix = f".{uuid.uuid4().hex}-delete"
+        suffix = f".{uuid.uuid4().hex}{DELETED_SUFFIX}"
         doomed = self.path / (name.directory_name[: _FILE_NAME_BYTES_MAX - len(suffix)] + suffix)
         fileio.rename(directory, doomed)
         if durable:

@@ -38,6 +38,7 @@ cdef int64_t INT64_MAX_VALUE = 0x7FFFFFFFFFFFFFFF
 cdef int64_t INT32_MAX_VALUE = 0x7FFFFFFF
 
 cdef object DECIMAL = re.compile(r"-?[0-9]{1,19}")
+cdef object ID_TEXT = re.compile(r"([A-Za-z0-9_-]{22})(==)?")
 cdef object STATE_KEY = re.compile(r"[a-z][a-z0-9_]*")
 cdef object STATE_VALUE = re.compile(r"[ -~]*")
 cdef frozenset STATE_KEYS = frozenset({"log_start", "recovery_point", "log_end", "clean", "crc"})
@@ -148,14 +149,12 @@ def write_offsets(path, offsets) -> None:
 # Topic and directory ids ---------------------------------------------------------------------------------------------
 
 cdef object parse_uuid(str path, int64_t line, str name, str text):
-    """Kafka writes ids as 22 characters of unpadded base64url."""
-    try:
-        raw = urlsafe_b64decode(text + "==") if len(text) == 22 else b""
-    except ValueError:
-        raw = b""
-    if len(raw) != 16 or format_uuid(uuid.UUID(bytes=raw)) != text:
+    """Kafka writes ids as 22 characters of base64url, and reads them with padding too."""
+    found = ID_TEXT.fullmatch(text)
+    value = None if found is None else uuid.UUID(bytes=urlsafe_b64decode(found[1] + "=="))
+    if value is None or format_uuid(value) != found[1]:
         raise corrupt(path, line, f"{name}: {text!r} is not an id of 22 base64url characters")
-    return uuid.UUID(bytes=raw)
+    return value
 
 
 cdef str format_uuid(object value):

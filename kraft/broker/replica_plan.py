@@ -18,13 +18,15 @@ class Action(Enum):
 
 
 class Step(NamedTuple):
-    """One replica's new state. `partition` is None for REMOVE."""
+    """One replica's new state. `partition` is None for REMOVE. `recorded`: the metadata log has a record that removes
+    the replica; without it the replica is only missing from a snapshot."""
 
     action: Action
     topic: str
     topic_id: UUID
     number: int
     partition: PartitionRegistration | None
+    recorded: bool = False
 
 
 def plan_all(image: MetadataImage, node_id: int) -> list[Step]:
@@ -37,9 +39,20 @@ def plan_change(delta: MetadataDelta, node_id: int) -> list[Step]:
     """The replicas of this broker that a committed change concerns, removals first: a topic may be made anew under its
     old name in one change."""
     changes = list(delta.partition_changes())
-    removed = [Step(Action.REMOVE, change.topic.name, change.topic.topic_id, change.index, None)
-               for change in changes if _was_here(change, node_id) and not _is_here(change, node_id)]
-    return removed + list(_kept(changes, node_id))
+    return [*_removed(changes, delta, node_id), *_kept(changes, node_id)]
+
+
+def recorded_removals(delta: MetadataDelta, node_id: int) -> list[Step]:
+    """The replicas that records of a committed change removed from this broker; it may have come back since."""
+    return [Step(Action.REMOVE, name, topic_id, index, None, recorded=True)
+            for (topic_id, index), (name, brokers) in delta.dropped.items() if node_id in brokers]
+
+
+def _removed(changes: Iterable[PartitionChange], delta: MetadataDelta, node_id: int) -> Iterable[Step]:
+    for change in changes:
+        if _was_here(change, node_id) and not _is_here(change, node_id):
+            _, brokers = delta.dropped.get((change.topic.topic_id, change.index), ("", ()))
+            yield Step(Action.REMOVE, change.topic.name, change.topic.topic_id, change.index, None, node_id in brokers)
 
 
 def _kept(changes: Iterable[PartitionChange], node_id: int) -> Iterable[Step]:

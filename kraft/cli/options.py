@@ -69,7 +69,7 @@ def server_config_options(command: Command) -> Command:
                      help="A setting over those of the file; may be given again."),
         click.option("--data", type=click.Path(path_type=Path, file_okay=False),
                      help=f"Data directory [default: log.dirs of the file, else ./{DATA_DEFAULT}]."),
-        click.option("--config", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        click.option("-c", "--config", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False),
                      help="Properties with Kafka's keys, such as its server.properties."),
     ):
         command = option(command)

@@ -10,6 +10,7 @@ import click
 from kraft.cli.command import kraft
 from kraft.cli.options import JSON, Fields, print_fields, print_json, server_config_options
 from kraft.cli.server_config import parse_assignments, server_config
+from kraft.cli.storage_strays import strays_group
 from kraft.config.errors import InvalidConfigError
 from kraft.config.node import NodeConfig, parse_socket
 from kraft.config.quorum import static_voters
@@ -23,23 +24,31 @@ def storage() -> None:
     """Format data directories, and show what they are."""
 
 
+storage.add_command(strays_group)
+
+
 @storage.command("format")
 @server_config_options
-@click.option("--cluster-id", help="Id of the cluster: 22 characters of base64url [default: a new one, where this node "
-                                   "may be its first].")
+@click.option("-t", "--cluster-id", help="Id of the cluster: 22 characters of base64url [default: a new one, where "
+                                         "this node may be its first].")
 @click.option("--metadata-version", type=int, help="Feature level metadata.version [default: the newest].")
-@click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL",
+@click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL",
               help="Level of another feature; may be given again.")
-@click.option("--standalone", "first", flag_value="standalone",
+@click.option("-s", "--standalone", "first", flag_value="standalone",
               help="This node is the first and only voter of a quorum that may grow.")
-@click.option("--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY-ID,...",
+@click.option("-I", "--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY-ID,...",
               help="The first voters of the quorum; to be the same for all of them.")
-@click.option("--no-initial-controllers", "first", flag_value="none",
+@click.option("-N", "--no-initial-controllers", "first", flag_value="none",
               help="This node finds the quorum by its configuration, and may become a voter later.")
+@click.option("--keep-data", is_flag=True,
+              help="Format a directory that holds partitions without meta.properties too. They stay; the node serves "
+                   "those that the metadata has, and sets the others aside.")
+@click.option("-g", "--ignore-formatted", is_flag=True,
+              help="As in Kafka's tool. Directories that are formatted stay as they are, with it or without.")
 @JSON
 def format_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], cluster_id: str | None,
                    metadata_version: int | None, features: tuple[str, ...], first: str | None,
-                   initial_controllers: str | None, as_json: bool) -> None:
+                   initial_controllers: str | None, keep_data: bool, ignore_formatted: bool, as_json: bool) -> None:
     """Prepare data directories for a node and its cluster.
 
     For a node that is broker and only controller, `kraft server start` does this by itself; a cluster id or features
@@ -54,7 +63,10 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     config = server_config(file, data, None, assignments)
     choice = first_voters(config, first, initial_controllers)
     paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
-    known = next((info.cluster_id for info in map(describe, paths) if info.formatted), None)
+    before = [info for info in map(describe, paths) if info.formatted]
+    known = before[0].cluster_id if before else None
+    if cluster_id is not None and cluster_id != known:
+        check_cluster_id(cluster_id)
     if choice == "none" and not static_voters(config) and not (cluster_id or known):
         raise InvalidConfigError("--cluster-id: is needed for a node that finds the quorum by its configuration; with "
                                  "an id of its own that quorum would refuse it (kraft storage info tells theirs)")
@@ -66,8 +78,31 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
         metadata_level=LATEST.level if metadata_version is None else metadata_version, features=_levels(features),
         standalone=choice == "standalone",
         initial_voters=parse_voters(initial_controllers, config.controller_listener_names[0])
-        if initial_controllers else ())
+        if initial_controllers else (), keep_data=keep_data)
     _print([_fields(info.path) for info in format_storage(request, time.time_ns() // 1_000_000, uuid.uuid4)], as_json)
+    if before and not ignore_formatted:
+        what = "every directory is" if len(before) == len(paths) else f"{len(before)} of {len(paths)} directories are"
+        click.echo(f"{what} formatted already: nothing was done there", err=True)
+
+
+def check_cluster_id(text: str) -> None:
+    """`InvalidConfigError` for what is no id of a cluster."""
+    from kraft.protocol.ids import id_of
+
+    try:
+        id_of(text)
+    except ValueError:
+        raise InvalidConfigError(f"--cluster-id: {text!r} is not 22 characters of base64url; kraft storage random-uuid "
+                                 "prints one") from None
+
+
+@storage.command("random-uuid")
+def random_uuid_command() -> None:
+    """Print a random id: for a cluster, or for the directory of an initial controller."""
+    from kraft.protocol.ids import id_text
+    from kraft.runtime.storage import random_id
+
+    click.echo(id_text(random_id(uuid.uuid4)))
 
 
 @storage.command("info")
@@ -143,7 +178,8 @@ def _fields(path: Path) -> Fields:
         "node_id": info.node_id, "cluster_id": info.cluster_id,
         "directory_id": None if info.directory_id is None else id_text(info.directory_id),
         "holds_metadata_log": info.holds_metadata_log, "features": dict(info.features),
-        "snapshots": [each.file_name for each in info.snapshots],
+        "snapshots": [each.file_name for each in info.snapshots], "partitions": info.partitions,
+        "strays": list(info.strays),
     }
 
 
@@ -159,4 +195,5 @@ def _print(rows: list[Fields], as_json: bool) -> None:
         features = ", ".join(f"{name} {level}" for name, level in row["features"].items())
         print_fields([("  cluster", row["cluster_id"]), ("  node", row["node_id"]),
                       ("  directory id", row["directory_id"]), ("  metadata log", row["holds_metadata_log"]),
-                      ("  features at format", features), ("  snapshots", row["snapshots"])])
+                      ("  features at format", features), ("  snapshots", row["snapshots"]),
+                      ("  partitions", row["partitions"]), ("  strays", len(row["strays"]))])

@@ -7,7 +7,7 @@
 `replay` of a record that contradicts the state raises `MetadataLogError`; then the delta must be thrown away.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -109,6 +109,10 @@ class MetadataDelta:
         self.delegation_tokens = Section(image.delegation_tokens)
         self.zk_migration_state = image.zk_migration_state
         self.next_producer_id = image.next_producer_id
+        self.dropped: dict[tuple[UUID, int], tuple[str, tuple[int, ...]]] = {}
+        """What records removed, by topic id and partition: the topic's name and the ids of the brokers that lost their
+        replica. Also of a topic that only lived within the delta. A difference between two images has none: it shows
+        that something is missing, not that it was deleted."""
         # Partitions of topics that this delta changes: mappings of its own, still writable.
         self._partitions: dict[UUID, dict[int, PartitionRegistration]] = {}
 
@@ -215,6 +219,8 @@ class MetadataDelta:
         self.topics.remove(topic.topic_id)
         self.topic_ids.remove(topic.name)
         self._partitions.pop(topic.topic_id, None)
+        for index, partition in topic.partitions.items():
+            self._drop(topic, index, partition.replicas)
         key = collision_key(topic.name)
         if key is not None:
             left = tuple(name for name in self.colliding.now[key] if name != topic.name)
@@ -244,7 +250,15 @@ class MetadataDelta:
         if partition is None:
             raise MetadataLogError(f"PartitionChangeRecord is for partition {record.partition_id} of topic "
                                    f"{topic.name!r}, which does not exist")
-        self._open_partitions(topic)[record.partition_id] = merge(partition, record)
+        merged = self._open_partitions(topic)[record.partition_id] = merge(partition, record)
+        if record.replicas is not None:
+            self._drop(topic, record.partition_id,
+                       [each for each in partition.replicas if each not in merged.replicas])
+
+    def _drop(self, topic: TopicImage, index: int, broker_ids: Sequence[int]) -> None:
+        if broker_ids:
+            _, known = self.dropped.get((topic.topic_id, index), ("", ()))
+            self.dropped[topic.topic_id, index] = topic.name, (*known, *broker_ids)
 
     def _replay_clear_elr(self, record: ClearElrRecord) -> None:
         """Forgets eligible leader replicas: of one topic, or of all when none is named."""

@@ -1,7 +1,11 @@
 """Ids of topics, directories and clusters, as texts."""
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final
 from uuid import UUID
+
+_TEXT: Final = re.compile(r"([A-Za-z0-9_-]{22})(==)?")
 
 
 def id_text(value: UUID) -> str:
@@ -10,8 +14,9 @@ def id_text(value: UUID) -> str:
 
 
 def id_of(text: str) -> UUID:
-    """The id that such a text stands for; `ValueError` for anything else."""
-    data = urlsafe_b64decode(text + "==")
-    if len(data) != 16:
-        raise ValueError(f"{text!r} is not the text of an id")
-    return UUID(bytes=data)
+    """The id that such a text stands for, which may be padded; `ValueError` for anything else."""
+    found = _TEXT.fullmatch(text)
+    value = None if found is None else UUID(bytes=urlsafe_b64decode(found[1] + "=="))
+    if found is None or value is None or id_text(value) != found[1]:
+        raise ValueError(f"{text!r} is not an id of 22 base64url characters")
+    return value

@@ -14,7 +14,8 @@ from typing import Final
 from kraft.broker.broker import Broker
 from kraft.log import Log
 from kraft.runtime.cleaning import Cleaner
-from kraft.runtime.log_manager import LogManager, remove_paths
+from kraft.runtime.log_manager import LogManager
+from kraft.runtime.removals import remove_paths
 from kraft.runtime.replicas import Replicas
 from kraft.runtime.turns import Turn
 from kraft_native.errors import KraftError, LogClosedError
@@ -129,7 +130,7 @@ class Housekeeping:
         return deleted == RETAINED_AT_ONCE_MAX
 
     async def _remove_files(self) -> None:
-        if due := self.logs.take_removable():
+        if due := self.logs.removals.take_removable():
             await self._on_disk(lambda: remove_paths(due))
 
     # --- replicas

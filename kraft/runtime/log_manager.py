@@ -5,14 +5,10 @@ renames: the old one goes first. What a crash leaves is therefore the old one, o
 """
 
 import errno
-import heapq
 import logging
 import os
-import shutil
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,9 +16,11 @@ from uuid import UUID
 
 from kraft.broker.ports import LogDirUsage, LogUsage
 from kraft.log import Log
-from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition
-from kraft.metadata.image import UNASSIGNED_DIRECTORY
+from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition, topic_id_in
+from kraft.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage
 from kraft.runtime.descriptors import need_one
+from kraft.runtime.removals import Removals
+from kraft_native.checkpoints import write_partition_metadata
 from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptFileError, KraftError, StorageError
 from kraft_native.flusher import Flusher
@@ -63,10 +61,14 @@ class LogManager:
         self._doubles: dict[TopicPartition, list[LogDir]] = {}
         """Of which several directories have a log; see `settle`."""
         self._counts: Counter[LogDir] = Counter()
-        self._doomed: list[tuple[float, Path]] = []
+        self._topic_ids: dict[TopicPartition, UUID] = {}
+        """Under which the logs were opened."""
+        self.removals = Removals()
         self._preferred: dict[TopicPartition, LogDir] = {}
         """Where replicas shall be made that are not here yet."""
         self.futures: dict[TopicPartition, Future] = {}
+        self._spare_futures: list[tuple[TopicPartition, Future]] = []
+        """Beside another one, or beside their replica."""
         try:
             for path in paths:
                 self._open_directory(path, needed, node_id, cluster_id, flusher)
@@ -86,14 +88,14 @@ class LogManager:
         for directory in self.directories:
             for partition, path in directory.futures():
                 if partition in self.futures or self._home.get(partition) is directory:
-                    log.warning("%s: a move that was given up; it is removed", path)
-                    self.doom([directory.retire_future(partition, path)], 0)
+                    self._spare_futures.append((partition, Future(directory, path)))
                 else:
                     self.futures[partition] = Future(directory, path)
 
     def _open_directory(self, path: Path, needed: Path | None, node_id: int, cluster_id: str, flusher: Flusher) -> None:
         try:
-            self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher))
+            self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher,
+                                           finish_removals=False))
         except (OSError, StorageError, CorruptFileError):
             if path == needed:
                 raise
@@ -125,6 +127,10 @@ class LogManager:
         """The partitions that have a log here, open or not, by name."""
         yield from sorted(self._home)
 
+    def holds(self, name: TopicPartition) -> bool:
+        """Whether a partition has a log or a future replica here."""
+        return name in self._home or name in self.futures
+
     def home(self, topic: str, index: int) -> UUID | None:
         """The id of the directory that a partition's log lies in; None when it has none here."""
         directory = self._home.get(TopicPartition(topic, index))
@@ -150,13 +156,12 @@ class LogManager:
         return newest is not None and newest.stat().st_size > SCAN_BYTES_SHORT
 
     def open(self, topic: str, index: int, topic_id: UUID, config: LogConfig) -> Log:
-        """The partition's log, made when there is none. One of an earlier topic of that name is taken away first."""
+        """The partition's log, made when there is none. One of an earlier topic of that name is removed first."""
         name = TopicPartition(topic, index)
         directory = self._home.get(name)
         if directory in self.offline:
             raise StorageError(str(directory.path), errno.EIO, "the log directory has failed")
-        if directory is not None and directory.topic_id(topic, index) not in (None, topic_id):
-            log.warning("%s: its log belongs to a topic of that name that was deleted; it is removed", name)
+        if directory is not None and not self._belongs(directory, name, topic_id):
             self.remove(topic, index, delay_seconds=0)
             directory = None
         if directory is None:
@@ -166,7 +171,23 @@ class LogManager:
                 directory = min(online, key=self._counts.__getitem__)
             self._lies_in(name, directory)
         need_one(str(directory.path))
-        return directory.log(topic, index, config=config, topic_id=topic_id)
+        opened = directory.log(topic, index, config=config, topic_id=topic_id)
+        self._topic_ids[name] = topic_id
+        return opened
+
+    def _belongs(self, directory: LogDir, name: TopicPartition, topic_id: UUID) -> bool:
+        """Whether a directory of that name is of that topic. One whose `partition.metadata` is missing or damaged is,
+        and gets a new file, unless an earlier replica of that name has to be removed."""
+        path = directory.path / name.directory_name
+        if not path.is_dir():
+            return True                # it could not be made before
+        found = self._topic_ids.get(name) or topic_id_in(path)
+        if found is None and not self.removals.concerns(name):
+            log.warning("%s/partition.metadata is missing or damaged; it is written again with the topic id that the "
+                        "metadata log has", path)
+            write_partition_metadata(path, topic_id)
+            found = topic_id
+        return found == topic_id
 
     def settle(self, name: TopicPartition, topic_id: UUID, directory_id: UUID) -> None:
         """Of logs of a partition in several directories one stays: of that topic, in that directory, which the metadata
@@ -180,7 +201,9 @@ class LogManager:
             next((each for each in fit if each.was_clean), fit[0])
         log.warning("%s-%d: in several log directories; the one in %s stays", *name, kept.path)
         self._lies_in(name, kept)
-        self.doom((each.retire(*name) for each in places if each is not kept), 0)
+        for each in places:
+            if each is not kept:
+                self.removals.set_aside(each, each.path / name.directory_name, name, "another one has the replica")
 
     def _lies_in(self, name: TopicPartition, directory: LogDir) -> None:
         before = self._home.get(name)
@@ -190,15 +213,35 @@ class LogManager:
         self._counts[directory] += 1
 
     def remove(self, topic: str, index: int, *, delay_seconds: float) -> None:
-        """Closes a partition's log and takes its directory out of the way at once; its files go after the delay. Should
-        a power loss bring it back, metadata tells at the next start that it must go."""
-        self.drop_future(TopicPartition(topic, index))
+        """Closes a partition's log and renames its directory at once: for deletion after the delay, when a record of
+        the metadata log deletes it, else to a stray one. Should a power loss undo the renaming, the next start
+        decides again."""
         name = TopicPartition(topic, index)
+        self.remove_future(name)
         directory = self._home.pop(name, None)
+        topic_id = self._topic_ids.pop(name, None)
         if directory is not None and directory not in self.offline:
             self._counts[directory] -= 1
-            places = self._doubles.pop(name, [directory])
-            self.doom((each.retire(topic, index, durable=False) for each in places), delay_seconds)
+            for each in self._doubles.pop(name, [directory]):
+                opened_as = topic_id if each is directory else None
+                self.removals.remove(each, each.path / name.directory_name, name, opened_as,
+                                     delay_seconds=delay_seconds, durable=False)
+
+    def finish_removals(self, image: MetadataImage, node_id: int) -> None:
+        """Finishes what earlier processes left, when the metadata is known and every replica has its place."""
+        for name, future in self._spare_futures:
+            self.removals.set_aside(future.directory, future.path, name, "another copy has the replica")
+        self._spare_futures.clear()
+
+        def is_missing(name: TopicPartition, topic_id: UUID | None) -> bool:
+            registration = image.partition(*name)
+            return (registration is not None and node_id in registration.replicas and name not in self._home
+                    and topic_id in (None, image.topic_ids[name.topic]))
+
+        for directory in self.directories:
+            if directory not in self.offline:
+                self.removals.note_strays(directory)
+                self.removals.finish(directory, is_missing)
 
     # --- moves between directories
 
@@ -222,34 +265,38 @@ class LogManager:
         return future
 
     def drop_future(self, name: TopicPartition) -> None:
-        """The move is given up; nobody has the future replica open."""
+        """The move is given up; nobody has the future replica open. It is deleted as a copy of the replica, which is
+        open; without that it is set aside."""
+        future = self.futures.pop(name, None)
+        if future is None or future.directory in self.offline:
+            return
+        home = self._home.get(name)
+        if home is not None and home not in self.offline and name in self._topic_ids:
+            self.removals.drop_copy(future.directory, future.path, name)
+        else:
+            self.removals.set_aside(future.directory, future.path, name, "the replica that it copies is not here")
+
+    def remove_future(self, name: TopicPartition) -> None:
+        """The replica is not this node's any more: its future replica is removed as it is."""
         future = self.futures.pop(name, None)
         if future is not None and future.directory not in self.offline:
-            self.doom([future.directory.retire_future(name, future.path)], 0)
+            self.removals.remove(future.directory, future.path, name, None)
+
+    def set_future_aside(self, name: TopicPartition) -> None:
+        """Its replica is missing, or lies beside it: nobody knows which one has more."""
+        future = self.futures.pop(name)
+        if future.directory not in self.offline:
+            self.removals.set_aside(future.directory, future.path, name, "the replica that it copies is not elsewhere")
 
     def promote(self, name: TopicPartition) -> None:
         """The future replica, closed, takes the place of the replica, if there is one here, whose log is closed."""
         future = self.futures[name]
         source = self._home.get(name)
         if source is not None:
-            self.doom([source.retire(*name)], 0)
+            self.removals.replaced(source, name)
         self._lies_in(name, future.directory)          # if the rest fails it does so in that directory
         future.directory.promote_future(name, future.path)
         del self.futures[name]
-
-    def doom(self, paths: Iterable[Path], delay_seconds: float) -> None:
-        """Notes files and directories, under names that an opening removes, for removal after the delay."""
-        at = time.monotonic() + delay_seconds
-        for path in paths:
-            heapq.heappush(self._doomed, (at, path))
-
-    def take_removable(self) -> list[Path]:
-        """Those whose delay has passed; the caller has them removed."""
-        found: list[Path] = []
-        now = time.monotonic()
-        while self._doomed and self._doomed[0][0] <= now:
-            found.append(heapq.heappop(self._doomed)[1])
-        return found
 
     def usage(self) -> list[LogDirUsage]:
         """Every directory with the logs in it."""
@@ -301,14 +348,3 @@ def _path_text(path: Path) -> str:
 
 def _unknown_usage(path: Path) -> LogDirUsage:
     return LogDirUsage(_path_text(path), STORAGE_ERROR, -1, -1, ())
-
-
-def remove_paths(paths: Iterable[Path]) -> None:
-    """Removes files and directories; those that are gone already do no harm, and what cannot be removed is left to the
-    next opening. Any thread: freeing a large file takes the system a while."""
-    for path in paths:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)

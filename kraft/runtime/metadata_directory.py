@@ -7,6 +7,8 @@ from kraft.immutable import immutable
 from kraft_native.config import LogConfig
 
 DIRECTORY_NAME: Final = "__cluster_metadata-0"
+START_MARK: Final = ".kraft-metadata-log"
+"""Beside it: see `kraft.runtime.start_mark`."""
 TOPIC_ID: Final = UUID(int=1)
 BATCH_BYTES_MAX: Final = 8 << 20
 """Kafka's readers refuse a larger batch."""

@@ -24,12 +24,12 @@ from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC
 from kraft.broker.metadata_view import ImageTopics
-from kraft.broker.replica_plan import plan_all, plan_change
+from kraft.broker.replica_plan import plan_all, plan_change, recorded_removals
 from kraft.config.effective import broker_faults
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum, is_sole_controller, static_voters
 from kraft.controller.local_broker import LocalBroker, State
-from kraft.log_dir import LogDir, new_cluster_id
+from kraft.log_dir import LogDir, TopicPartition, new_cluster_id
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, BrokerRegistration, MetadataImage
 from kraft.metadata.image import Endpoint as ImageEndpoint
@@ -53,7 +53,15 @@ from kraft.runtime.replication import Replication
 from kraft.runtime.requests import NEVER_FLEXIBLE, RequestRouter, now_ms
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import connection_rates, limit_rates, server_limits
-from kraft.runtime.storage import FormatRequest, describe, format_storage, formatted_identity, unusable
+from kraft.runtime.storage import (
+    FormatRequest,
+    check_directories,
+    describe,
+    ensure_directory_ids,
+    format_storage,
+    formatted_identity,
+    unusable,
+)
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader
@@ -90,6 +98,7 @@ class Node:
         self._alarm = Alarm(monotonic_ms, self._expire)
         self._opened = AsyncExitStack()
         self._served = False
+        self._replays = True
 
     # --- the start
 
@@ -127,6 +136,8 @@ class Node:
 
     def _format(self, paths: tuple[Path, ...]) -> None:
         config = self.config
+        check_directories(config.metadata_log_dir, paths)
+        ensure_directory_ids(paths, uuid.uuid4)
         known = [info for info in map(describe, paths) if info.formatted]
         self.cluster_id = known[0].cluster_id or "" if known else new_cluster_id()
         reachable = map(self._reachable, config.controller_listeners)
@@ -209,6 +220,7 @@ class Node:
         self._opened.callback(self.turns.close)
         # Other controllers are heard from the start: without an election no broker can be registered.
         await self._accept([each.listener for each in config.controller_listeners])
+        self.control.subscribe(self._note_removals)
         await self.control.start()
         self._applied(self.control.image)
 
@@ -224,12 +236,13 @@ class Node:
         attempt("client quotas", partial(self._limit_clients, self.broker.image))
         self._apply_broker_settings()
         self.moves.recover(self.broker.image)
-        self.replicas.remove_strays(self.broker.image)
+        self.replicas.sort_out(self.broker.image)
         steps = plan_all(self.broker.image, config.node_id)
         slow = [self.logs.takes_long(step.topic, step.number) for step in steps]
         self.replicas.carry_out(compress(steps, slow))
         self.turns.take(step for step, is_slow in zip(steps, slow, strict=True) if not is_slow)
         self.broker.leaders.applied(self.broker.image)
+        self._replays = False
         self.control.subscribe(self._changed)
         await self.control.serve(lambda: self.failure is not None)
         if self.failure is not None:
@@ -306,6 +319,12 @@ class Node:
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)
 
     # --- metadata
+
+    def _note_removals(self, delta: MetadataDelta, _image: MetadataImage) -> None:
+        """What was deleted while this node was down, as the log that it replays at its start says."""
+        for step in recorded_removals(delta, self.config.node_id) if self._replays else ():
+            if self.logs.holds(name := TopicPartition(step.topic, step.number)):
+                self.logs.removals.record(name, step.topic_id)
 
     def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """One committed change."""

@@ -20,6 +20,9 @@ from kraft.config.quorum import AUTO_JOIN, Address, StaticVoter, bootstrap_serve
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import ControllerSettings, Fencing
 from kraft.immutable import immutable
+from kraft.log_dir import topic_id_in
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.raft.config import RaftConfig
@@ -45,6 +48,7 @@ from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.recorder_file import RecorderFile
 from kraft.runtime.snapshot_files import remove_leftovers
+from kraft.runtime.start_mark import check_metadata_log
 from kraft.runtime.storage import random_id
 from kraft_native import checkpoints
 from kraft_native.errors import OperationError
@@ -89,6 +93,7 @@ class Quorum:
         self._answers: dict[int, Callable[[Response], None]] = {}
         self._tokens = 0
         self._takes_part = False
+        self._mark = (check_metadata_log(config.metadata_log_dir, config.log_dirs) if config.is_controller else None)
         self.log = Log(self.directory, log_settings.log_config(), flusher=flusher,
                        log_dir_locked=log_dir_locked)
         self._recorder_file = RecorderFile(self.directory)
@@ -104,6 +109,7 @@ class Quorum:
                 raft_config(config, member), self._read_hard_state(),
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
             self.metadata.on_fencing = self._fenced
+            self.metadata.subscribe(self._note_records)
             self._check_place()
         except BaseException:
             self._recorder_file.close()
@@ -124,7 +130,7 @@ class Quorum:
 
     def _open_log(self) -> None:
         remove_leftovers(self.directory)
-        if checkpoints.read_partition_metadata(self.directory) is None:
+        if topic_id_in(self.directory) is None:
             checkpoints.write_partition_metadata(self.directory, TOPIC_ID)
         self.raft_log = RaftLog(self.log)
         self.snapshots = RaftSnapshots(self.directory, self.raft_log)
@@ -230,6 +236,12 @@ class Quorum:
             leader_id=state.leader_id, leader_epoch=state.epoch, voted_id=voted.node_id if voted else NOBODY,
             voted_directory_id=voted.directory_id if voted else UUID(int=0), version=version,
             voters=() if version else self._static_ids))
+        if self._mark is not None:
+            self._mark.note(records=False)
+
+    def _note_records(self, _delta: MetadataDelta, _image: MetadataImage) -> None:
+        if self._mark is not None:
+            self._mark.note(records=True)
 
     def _trace(self, event: Event) -> None:
         self.recorder.record(event)

@@ -45,27 +45,62 @@ class QuorumStateFile:
 
 
 def read_quorum_state(directory: Path) -> QuorumStateFile | None:
-    """What the file in a metadata log's directory says, None without one. `CorruptFileError` for anything
-    unreadable."""
+    """What the file in a metadata log's directory says, None without one. `CorruptFileError`, which names the field,
+    for anything else than a state file: a vote that is not understood could be given twice."""
     path = directory / NAME
     if not path.exists():
         return None
     try:
-        return _parsed(json.loads(fileio.read_file(path)))
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptFileError(f"{os.fspath(path)}: {error!r}") from error
+        return _parsed(fileio.read_file(path))
+    except ValueError as error:
+        raise CorruptFileError(f"{os.fspath(path)}: {error}; restore the file from a copy of this node's directory, or "
+                               "remove this controller from the quorum and format its directory again") from error
 
 
-def _parsed(content: Any) -> QuorumStateFile:
-    version = content["data_version"]
+def _parsed(data: bytes) -> QuorumStateFile:
+    if not data.strip(b"\0 \r\n\t"):
+        raise ValueError("the file is empty")
+    try:
+        content = json.loads(data)
+    except ValueError as error:
+        raise ValueError(f"it is not JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - of a file, not of an argument
+    version = _number(content, "data_version")
     if version not in (0, 1):
-        raise ValueError(f"data_version {version!r} is not known")
+        raise ValueError(f"data_version: {version} is not 0 or 1")
     return QuorumStateFile(
-        leader_id=int(content["leaderId"]), leader_epoch=int(content["leaderEpoch"]),
-        voted_id=int(content["votedId"]), version=version,
-        voted_directory_id=id_of(content["votedDirectoryId"]) if version == 1 else NO_DIRECTORY,
-        voters=tuple(int(voter["voterId"]) for voter in content.get("currentVoters") or ()),
-    )
+        leader_id=_number(content, "leaderId"), leader_epoch=_number(content, "leaderEpoch"),
+        voted_id=_number(content, "votedId"), version=version,
+        voted_directory_id=_directory_id(content) if version == 1 else NO_DIRECTORY, voters=_voters(content))
+
+
+def _field(content: dict[str, Any], name: str) -> Any:
+    if name not in content:
+        raise ValueError(f"{name} is missing")
+    return content[name]
+
+
+def _number(content: dict[str, Any], name: str) -> int:
+    value = _field(content, name)
+    if type(value) is not int or not NOBODY <= value < 1 << 31:
+        raise ValueError(f"{name}: {value!r} is not a whole number from {NOBODY} to {(1 << 31) - 1}")
+    return value
+
+
+def _directory_id(content: dict[str, Any]) -> UUID:
+    value = _field(content, "votedDirectoryId")
+    try:
+        return id_of(value)
+    except (ValueError, TypeError):
+        raise ValueError(f"votedDirectoryId: {value!r} is not an id of 22 base64url characters") from None
+
+
+def _voters(content: dict[str, Any]) -> tuple[int, ...]:
+    voters = content.get("currentVoters") or []
+    if not isinstance(voters, list) or not all(isinstance(voter, dict) for voter in voters):
+        raise ValueError("currentVoters: it is not a list of objects")
+    return tuple(_number(voter, "voterId") for voter in voters)
 
 
 def write_quorum_state(directory: Path, state: QuorumStateFile) -> None:

@@ -25,13 +25,12 @@ from uuid import UUID
 
 from kraft.broker.broker import Broker
 from kraft.log import Log
-from kraft.log_dir import LogDir, TopicPartition
+from kraft.log_dir import LogDir, TopicPartition, topic_id_in
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.directories import Directories
 from kraft.runtime.log_manager import Future, LogManager
 from kraft_native.buffer import Slice
-from kraft_native.checkpoints import read_partition_metadata
 from kraft_native.config import LogConfig
 from kraft_native.errors import InvalidArgumentError, KraftError, LogReadOnlyError, OperationError, StorageError
 from kraft_native.partition import Partition
@@ -213,17 +212,20 @@ class ReplicaMoves:
 
     def recover(self, image: MetadataImage) -> None:
         """At a start: a future replica without a replica beside it, in the directory where the metadata has it, was
-        complete when the node went down. Those of partitions that are not this broker's any more go."""
+        complete when the node went down. One elsewhere may not be, and would be cut to what a new, empty replica has:
+        it is set aside. Those of partitions that are not this broker's any more are removed."""
         for name, future in list(self._logs.futures.items()):
             topic, registration = image.topic(name.topic), image.partition(*name)
             if (topic is None or registration is None or self._broker.node_id not in registration.replicas
-                    or read_partition_metadata(future.path) not in (None, topic.topic_id)):
-                log.warning("%s: its partition is not here any more; it is removed", future.path)
-                self._logs.drop_future(name)
-            elif (self._logs.directory_of(*name) is None
-                    and registration.directory_of(self._broker.node_id) == future.directory.directory_id):
-                log.warning("%s had everything when the node went down; it takes its place", future.path)
-                self._logs.promote(name)
+                    or topic_id_in(future.path) not in (None, topic.topic_id)):
+                self._logs.remove_future(name)
+            elif self._logs.directory_of(*name) is None:
+                assigned = registration.directory_of(self._broker.node_id)
+                if assigned == future.directory.directory_id or not image.metadata_version.directories:
+                    log.warning("%s had everything when the node went down; it takes its place", future.path)
+                    self._logs.promote(name)
+                elif not self._logs.may_lie_offline(assigned):
+                    self._logs.set_future_aside(name)
 
     def installed(self, partition: Partition) -> None:
         """The replica is here; a move of it that a restart interrupted goes on."""
@@ -232,7 +234,7 @@ class ReplicaMoves:
         if future is None or name in self._moves:
             return
         if self._logs.directory_of(*name) is future.directory:
-            self._logs.drop_future(name)
+            self._logs.set_future_aside(name)
         else:
             self._begin(partition, future)
 

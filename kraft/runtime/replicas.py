@@ -106,16 +106,16 @@ class Replicas:
         self.carry_out([plan_one(topic, found.topic_id, number, registration, self.broker.node_id)])
         return (topic, number) not in self.failed
 
-    def remove_strays(self, image: MetadataImage) -> None:
-        """Takes away logs of topics that were deleted while this node was down, and all but one of a partition that has
-        several."""
+    def sort_out(self, image: MetadataImage) -> None:
+        """At a start: removes the logs that are no replica of this node's, and all but one of a partition that has
+        several; see `Removals` for what is deleted and what is set aside."""
         for name in list(self.logs.partitions()):
             registration = image.partition(name.topic, name.partition)
             if registration is None or self.broker.node_id not in registration.replicas:
-                log.warning("%s-%d: its topic was deleted, or it lies elsewhere now; its log is removed", *name)
                 self.logs.remove(*name, delay_seconds=REMOVE_DELAY_SECONDS)
             else:
                 self.logs.settle(name, image.topic_ids[name.topic], registration.directory_of(self.broker.node_id))
+        self.logs.finish_removals(image, self.broker.node_id)
 
     def reconfigure(self, topics: Iterable[str]) -> None:
         """Settings of these topics, or what they fall back to, changed. What takes longer than a turn goes on in the
@@ -203,7 +203,7 @@ class Replicas:
         """Retention took segments: their files go after file.delete.delay.ms, beside the loop."""
         delay_ms = self.broker.topic_setting(topic, "file.delete.delay.ms")
         assert isinstance(delay_ms, int)
-        self.logs.doom((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
+        self.logs.removals.doom_segments((Path(os.fsdecode(name)) for name in names), delay_ms / 1000)
 
     def _log_failed(self, partition: Partition) -> None:
         """A write or a flush failed. In a later turn: whoever noticed is in the middle of a request."""
@@ -245,6 +245,8 @@ class Replicas:
             self.broker.table.remove(step.topic, step.number)
         self.failed.pop((step.topic, step.number), None)
         self._forget_faults(step.topic, step.number)
+        if step.recorded:
+            self.logs.removals.record(TopicPartition(step.topic, step.number), step.topic_id)
         # In a later turn: requests that wait for the partition are told first, and may still look at its log.
         asyncio.get_running_loop().call_soon(self._remove_log, step)
 
@@ -255,12 +257,14 @@ class Replicas:
             self.broker.faults.forget(f"topic {topic}")
 
     def _remove_log(self, step: Step) -> None:
-        """Takes the log away, unless a topic of the same name was made meanwhile: opening that one did it then."""
-        if self.broker.table.get(step.topic, step.number) is None:
-            try:
+        """Removes the log, unless a topic of the same name was made meanwhile: opening that one did it then."""
+        try:
+            if self.broker.table.get(step.topic, step.number) is None:
                 self.logs.remove(step.topic, step.number, delay_seconds=REMOVE_DELAY_SECONDS)
-            except KraftError:
-                log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
+        except KraftError:
+            log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
+        finally:
+            self.logs.removals.forget(TopicPartition(step.topic, step.number), step.topic_id)
 
     def _settings(self, topic: str, registration: PartitionRegistration) -> TopicSettings:
         overrides = self.broker.topic_overrides(topic)

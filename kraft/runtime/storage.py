@@ -1,13 +1,15 @@
 """Formatting of data directories, and what they are: the files that exist before a node ever ran (KIP-785, KIP-853).
 
-    <dir>/meta.properties                                   version, node id, cluster id, directory id; in every
-    directory <dir>/bootstrap.checkpoint                              feature levels that an empty log begins with; in
-    every directory <metadata dir>/__cluster_metadata-0/0...0-0...0.checkpoint   kraft.version 1 and the first voters
+    <dir>/meta.properties        version, node id, cluster id, directory id; in every directory
+    <dir>/bootstrap.checkpoint   feature levels that an empty log begins with; in every directory
+    <metadata dir>/__cluster_metadata-0/0...0-0...0.checkpoint   kraft.version 1 and the first voters
 
 `format_storage` may be called again with the same arguments, and completes what a crash interrupted: `meta.properties`
-is the last file of each directory, so a directory that has it is whole.
+is the last file of each directory, so a directory that has it is whole. That of the metadata directory is the last of
+all: when it exists, every directory is whole, and one that is empty lost its files.
 """
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Final
 from uuid import UUID
 
 from kraft.immutable import immutable
+from kraft.log_dir import METADATA_TOPIC, TopicPartition, strays_in
 from kraft.metadata.image import RESERVED_IDS, Endpoint
 from kraft.metadata.quorum import QuorumRecords
 from kraft.metadata.snapshot import Record, decode_snapshot, encode_snapshot
@@ -25,12 +28,15 @@ from kraft.raft.records import voters_record
 from kraft.raft.types import Endpoint as RaftEndpoint
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
-from kraft.runtime.metadata_directory import DIRECTORY_NAME
+from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft_native import checkpoints, fileio
 from kraft_native.errors import CorruptFileError, InvalidArgumentError, StorageError
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+META_PROPERTIES: Final = "meta.properties"
+NAMED_MAX: Final = 3
+KEEP_DATA: Final = "kraft storage format --keep-data"
 
 # Draws a random id, such as `uuid.uuid4`.
 DrawId = Callable[[], UUID]
@@ -55,11 +61,14 @@ class FormatRequest:
     features: Mapping[str, int] = field(default_factory=dict)
     standalone: bool = True
     initial_voters: tuple[Voter, ...] = ()
+    keep_data: bool = False
+    """Whether a directory that holds partitions, but is not formatted, is formatted too. What it holds stays."""
 
 
 @immutable
 class DirectoryInfo:
-    """What one directory is. `problem` says why it cannot be used."""
+    """What one directory is. `problem` says why it cannot be used; it is `nameless` when it holds data and nothing says
+    of which node. `partitions` counts the directories of partitions, without strays."""
 
     path: Path
     formatted: bool
@@ -70,6 +79,9 @@ class DirectoryInfo:
     features: Mapping[str, int] = field(default_factory=dict)
     snapshots: tuple[SnapshotId, ...] = ()
     problem: str | None = None
+    nameless: bool = False
+    partitions: int = 0
+    strays: tuple[str, ...] = ()
 
 
 def random_id(draw: DrawId) -> UUID:
@@ -112,19 +124,32 @@ def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[Di
     paths = list(dict.fromkeys((metadata_directory, *request.directories)))
     before = [describe(path) for path in paths]
     for info in before:
-        if info.problem:
+        if info.problem and not (info.nameless and request.keep_data):
             raise InvalidArgumentError(f"{info.path}: {info.problem}")
         if info.formatted and (info.node_id, info.cluster_id) != (request.node_id, request.cluster_id):
             raise InvalidArgumentError(f"{info.path}: it is formatted for node {info.node_id} of cluster "
                                        f"{info.cluster_id}, not for node {request.node_id} of {request.cluster_id}")
+    holding = next((info for info in before if info.formatted and info.partitions), None)
+    if not before[0].formatted and holding is not None and not request.keep_data:
+        raise InvalidArgumentError(
+            f"{metadata_directory}: a new metadata log would begin here, and know none of the partitions in "
+            f"{holding.path}; mount or restore the directory, or give --keep-data: they become strays then")
     levels = feature_levels(request.metadata_level, request.features)
     bootstrap = b"".join(encode_snapshot(
         [Record(FeatureLevelRecord(name=name, feature_level=level)) for name, level in levels.items()
          if name != KRAFT_VERSION],
         epoch=0, now_ms=now_ms, last_timestamp_ms=0))
-    for info in before:
-        if not info.formatted:
-            _format_directory(info.path, request, info.path == metadata_directory, bootstrap, now_ms, draw)
+    fresh = [info.path for info in before if not info.formatted]
+    ids = {path: random_id(draw) for path in fresh}
+    if metadata_directory in fresh:
+        ids[metadata_directory] = _begin_metadata(metadata_directory, request, ids[metadata_directory], bootstrap,
+                                                  now_ms)
+    for path in reversed(fresh):
+        if path != metadata_directory:
+            _make_directory(path)
+            fileio.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
+        checkpoints.write_meta_properties(
+            path, checkpoints.MetaProperties(request.node_id, request.cluster_id, ids[path]))
     return [describe(path) for path in paths]
 
 
@@ -147,31 +172,42 @@ def _check(request: FormatRequest) -> None:
         raise InvalidArgumentError(f"{KRAFT_VERSION}: at level 0 the voters are configured, not formatted")
 
 
-def _format_directory(
-    path: Path, request: FormatRequest, holds_metadata: bool, bootstrap: bytes, now_ms: int, draw: DrawId
-) -> None:
+def _begin_metadata(path: Path, request: FormatRequest, directory_id: UUID, bootstrap: bytes, now_ms: int) -> UUID:
+    """All of the metadata directory but `meta.properties`. Gives the directory id: the initial voters may name it."""
     _make_directory(path)
-    directory_id = random_id(draw)
+    if not any((path / DIRECTORY_NAME).glob("*.log")):
+        fileio.unlink(path / START_MARK, missing_ok=True)
     fileio.write_atomic(path / BOOTSTRAP_CHECKPOINT, bootstrap)
     kraft_version = dict(request.features).get(
         KRAFT_VERSION, FEATURES[KRAFT_VERSION].default_for(request.metadata_level))
     voters = request.initial_voters
-    if holds_metadata and voters:
+    if voters:
         directory_id = next((voter.key.directory_id for voter in voters if voter.key.node_id == request.node_id),
                             directory_id)
     elif request.standalone and kraft_version:
         voters = (Voter(ReplicaKey(request.node_id, directory_id),
                         tuple(RaftEndpoint(each.name, each.host, each.port) for each in request.endpoints)),)
-    if holds_metadata and voters:
+    # It exists from now on: without it the directory of a formatted node has lost its metadata log.
+    _make_directory(path / DIRECTORY_NAME)
+    if any((path / DIRECTORY_NAME).glob("*.log")):
+        return _noted_id(path / DIRECTORY_NAME, request.node_id) or directory_id
+    if voters:
         quorum = QuorumRecords(kraft_version=RECONFIGURABLE, voters=voters_record(VoterSet.of(*voters)))
         _write_voters(path / DIRECTORY_NAME, quorum, now_ms)
-    checkpoints.write_meta_properties(
-        path, checkpoints.MetaProperties(request.node_id, request.cluster_id, directory_id))
+    return directory_id
+
+
+def _noted_id(directory: Path, node_id: int) -> UUID | None:
+    """The directory id by which the newest snapshot of a metadata log knows this voter."""
+    for snapshot in reversed(list_snapshots(directory)):
+        voters = decode_snapshot(fileio.read_file(directory / snapshot.file_name)).quorum.voters
+        if voters is not None:
+            return next((each.voter_directory_id for each in voters.voters if each.voter_id == node_id), None)
+    return None
 
 
 def _write_voters(directory: Path, quorum: QuorumRecords, now_ms: int) -> None:
     """The snapshot that a log begins with."""
-    _make_directory(directory)
     for leftover in list_snapshots(directory):
         # Of an interrupted attempt, with another directory id: without meta.properties the log never began.
         fileio.unlink(directory / leftover.file_name)
@@ -193,20 +229,67 @@ def describe(path: Path) -> DirectoryInfo:
     if not path.is_dir():
         problem = "it exists and is no directory" if path.exists() else None
         return DirectoryInfo(path, formatted=False, problem=problem)
-    properties = checkpoints.read_meta_properties(path)
+    properties = read_identity(path)
+    held = _partitions_in(path)
+    strays = tuple(stray.name for _, stray in strays_in(path))
     if properties is None:
+        has_log = any((path / DIRECTORY_NAME).glob("*.log"))
+        mark = [START_MARK] if (path / START_MARK).exists() else []
+        named = ["the metadata log", *held, *strays] if has_log else [*mark, *held, *strays]
         problem = None
-        if any((path / DIRECTORY_NAME).glob("*.log")):
-            problem = "it holds a metadata log but no meta.properties"
-        return DirectoryInfo(path, formatted=False, problem=problem)
+        if named:
+            more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+            problem = (f"{META_PROPERTIES} is missing, but the directory holds {', '.join(named[:NAMED_MAX])}{more}; "
+                       f"restore the file, name another directory, or have it written again: {KEEP_DATA}")
+        return DirectoryInfo(path, formatted=False, problem=problem, nameless=bool(named), partitions=len(held),
+                             strays=strays)
     metadata = path / DIRECTORY_NAME
     return DirectoryInfo(
         path, formatted=True, node_id=properties.node_id, cluster_id=properties.cluster_id,
         directory_id=properties.directory_id, holds_metadata_log=metadata.is_dir(),
         features={record.message.name: record.message.feature_level for record in read_bootstrap(path)
                   if isinstance(record.message, FeatureLevelRecord)},
-        snapshots=tuple(list_snapshots(metadata)) if metadata.is_dir() else (),
+        snapshots=tuple(list_snapshots(metadata)) if metadata.is_dir() else (), partitions=len(held), strays=strays,
     )
+
+
+def _partitions_in(path: Path) -> list[str]:
+    """The directories of partitions, those of moves and deletions that were interrupted too; no strays."""
+    def is_one(name: str) -> bool:
+        found = TopicPartition.named(name) or TopicPartition.of_future(name) or TopicPartition.of_deleted(name)
+        return found is not None and found.topic != METADATA_TOPIC
+
+    return sorted(entry.name for entry in path.iterdir() if is_one(entry.name) and entry.is_dir())
+
+
+def read_identity(path: Path) -> checkpoints.MetaProperties | None:
+    """The directory's `meta.properties`; None without one. `CorruptFileError` or `InvalidArgumentError`, with what to
+    do, for one that no KRaft node can use."""
+    file = path / META_PROPERTIES
+    try:
+        found = checkpoints.read_meta_properties(path)
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{error}; restore the file, or delete it and have it written again: "
+                               f"{KEEP_DATA}") from error
+    if found is not None and found.directory_id is not None and found.directory_id.int < RESERVED_IDS:
+        raise CorruptFileError(f"{file}: directory.id {id_text(found.directory_id)} is reserved; restore the file, or "
+                               "remove the line: the node draws a new id then")
+    if found is None or (found.version == 1 and found.cluster_id):
+        return found
+    if found.version == 1 or (found.node_id is None and found.cluster_id is None):
+        raise CorruptFileError(f"{file}: it names no node and no cluster; restore the file, or delete it and have it "
+                               f"written again: {KEEP_DATA}")
+    raise InvalidArgumentError(f"{file}: version 0 is of a broker with ZooKeeper (broker.id {found.node_id}); migrate "
+                               "its cluster to KRaft with Apache Kafka 3.9 first, or name another directory")
+
+
+def ensure_directory_ids(paths: Sequence[Path], draw: DrawId) -> None:
+    """Gives each formatted directory that has none, as those of Kafka before 3.7, a directory id, durably."""
+    for path in paths:
+        found = read_identity(path)
+        if found is not None and found.directory_id is None:
+            checkpoints.write_meta_properties(
+                path, checkpoints.MetaProperties(found.node_id, found.cluster_id, random_id(draw)))
 
 
 def unusable(paths: Sequence[Path], metadata_directory: Path) -> list[Path]:
@@ -216,12 +299,49 @@ def unusable(paths: Sequence[Path], metadata_directory: Path) -> list[Path]:
     return [] if metadata_directory in found or not describe(metadata_directory).formatted else found
 
 
+def check_directories(metadata_directory: Path, paths: Sequence[Path]) -> None:
+    """Before a node formats what is new: `InvalidArgumentError`, and nothing is changed, unless either all directories
+    are new or none is. Otherwise one of them lost its files, or its disk is not mounted, or it is another node's."""
+    found = [describe(path) for path in paths]
+    for info in found:
+        if info.problem:
+            raise InvalidArgumentError(f"{info.path}: {info.problem}")
+    formatted = [info for info in found if info.formatted]
+    for info in found:
+        if info.formatted or not formatted:
+            continue
+        if info.path != metadata_directory:
+            raise InvalidArgumentError(
+                f"{info.path}: it is empty or missing, but {formatted[0].path} is formatted for node "
+                f"{formatted[0].node_id}; mount it if its disk is not mounted; if it is new: kraft storage format")
+        if not (info.path / BOOTSTRAP_CHECKPOINT).exists():
+            elsewhere = next((each.path for each in formatted if each.holds_metadata_log), None)
+            raise InvalidArgumentError(
+                f"{info.path}: the metadata log is missing, but {formatted[0].path} is formatted for node "
+                f"{formatted[0].node_id}; mount or restore the directory"
+                + (f", or let metadata.log.dir name {elsewhere}, which holds one" if elsewhere else "")
+                + f"; to begin with new metadata, and partitions set aside: {KEEP_DATA}")
+    check_distinct(found)
+
+
+def check_distinct(found: Sequence[DirectoryInfo]) -> None:
+    """`InvalidArgumentError` when two directories have one id: one is a copy of the other."""
+    known: dict[UUID, Path] = {}
+    for info in found:
+        if info.directory_id is not None and known.setdefault(info.directory_id, info.path) != info.path:
+            raise InvalidArgumentError(
+                f"{info.path / META_PROPERTIES}: its directory.id {id_text(info.directory_id)} is that of "
+                f"{known[info.directory_id]} too: one of them is a copy; take one out of log.dirs")
+
+
 def _can_be_read(path: Path) -> bool:
     try:
         describe(path)
         return path.is_dir() or not path.exists()
     except (OSError, StorageError, CorruptFileError):
         return False
+    except InvalidArgumentError:
+        return True                    # a whole file, and its content is refused
 
 
 def read_bootstrap(path: Path) -> Sequence[Record]:
@@ -233,14 +353,18 @@ def read_bootstrap(path: Path) -> Sequence[Record]:
 def formatted_identity(node_id: int, paths: Sequence[Path]) -> tuple[str, UUID]:
     """The cluster's id, and the directory id of the first of these directories, which were all formatted for this node;
     `InvalidArgumentError` when they were not: the nodes of a cluster have one id, so none of them makes it up."""
+    ensure_directory_ids(paths, uuid.uuid4)
     found = [describe(path) for path in paths]
     for info in found:
+        if info.problem:
+            raise InvalidArgumentError(f"{info.path}: {info.problem}")
         if not info.formatted:
-            raise InvalidArgumentError(f"{info.path}: {info.problem or 'it is not formatted'}; all nodes of a cluster "
-                                       "are formatted with its id: kraft storage format --cluster-id")
+            raise InvalidArgumentError(f"{info.path}: it is not formatted; all nodes of a cluster are formatted with "
+                                       "its id: kraft storage format --cluster-id. If it was: mount or restore it")
         if (info.node_id, info.cluster_id) != (node_id, found[0].cluster_id):
             raise InvalidArgumentError(f"{info.path}: it is formatted for node {info.node_id} of cluster "
                                        f"{info.cluster_id}, not for node {node_id} of {found[0].cluster_id}")
+    check_distinct(found)
     assert found[0].cluster_id is not None
     assert found[0].directory_id is not None
     return found[0].cluster_id, found[0].directory_id

@@ -27,10 +27,13 @@ def test_formatted_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert code == 0
     assert made[0] | {"directory_id": None, "snapshots": [], "features": {}} == {
         "directory": str(data), "formatted": True, "problem": None, "node_id": 3, "cluster_id": CLUSTER_ID,
-        "directory_id": None, "holds_metadata_log": True, "features": {}, "snapshots": []}
+        "directory_id": None, "holds_metadata_log": True, "features": {}, "snapshots": [], "partitions": 0,
+        "strays": []}
     assert made[0]["features"]["transaction.version"] == 1
     assert told(capsys, "info", "--data", data) == (0, made, "")
-    assert told(capsys, "format", "--data", data, "--set", "node.id=3") == (0, made, "")
+    assert told(capsys, "format", "--data", data, "--set", "node.id=3") == (
+        0, made, "every directory is formatted already: nothing was done there\n")
+    assert told(capsys, "format", "--data", data, "--set", "node.id=3", "-g") == (0, made, "")
 
 
 def test_what_is_anothers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +93,19 @@ def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], option
     assert voters_of(tmp_path) == voters
     if "--initial-controllers" in options:
         assert made[0]["directory_id"] == "A1AAAAAAAAAAAAAAAAAAAw"
+
+
+def test_a_cluster_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, made, complaint = told(capsys, "format", "--data", tmp_path, "-t", "abc")
+    assert (code, made) == (1, [])
+    assert "--cluster-id: 'abc' is not 22 characters of base64url" in complaint
+    assert run(["storage", "random-uuid"]) == 0
+    file = tmp_path / "server.properties"
+    file.write_text(f"node.id=1\nlog.dirs={tmp_path / 'data'}\n")
+    cluster_id = capsys.readouterr().out.strip()
+    code, made, _ = told(capsys, "format", "-c", file, "-t", cluster_id, "-f", "group.version=0", "-s", "-g")
+    assert (code, made[0]["cluster_id"]) == (0, cluster_id)
+    assert "group.version" not in made[0]["features"]
 
 
 @pytest.mark.parametrize(("options", "why"), [

@@ -1,5 +1,6 @@
 """Checkpoint files: Kafka's bytes both ways, malformed files by line, and our own state file."""
 
+import base64
 import errno
 import shutil
 import string
@@ -158,10 +159,22 @@ def test_partition_metadata_that_a_power_loss_emptied_counts_as_missing(data: by
     assert checkpoints.read_partition_metadata(tmp_path) is None
 
 
+def test_ids_may_be_padded_as_kafka_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "partition.metadata").write_bytes(b"version: 0\ntopic_id: uDU0nLiSSNq8y2zra2ZrFA==")
+    topic_id = checkpoints.read_partition_metadata(tmp_path)
+    assert topic_id == uuid.UUID(bytes=base64.urlsafe_b64decode("uDU0nLiSSNq8y2zra2ZrFA=="))
+    (tmp_path / "meta.properties").write_bytes(
+        b"version=1\nnode.id=1\ncluster.id=x\ndirectory.id=uDU0nLiSSNq8y2zra2ZrFA\\=\\=\n")
+    found = checkpoints.read_meta_properties(tmp_path)
+    assert found is not None
+    assert found.directory_id == topic_id
+
+
 @pytest.mark.parametrize(
     ("data", "what"),
     [
         (b"version: 0", "version and topic_id expected"),
+        (b"version: 0\ntopic_id: uDU0nLiSSNq8y2zra2ZrFA=", "line 2: topic_id: .* is not an id"),
         (b"version: 1\ntopic_id: uDU0nLiSSNq8y2zra2ZrFA", "line 1: version: 1 is outside"),
         (b"topic_id: uDU0nLiSSNq8y2zra2ZrFA\nversion: x", "line 2: version: 'x' is not"),
         (b"version: 0\nversion: 0", "line 2: `version: 0` or"),

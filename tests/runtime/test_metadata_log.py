@@ -32,7 +32,7 @@ from kraft.runtime.storage import FormatRequest, format_storage
 from kraft_native import checkpoints, faults
 from kraft_native.batch import walk
 from kraft_native.control import control_records
-from kraft_native.errors import LogReadOnlyError, StorageError
+from kraft_native.errors import CorruptFileError, LogReadOnlyError, StorageError
 from kraft_native.flusher import Flusher
 from kraft_native.log import Log
 from tests.golden import golden, load_json, needs_golden
@@ -120,9 +120,20 @@ def test_a_start_that_got_no_further_than_its_epoch_is_not_repeated(tmp_path: Pa
     write_quorum_state(tmp_path / DIRECTORY_NAME, QuorumStateFile(leader_id=1, leader_epoch=create_epoch + 7))
     with Node(tmp_path) as node:
         assert node.metadata.leader_epoch == create_epoch + 8
-    (tmp_path / DIRECTORY_NAME / "quorum-state").unlink()
+
+
+def test_a_controller_without_its_vote_does_not_start(tmp_path: Path) -> None:
+    """It could vote a second time in an epoch. The error gives the way out of a controller that is alone."""
+    formatted(tmp_path)
     with Node(tmp_path) as node:
-        assert node.metadata.leader_epoch == create_epoch + 9
+        epoch = node.metadata.leader_epoch
+    file = tmp_path / DIRECTORY_NAME / "quorum-state"
+    file.unlink()
+    with pytest.raises(CorruptFileError, match="the vote of this controller is missing") as found:
+        Node(tmp_path)
+    file.write_text(str(found.value).partition("write ")[2].removesuffix(" to the file"))
+    with Node(tmp_path) as node:
+        assert node.metadata.leader_epoch == epoch + 1
 
 
 def test_a_new_address_is_told(tmp_path: Path) -> None:
