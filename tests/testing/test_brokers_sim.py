@@ -26,7 +26,13 @@ SHOWN = (
     "fenced-broker-joins-the-isr", "shutdown-offset-moves", "shrink-counts-at-once", "followers-do-not-know-producers",
     "high-watermark-stays-after-isr-shrink", "reassignment-is-over-early", "sequences-survive-an-epoch-bump",
     "fetch-of-an-earlier-epoch-counts", "silent-broker-is-fenced-by-a-new-controller",
+    "silent-leader-is-left-out", "answers-are-held-without-limit",
 )
+
+
+def without_leader_checks(seed: int) -> Options:
+    """What the seed drew before Metadata checked leaders."""
+    return broker_options_of(seed).where(leader_checks=False, refusal_every_ms=0)
 
 
 def test_brokers_without_faults_commit_everything() -> None:
@@ -49,6 +55,28 @@ def test_a_broker_that_is_taken_for_dead_harms_nobody() -> None:
     assert unnoticed.counts["live broker taken for dead"] == 0
 
 
+def test_no_client_is_sent_to_a_leader_that_ended() -> None:
+    options = CALM.where(voters=3, observers=0, leader_checks=True, kill_every_ms=1200, down_ms=1000,
+                         refuse_per_mille=1000, fault_seconds=8)
+    outcome = simulate(1, options)
+    assert outcome.violation is None
+    assert outcome.counts["leader checked: REFUSED"] > 0
+    assert outcome.counts["dead leader named"] == 0
+    unchecked = simulate(1, options.where(grace_ms=0))
+    assert unchecked.violation is None
+    assert unchecked.counts["dead leader named"] > 0
+
+
+def test_a_leader_that_refuses_connections_harms_nobody() -> None:
+    """It lives: some other nodes cannot connect to it, or have connections to it that hang."""
+    outcome = simulate(1, CALM.where(leader_checks=True, refusal_every_ms=60, stall_every_ms=100, cut_ms=800,
+                                     elect_every_ms=100, fault_seconds=6))
+    assert outcome.violation is None
+    for name in ("connections refused by a live broker", "half-open connection to a broker", "live leader left out",
+                 "leader checked: UNANSWERED"):
+        assert outcome.counts[name] > 0, name
+
+
 @pytest.mark.parametrize("seed", [
     6528,       # a heartbeat from before a broker stopped came last, and made it a leader
     9354,       # the same, with others that went on
@@ -57,7 +85,7 @@ def test_a_broker_that_is_taken_for_dead_harms_nobody() -> None:
 ])
 def test_what_was_mended_stays_mended(seed: int) -> None:
     """In runs as they were then."""
-    options = broker_options_of(seed).where(directories=1, directory_every_ms=0, resize=False)
+    options = without_leader_checks(seed).where(directories=1, directory_every_ms=0, resize=False)
     assert simulate(seed, options).violation is None
 
 
@@ -117,7 +145,8 @@ def test_a_bug_is_found(name: str) -> None:
     ("read-begins-at-the-index-entry", "nonmonotonic-poll"),
 ])
 def test_a_wrong_answer_to_a_consumer_is_named(name: str, kind: str) -> None:
-    assert hunt([BROKER_MUTANTS[name]], range(30), finds=1, draw=broker_options_of)[0].violations == (kind,)
+    found = hunt([BROKER_MUTANTS[name]], range(30), finds=1, draw=without_leader_checks)[0]
+    assert found.violations == (kind,)
 
 
 def test_what_no_consumer_saw_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

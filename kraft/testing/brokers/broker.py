@@ -26,8 +26,19 @@ from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignRepli
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraft.testing.brokers.channel import Channel
 from kraft.testing.brokers.fetcher import Fetcher
+from kraft.testing.brokers.leaders import Leaders
 from kraft.testing.brokers.log import ReplicaLog
-from kraft.testing.brokers.messages import Bounds, BoundsAre, Fetch, Fetched, FetchedPart, Produce, Produced
+from kraft.testing.brokers.messages import (
+    Bounds,
+    BoundsAre,
+    Check,
+    Fetch,
+    Fetched,
+    FetchedPart,
+    Produce,
+    Produced,
+    Running,
+)
 from kraft.testing.brokers.partition import GROUP_COMMIT, PENDING, PER_APPEND, Judge, Partition
 from kraft.testing.brokers.wire import Answered, Reply
 from kraft.testing.sim.cluster import CLUSTER_ID
@@ -82,6 +93,7 @@ class Broker:
             rack=None, log_dirs=self.disk.online, previous_broker_epoch=previous_epoch),
             max(50, options.session_ms // 4))
         self.is_open = False
+        self.leaders = Leaders(node)
         self._fetchers: dict[int, Fetcher] = {}
         self._parked: list[_Parked] = []
         self._parked_count = 0
@@ -180,6 +192,7 @@ class Broker:
             else:
                 self.disk.settle(name, image.topic_ids[name[0]], registration.directory_of(self.id))
         self.carry_out(replica_plan.plan_all(image, self.id))
+        self.leaders.applied(image)
         self.node.machine.subscribe(self._changed)
         self._look_for_lag()
         self.local.serve(self.now_ms)
@@ -188,9 +201,10 @@ class Broker:
         """Asks to be let go."""
         self.local.stop(self.now_ms)
 
-    def _changed(self, delta: MetadataDelta, _image: MetadataImage) -> None:
+    def _changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if self.node.broker is self:
             self.carry_out(replica_plan.plan_change(delta, self.id))
+            self.leaders.applied(image)
 
     # --- replicas -----------------------------------------------------------------------------------------------------
 
@@ -342,6 +356,8 @@ class Broker:
             self._fetch(body, source_id, reply)
         elif isinstance(body, Produce):
             self._produce(body, reply)
+        elif isinstance(body, Check):
+            reply(Running())
         else:
             assert isinstance(body, Bounds)
             partition = self._by_key.get(body.key)

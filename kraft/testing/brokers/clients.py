@@ -15,17 +15,20 @@ BACKOFF_MS: Final = 30
 
 
 class Around:
-    """What clients need. `partition_of(key, random)` asks some broker; `is_lossy` and `is_gone` are the truth.
+    """What clients need. `partition_of(key, random)` is what some broker knows; `find(key, random, told)` requests
+    Metadata from one, which is answered later, or never. `is_lossy` and `is_gone` are the truth.
     `acknowledged`: the highest offset of each partition that some producer knows to be committed."""
 
     def __init__(self, loop: Loop, wire: Wire, options: Callable[[], Options], counts: dict[str, int],
                  partition_of: Callable[[Key, Random], PartitionRegistration | None],
+                 find: Callable[[Key, Random, Callable[[PartitionRegistration | None], None]], None],
                  is_lossy: Callable[[Key], bool], is_gone: Callable[[Key], bool]) -> None:
         self.loop = loop
         self.wire = wire
         self._options = options
         self.counts = counts
         self.partition_of = partition_of
+        self.find = find
         self.is_lossy = is_lossy
         self.is_gone = is_gone
         self.acknowledged: dict[Key, int] = {}

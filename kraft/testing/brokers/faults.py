@@ -12,6 +12,7 @@ from kraft.metadata.image import NO_LEADER, PartitionRegistration, TopicImage
 from kraft.testing.brokers.admin import Admin
 from kraft.testing.brokers.clients import TIMEOUT_MS
 from kraft.testing.brokers.guard import Guard
+from kraft.testing.brokers.leaders import LANE
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.brokers.producers import Producer
@@ -47,7 +48,8 @@ class BrokerFaults(Faults):
                 (options.elect_every_ms, self._admin.elect), (options.delete_every_ms, self._admin.delete_records),
                 (options.shuffle_every_ms, self._shuffle), (options.reboot_every_ms, self._reboot),
                 (options.zombie_every_ms, self._overtake), (options.stall_every_ms, self._stall),
-                (options.reset_every_ms, self._reset), (options.directory_every_ms, self._fail_directory))
+                (options.reset_every_ms, self._reset), (options.directory_every_ms, self._fail_directory),
+                (options.refusal_every_ms, self._refuse))
 
     def stop(self) -> None:
         super().stop()
@@ -152,6 +154,25 @@ class BrokerFaults(Faults):
             self._wire.reset(node.id, controller.id, "controller")
             if self._random.random() < 0.5:
                 self._cut_links([(node.id, controller.id), (controller.id, node.id)])
+
+    def _refuse(self) -> None:
+        """A broker that lives refuses new connections from another node, and some that exist between the two break or
+        hang: it looks dead from there, and from there alone."""
+        nodes = [each for each in self._cluster.up() if isinstance(each, BrokerNode) and each.has_broker]
+        if len(nodes) < 2:
+            return
+        source, target = self._random.sample(nodes, 2)
+        until_us = self._cluster.loop.now_us + self._within_us(self._cluster.options.cut_ms)
+        kind = self._random.randrange(3)
+        if kind < 2:
+            self._count("connections refused by a live broker")
+            self._wire.refuse(source.id, target.id, until_us)
+            self._wire.reset(source.id, target.id, LANE)
+        if kind == 1:
+            self._wire.reset(target.id, source.id, "controller")
+        if kind == 2:
+            self._count("half-open connection to a broker")
+            self._wire.hold(source.id, target.id, LANE, Hold(until_us, requests=self._random.random() < 0.5))
 
     def _shuffle(self) -> None:
         """The leadership of a partition goes round, while answers of leaders and to leaders come late: those of one

@@ -22,6 +22,14 @@ class NotController(NamedTuple):
     """The node that was asked is not the active controller."""
 
 
+class Check(NamedTuple):
+    """Answered with `Running`: an ApiVersions request that shows whether the process runs."""
+
+
+class Running(NamedTuple):
+    """The process runs."""
+
+
 class FetchPart(NamedTuple):
     """One partition of a Fetch. `last_epoch`: -1 when who asks does not tell it."""
 

@@ -36,6 +36,8 @@ from kraft.testing.sim.options import MILLISECOND, SECOND, Options
 from kraft.testing.sim.violation import ViolationError
 
 LEAVE_MS: Final = 5000
+REFUSED_US: Final = 2 * SECOND
+"""Within that time before a fencing that a refused connection proves, it was refused."""
 
 
 class BrokerJudge(Judge):
@@ -283,11 +285,20 @@ class BrokerNode(Node):
         assert isinstance(node, BrokerNode)
         return node
 
+    @property
+    def wire(self) -> Wire:
+        return self._around.wire
+
+    def runs(self, broker_id: int) -> bool:
+        """Whether a process of that broker runs, paused or not."""
+        return self._broker_node(broker_id).broker is not None
+
+    def probe(self, broker: BrokerRegistration, told: Callable[[Found], None]) -> None:
+        """Model of `runtime.broker_connections.probe`. A process that is paused accepts: its system does that."""
+        self.wire.probe(self, broker.broker_id, int(PROBE_SECONDS * SECOND), lambda: self.runs(broker.broker_id), told)
+
     def _probe(self, broker: BrokerRegistration) -> None:
-        """Twin of `runtime.broker_connections.Probes`. A process that is paused accepts: its system does that."""
-        node = self._broker_node(broker.broker_id)
-        self._around.wire.probe(self, node.id, int(PROBE_SECONDS * SECOND), lambda: node.broker is not None,
-                                partial(self._probed, broker))
+        self.probe(broker, partial(self._probed, broker))
 
     def _probed(self, broker: BrokerRegistration, found: Found) -> None:
         self.count(f"broker probed: {found.name}")
@@ -295,13 +306,14 @@ class BrokerNode(Node):
 
     def _fences(self, fencing: Fencing, _now_ms: int) -> None:
         """NoFencingWithoutProof: that it did not speak to a new controller yet, and does not answer, is no proof that a
-        broker is gone."""
+        broker has ended. A refused connection counts as one."""
         broker = self._broker_node(fencing.broker_id).broker
         if broker is None or not broker.local.is_own(self.machine.controller.decided.brokers[fencing.broker_id]):
             return
         if fencing.because.startswith(Doubt.CLOSED.value):
             self.count("live broker taken for dead")
-        if fencing.because.startswith(Doubt.UNHEARD.value):
+        refused = self.wire.refused_since(self.id, fencing.broker_id, self.wire.now_us - REFUSED_US)
+        if fencing.because.startswith(Doubt.UNHEARD.value) and not refused:
             raise ViolationError("NoFencingWithoutProof", f"{self} fences broker {fencing.broker_id}, which runs: "
                                                           f"{fencing.because}")
 

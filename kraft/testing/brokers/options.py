@@ -16,7 +16,7 @@ def draw(random: Random) -> Options:
         **_partitions(random, brokers), **_times(random), **_network(random), **_deaths(random), **_operators(random))
     options = options.where(**random.choice((_calm, _calm, _shuffles, _reboots, _overtakes))(random, options))
     return options.where(turn_us=random.choice(TURNS_US), **_producers(random), **_doubts(random),
-                         **_directories(random), resize=random.random() < 0.5)
+                         **_directories(random), resize=random.random() < 0.5, **_leader_checks(random))
 
 
 def _partitions(random: Random, brokers: int) -> dict[str, int | bool]:
@@ -100,6 +100,12 @@ def _producers(random: Random) -> dict[str, int | bool]:
 
 def _doubts(random: Random) -> dict[str, int | bool]:
     return {"grace_ms": random.choice((0, 20, 60, 200)), "reset_every_ms": some(random, 0.4, 300, 4000)}
+
+
+def _leader_checks(random: Random) -> dict[str, int | bool]:
+    checked = random.random() < 0.6
+    refusal_every_ms = some(random, 0.6, 300, 4000)
+    return {"leader_checks": checked, "refusal_every_ms": refusal_every_ms if checked else 0}
 
 
 def _directories(random: Random) -> dict[str, int | bool]:

@@ -6,10 +6,11 @@ from functools import partial
 from random import Random
 
 from kraft.broker.isr import Key
-from kraft.metadata.image import NO_LEADER
+from kraft.metadata.image import NO_LEADER, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
 from kraft.testing.brokers.clients import BACKOFF_MS, TIMEOUT_MS, Around, Client
+from kraft.testing.brokers.leaders import timeout_us
 from kraft.testing.brokers.messages import Produce, Produced
 from kraft.testing.brokers.wire import Connection, Hold
 from kraft.testing.history import Sends
@@ -80,11 +81,12 @@ class Producer(Client):
         self._pump()
         return operation
 
-    def _pump(self) -> None:
-        """Sends what was not sent since the last failure, in order."""
+    def _pump(self, known: PartitionRegistration | None = None) -> None:
+        """Sends what was not sent since the last failure, in order. `known`: the partition as it was answered just
+        now."""
         if self._is_backing_off or self.is_over:
             return
-        known = self._around.partition_of(self.key, self._random)
+        known = known or self._around.partition_of(self.key, self._random)
         if known is None or known.leader == NO_LEADER:
             self._fail(self._generation)
             return
@@ -153,7 +155,29 @@ class Producer(Client):
             # sent from now on, so that begins a new epoch (KIP-360).
             self._unacknowledged.clear()
             self._begin_epoch()
-        self._pump()
+        if self._around.options.leader_checks:
+            self._find()
+        else:
+            self._pump()
+
+    def _find(self) -> None:
+        """Requests Metadata, and sends then what it is to send; without a leader it fails."""
+        self._is_backing_off = True
+        generation = self._generation
+        answered: list[None] = []
+
+        def found(known: PartitionRegistration | None) -> None:
+            if answered:
+                return
+            answered.append(None)
+            self._is_backing_off = False
+            if known is None or known.leader == NO_LEADER:
+                self._fail(generation)
+            else:
+                self._pump(known)
+
+        self._around.find(self.key, self._random, found)
+        self._around.loop.after(timeout_us(self._around.options.grace_ms), found, None)
 
     def _is_late(self) -> bool:
         """Whether its application has heard by now that the oldest batch failed. Once everything is healed all must

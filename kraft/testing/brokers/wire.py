@@ -163,13 +163,15 @@ class Wire:
         self.processes: dict[int, Process] = {}
         self._connections: dict[tuple[int, int, str], Connection] = {}
         self._holds: dict[tuple[int, int, str], list[Hold]] = {}
+        self._refusing: dict[tuple[int, int], int] = {}
+        self._refused: dict[tuple[int, int], int] = {}
 
     def ask(self, source: Process, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None:
         """Over the open connection of that lane, or a new one; None when nobody is there to connect to."""
         target = self.processes[target_id]
         known = self._connections.get((source.id, target_id, lane))
         if known is None or not known.is_open or known.source_life != source.life:
-            if not target.is_up:
+            if not target.is_up or self._is_refusing(source.id, target_id):
                 self._refuse(source, answered)
                 return None
             known = self._connections[source.id, target_id, lane] = Connection(self, source, target)
@@ -200,9 +202,21 @@ class Wire:
         """Holds back what goes over the connection that will be opened there."""
         self._holds.setdefault((source_id, target_id, lane), []).append(hold)
 
+    def refuse(self, source_id: int, target_id: int, until_us: int) -> None:
+        """New connections between these two are refused until then, although the target may run."""
+        self._refusing[source_id, target_id] = until_us
+
+    def _is_refusing(self, source_id: int, target_id: int) -> bool:
+        return self._refusing.get((source_id, target_id), -1) > self.now_us
+
+    def refused_since(self, source_id: int, target_id: int, moment_us: int) -> bool:
+        """Whether a probe from there was refused since then."""
+        return self._refused.get((source_id, target_id), -1) >= moment_us
+
     def release(self) -> None:
-        """Nothing is held back any more."""
+        """Nothing is held back or refused any more."""
         self._holds.clear()
+        self._refusing.clear()
         for connection in self._connections.values():
             connection.holds.clear()
 
@@ -238,11 +252,14 @@ class Wire:
         life, end_us = source.life, self.now_us + timeout_us
 
         def tell(found: Found) -> None:
+            if found is Found.GONE:
+                self._refused[source.id, target_id] = self.now_us
             if source.is_up and source.life == life:
                 source.hear(told, found)
 
         def arrive() -> None:
-            found = Found.THERE if accepts() else Found.GONE
+            refuses = self._is_refusing(source.id, target_id) or not accepts()
+            found = Found.GONE if refuses else Found.THERE
             is_told = found is Found.THERE or self._chance(self._network.options.refuse_per_mille)
             back_us = self.now_us + self._delay_us()
             if is_told and back_us < end_us and not self.is_cut(source.id, target_id):

@@ -90,7 +90,8 @@ class BrokerWorld(World):
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
         self._around = Around(self.loop, self.cluster.wire, lambda: self.cluster.options, self.counts,
-                              self._partition_of, self._is_lossy, lambda key: key[0] not in self.metadata.image.topics)
+                              self._partition_of, self._find, self._is_lossy,
+                              lambda key: key[0] not in self.metadata.image.topics)
 
     def new_cluster(self, seed: int, options: Options) -> BrokerCluster:
         cluster = BrokerCluster(self, seed, options)
@@ -217,13 +218,25 @@ class BrokerWorld(World):
         if problems:
             raise ViolationError(problems[0].kind, problems[0].text)
 
-    def _partition_of(self, key: Key, random: Random) -> PartitionRegistration | None:
-        """As some broker that runs tells; None: it does not know it."""
+    def _any_broker(self, random: Random) -> BrokerNode | None:
+        """One that runs."""
         open_nodes = [node for node in self.cluster.broker_nodes()
                       if node.broker is not None and node.broker.is_open and not node.is_paused]
-        if not open_nodes:
+        return open_nodes[random.randrange(len(open_nodes))] if open_nodes else None
+
+    def _find(self, key: Key, random: Random, told: Callable[[PartitionRegistration | None], None]) -> None:
+        node = self._any_broker(random)
+        if node is None or node.broker is None:
+            told(None)
+        else:
+            node.hear(node.broker.leaders.find, key, told)
+
+    def _partition_of(self, key: Key, random: Random) -> PartitionRegistration | None:
+        """As some broker that runs tells; None: it does not know it."""
+        node = self._any_broker(random)
+        if node is None:
             return None
-        image: MetadataImage = open_nodes[random.randrange(len(open_nodes))].machine.image
+        image: MetadataImage = node.machine.image
         topic = image.topics.get(key[0])
         return None if topic is None else topic.partitions.get(key[1])
 

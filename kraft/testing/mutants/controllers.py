@@ -4,6 +4,7 @@ from typing import Any
 
 from kraft.broker import isr, replica_plan
 from kraft.broker.isr import IsrKeeper
+from kraft.broker.leader_checks import LeaderChecks
 from kraft.broker.replica_plan import Action
 from kraft.controller import alter_partition, brokers, leaderships, reassignments
 from kraft.controller.controller import HANDLERS, Handler
@@ -158,6 +159,26 @@ def silent_broker_is_fenced_by_a_new_controller(patches: Patches) -> None:
         return None if session is None or found is Found.THERE else session.doubt
 
     patches.put(BrokerSessions, "probed", probed)
+
+
+@CONTROLLERS.add(0, "checked leaders: no answer is no proof")
+def silent_leader_is_left_out(patches: Patches) -> None:
+    """Metadata leaves out a leader also when its process does not answer a check in time."""
+    def around(original: Any) -> Any:
+        def hidden(checks: LeaderChecks, held: Any) -> tuple[int, ...]:
+            silent = (broker_id for broker_id, leader in checks._leaders.items()
+                      if held in leader.held or held in leader.queued)
+            return (*original(checks, held), *silent)
+
+        return hidden
+
+    patches.wrap(LeaderChecks, "_hidden", around)
+
+
+@CONTROLLERS.add(0, "checked leaders: answers are held for a bounded time")
+def answers_are_held_without_limit(patches: Patches) -> None:
+    """Metadata waits until a dead leader is fenced, however long that takes."""
+    patches.put(LeaderChecks, "tick", lambda _checks: None)
 
 
 @CONTROLLERS.add(42, "KAFKA-13972")

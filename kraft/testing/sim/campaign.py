@@ -23,7 +23,7 @@ FAULTS = (
     "unclean election asked", "records deleted", "leadership goes round", "answers held back", "follower rebooted",
     "quorum connections hang", "controller overtaken", "requests of a producer held back", "log directory failed",
     "log directory mended", "log directory replaced", "batches lost with a directory",
-    "connection to the controller broken",
+    "connection to the controller broken", "connections refused by a live broker", "half-open connection to a broker",
     "requests held back",
 )
 """The names under which runs count what was done to them."""
@@ -34,6 +34,8 @@ BROKERS = (
     "reassignments ended", "replica truncated", "batches produced", "batches acknowledged", "polls with records",
     "high watermarks checked", "requests decided", "death put off", "producer epoch bumped", "broker probed: GONE",
     "broker probed: SILENT", "broker probed: THERE", "live broker taken for dead",
+    "leader checked: ANSWERED", "leader checked: REFUSED", "leader checked: UNANSWERED", "answer held",
+    "dead leader left out", "live leader left out", "dead leader named",
 )
 """The names under which runs with brokers count what those did."""
 

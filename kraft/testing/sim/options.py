@@ -114,6 +114,8 @@ class Options:
     directory_every_ms: int = 0         # one of them fails, but not the first, until the process is started again
     reset_every_ms: int = 0             # a broker's connection to the controller breaks; the link may be cut with it
     stall_every_ms: int = 0             # a producer's requests are held back, until it sends over another connection
+    leader_checks: bool = False         # a producer that failed requests Metadata, which checks leaders
+    refusal_every_ms: int = 0           # a live broker refuses connections of one node, or one of them hangs
     swap_ms: int = 200                  # between two leaders of a leadership that goes round, about
     hold_ms: int = 600                  # how long what is held back is, about
 
