@@ -27,7 +27,7 @@ from kraft_native.clock cimport clock_ms
 from kraft_native.errors cimport Fault, raise_fault
 from kraft_native.fileio cimport iovec
 from kraft_native.limits cimport (
-    BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME,
+    BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, NO_LEADER_EPOCH, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME,
 )
 from kraft_native.logcore cimport LogCore
 from kraft_native.producers cimport PRODUCER_DUPLICATE
@@ -269,7 +269,7 @@ cdef class Appender:
             active = core.active
             for i in range(first, end):
                 h = &self.pending[i].prepared.h
-                if h.leader_epoch != core.epochs.latest():
+                if h.leader_epoch != core.epochs.latest() and h.leader_epoch >= 0:
                     core.begin_epoch(h.leader_epoch, h.base_offset)
             active.write(pieces, piece_count, bytes_count)
             for i in range(first, end):
@@ -330,7 +330,8 @@ cdef class Appender:
             if h.base_offset < next_offset:
                 raise InvalidRecordError(f"base offset {h.base_offset} of a replicated batch is below "
                                          f"{next_offset}, where the log stands")
-            if h.leader_epoch < epoch or h.leader_epoch < 0:
+            # Messages of format v0 and v1 have no epoch, -1, nor have the batches that compaction made of them.
+            if h.leader_epoch < epoch and h.leader_epoch != NO_LEADER_EPOCH:
                 raise FencedLeaderEpochError(f"batch of leader epoch {h.leader_epoch} at offset {h.base_offset} after "
                                              f"one of epoch {epoch}")
             pending.source = data
@@ -339,7 +340,7 @@ cdef class Appender:
                 read_control(data, h, &pending.mark)
             if h.base_offset > next_offset:
                 gaps_end = h.base_offset
-            epoch = h.leader_epoch
+            epoch = max(epoch, h.leader_epoch)
             next_offset = batch_last_offset(h) + 1
             data += batch_bytes(h)
             size -= batch_bytes(h)

@@ -4,7 +4,7 @@ Made for tools that look at a log which they do not own. It reads with plain rea
 meanwhile is an early end and not a signal; it holds one window of the file, never the file; and it writes nothing.
 
 Memory: the window, 1 MiB unless told otherwise (it stays in the processor's cache); 64 MiB while looking for the next
-sound batch after damage; a whole batch only for `stretch`.
+sound batch after damage; a whole batch only for `stretch`, and where it is a message of format v0 or v1.
 """
 
 import os
@@ -17,7 +17,7 @@ from libc.string cimport memcmp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from kraft_native.batch cimport (
-    LOOK_CORRUPT, LOOK_OK, LOOK_PARTIAL, BatchHeader, batch_bytes, batch_codec, batch_is_control,
+    LOOK_CORRUPT, LOOK_OK, LOOK_PARTIAL, BatchHeader, batch_bytes, batch_codec, batch_is_control, batch_is_legacy,
     batch_is_transactional, batch_last_offset, batch_look,
 )
 from kraft_native.buffer cimport Scratch
@@ -25,6 +25,7 @@ from kraft_native.bytes_be cimport load_i16, load_i32, load_i64
 from kraft_native.crc cimport crc32c
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set, fault_text
 from kraft_native.fileio cimport check, file_close, file_open, file_read, file_size
+from kraft_native.legacy cimport LEGACY_MESSAGE_BYTES_MIN
 from kraft_native.limits cimport (
     BATCH_ATTRIBUTES, BATCH_HEADER_BYTES, CONTROL_ABORT, CONTROL_COMMIT, INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES,
     TIME_INDEX_ENTRY_BYTES,
@@ -205,7 +206,7 @@ cdef class SegmentAudit:
                 if size > self.end_bytes - self.position:
                     # The structure of the header is sound as far as it reaches; the rest of the batch is missing.
                     self.note_damage(&fault)
-                elif size <= self.window_bytes:
+                elif size <= self.window_bytes or batch_is_legacy(&h):
                     self.fill(size)
                 else:
                     self.step_large(&h)
@@ -383,7 +384,7 @@ cdef class SegmentAudit:
         self.position = start
         self.damaged = True
         self.position += 1
-        while found < 0 and self.end_bytes - self.position >= BATCH_HEADER_BYTES:
+        while found < 0 and self.end_bytes - self.position >= LEGACY_MESSAGE_BYTES_MIN:
             self.fill(RESYNC_WINDOW_BYTES)
             with nogil:
                 found = scan_resync(self.window.data, self.position - self.window_position, self.window.size,

@@ -1,4 +1,4 @@
-"""Record batch v2: the 61-byte header. Loading, structural checks, walking, patching; records are `records.pxd`."""
+"""Batches: the header. Loading, structural checks, walking, patching; records are `records.pxd`."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
@@ -7,11 +7,13 @@ from kraft_native.errors cimport Fault
 from kraft_native.limits cimport (
     ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_DELETE_HORIZON, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES,
     BATCH_BASE_OFFSET, BATCH_BASE_SEQUENCE, BATCH_BASE_TIMESTAMP, BATCH_CRC, BATCH_HEADER_BYTES,
-    BATCH_LAST_OFFSET_DELTA, BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_MAGIC, BATCH_MAX_TIMESTAMP,
-    BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID, BATCH_RECORD_COUNT, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES,
+    BATCH_LAST_OFFSET_DELTA, BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_LENGTH_MIN_ANY_MAGIC, BATCH_MAGIC,
+    BATCH_MAX_TIMESTAMP, BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID, BATCH_RECORD_COUNT, INT32_MAX_VALUE,
+    LOG_OVERHEAD_BYTES, MAGIC_CURRENT,
 )
 
 
+# Of a message of magic 0 or 1 the fields that it does not have are -1, and of the attributes it has those of v2.
 cdef struct BatchHeader:
     int64_t base_offset
     int64_t base_timestamp
@@ -29,7 +31,7 @@ cdef struct BatchHeader:
 
 
 cdef inline void batch_load(const uint8_t* p, BatchHeader* h) noexcept nogil:
-    """Loads all fields from 61 readable bytes."""
+    """Loads all fields from 61 readable bytes of a batch of magic 2."""
     h.base_offset = load_i64(p + BATCH_BASE_OFFSET)
     h.batch_length = load_i32(p + BATCH_LENGTH)
     h.leader_epoch = load_i32(p + BATCH_LEADER_EPOCH)
@@ -43,6 +45,34 @@ cdef inline void batch_load(const uint8_t* p, BatchHeader* h) noexcept nogil:
     h.producer_epoch = load_i16(p + BATCH_PRODUCER_EPOCH)
     h.base_sequence = load_i32(p + BATCH_BASE_SEQUENCE)
     h.record_count = load_i32(p + BATCH_RECORD_COUNT)
+
+
+# What `batch_reload` does for magic 0 and 1.
+cdef void load_legacy(const uint8_t* p, BatchHeader* h) noexcept nogil
+
+
+cdef inline void batch_reload(const uint8_t* p, BatchHeader* h) noexcept nogil:
+    """Loads all fields of a whole batch that was looked at before."""
+    if p[BATCH_MAGIC] == MAGIC_CURRENT:
+        batch_load(p, h)
+    else:
+        load_legacy(p, h)
+
+
+cdef inline int64_t batch_end_at(const uint8_t* p) noexcept nogil:
+    """The last offset of the batch at `p`, which was looked at before; of no batch is more read for it."""
+    if p[BATCH_MAGIC] == MAGIC_CURRENT:
+        return load_i64(p) + load_i32(p + BATCH_LAST_OFFSET_DELTA)
+    return load_i64(p)
+
+
+cdef inline Py_ssize_t batch_bytes_at(const uint8_t* p) noexcept nogil:
+    return <Py_ssize_t>LOG_OVERHEAD_BYTES + load_i32(p + BATCH_LENGTH)
+
+
+cdef inline bint batch_is_legacy(const BatchHeader* h) noexcept nogil:
+    """Whether it is a message of format v0 or v1."""
+    return h.magic < MAGIC_CURRENT
 
 
 cdef inline void batch_store(uint8_t* p, const BatchHeader* h) noexcept nogil:
@@ -89,6 +119,11 @@ cdef inline bint batch_is_log_append_time(const BatchHeader* h) noexcept nogil:
     return (h.attributes & ATTR_LOG_APPEND_TIME) != 0
 
 
+cdef inline int batch_timestamp_type(const BatchHeader* h) noexcept nogil:
+    """Kafka's number: 0 CreateTime, 1 LogAppendTime, -1 of format v0, which has no timestamps."""
+    return -1 if h.magic == 0 else (h.attributes & ATTR_LOG_APPEND_TIME) != 0
+
+
 cdef inline int32_t sequence_add(int32_t sequence, int32_t count) noexcept nogil:
     """Kafka's sequences wrap from 2147483647 to 0."""
     if sequence > INT32_MAX_VALUE - count:
@@ -110,11 +145,20 @@ cdef enum BatchLook:
     LOOK_CORRUPT = 3     # not a batch: length, magic, counts, deltas or CRC are wrong
 
 # Looks at p[0:left]. `check_crc` adds the checksum. Fills `h` as far as bytes reach (61 of them) and, for
-# LOOK_PARTIAL and LOOK_CORRUPT, `fault` (code 2) when it is not NULL. Structure: length >= 49, magic 2,
+# LOOK_PARTIAL and LOOK_CORRUPT, `fault` (code 2) when it is not NULL. Structure of magic 2: length >= 49,
 # 0 <= last_offset_delta, 0 <= record_count <= last_offset_delta + 1 (compaction leaves gaps and empty batches),
-# base_offset >= 0.
+# base_offset >= 0. Of magic 0 and 1: lengths that fit; of such a batch that is LOOK_PARTIAL `h` has the last offset as
+# base offset. May acquire the interpreter lock for one that is compressed: no caller holds a lock that another thread
+# waits for with the interpreter's.
 cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h,
                           Fault* fault) noexcept nogil
+
+# The fields that lie outside of the records, from 61 readable bytes of which nothing is known.
+cdef void batch_peek(const uint8_t* p, BatchHeader* h) noexcept nogil
+
+# Whether p[0:left] begins with a whole batch of a format younger than ours: its length and its offset, at least
+# `offset_min`, can be right, its magic is above ours, and it is no batch of ours with another magic byte.
+cdef bint is_unknown_format(const uint8_t* p, Py_ssize_t left, int64_t offset_min) noexcept nogil
 
 # Writes base offset and leader epoch (both outside the CRC) into a writable header.
 cdef inline void batch_assign(uint8_t* header, int64_t base_offset, int32_t leader_epoch) noexcept nogil:
@@ -122,7 +166,7 @@ cdef inline void batch_assign(uint8_t* header, int64_t base_offset, int32_t lead
     store_i32(header + BATCH_LEADER_EPOCH, leader_epoch)
 
 
-# The CRC-32C of a whole batch, to be compared with h.crc.
+# The checksum of a whole batch (CRC-32C, of magic 0 and 1 CRC-32), to be compared with h.crc.
 cdef uint32_t batch_crc(const uint8_t* p, const BatchHeader* h) noexcept nogil
 
 # As `batch_look`, but raises CorruptRecordError unless there is a whole, sound batch.
@@ -130,6 +174,10 @@ cdef int batch_require(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchH
 
 # Counts whole batches from the front; `whole_bytes` is where the first that is not one would start.
 cdef int64_t batch_count(const uint8_t* p, Py_ssize_t size, bint check_crc, Py_ssize_t* whole_bytes) noexcept nogil
+
+
+# Kafka's name of a timestamp type, by the number that `batch_timestamp_type` gives.
+cdef str timestamp_type_name(int number)
 
 
 cdef class HeldBuffer:

@@ -1,4 +1,4 @@
-"""Record batch v2: looking at bytes, walking batches, and the Python view of one batch.
+"""Record batches: looking at bytes, walking batches, and the Python view of one batch.
 
 Layout of the 61-byte header (KIP-98; all integers big-endian), followed by the records:
 
@@ -7,6 +7,9 @@ Layout of the 61-byte header (KIP-98; all integers big-endian), followed by the 
     43 producerId int64 | 51 producerEpoch int16 | 53 baseSequence int32 | 57 recordsCount int32
 
 The CRC covers byte 21 to the end, so that a leader may assign offset and epoch without computing it again.
+
+A message of format v0 or v1 (`legacy.pyx`) counts as a batch of the records in it: without epoch, producer and
+sequence, with the attributes that it shares with v2. Its magic byte lies where that of v2 does.
 """
 
 from libc.stdint cimport INT64_MAX
@@ -19,7 +22,10 @@ cimport cython
 
 from kraft_native.crc cimport crc32c
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, fault_set, raise_fault
-from kraft_native.limits cimport MAGIC_CURRENT
+from kraft_native.legacy cimport (
+    LEGACY_MESSAGE_BYTES_MIN, LegacyMessage, LegacySet, legacy_crc, legacy_message, legacy_survey,
+)
+from kraft_native.limits cimport CODEC_NONE, TIMESTAMP_LOG_APPEND_TIME
 
 from kraft_native.errors import CorruptRecordError
 
@@ -38,10 +44,12 @@ cdef BatchLook batch_look(const uint8_t* p, Py_ssize_t left, bint check_crc, Bat
         memset(head, 0, sizeof(head))
         memcpy(head, p, <size_t>left)
         batch_load(head, h)
+        if left > BATCH_MAGIC and 0 <= h.magic < MAGIC_CURRENT:
+            return look_legacy(p, left, check_crc, h, fault)
         return look_short(left, h, fault)
     batch_load(p, h)
     if structure(h, fault) < 0:
-        return LOOK_CORRUPT
+        return look_legacy(p, left, check_crc, h, fault) if 0 <= h.magic < MAGIC_CURRENT else LOOK_CORRUPT
     if left < batch_bytes(h):
         fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: the batch has %lld bytes, only %lld are there",
                   batch_bytes(h), left)
@@ -57,12 +65,13 @@ cdef BatchLook look_short(Py_ssize_t left, const BatchHeader* h, Fault* fault) n
     if left >= 8 and h.base_offset < 0:
         fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld is negative", h.base_offset, 0)
         return LOOK_CORRUPT
-    if left >= LOG_OVERHEAD_BYTES and h.batch_length < BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES:
-        fault_set(fault, ERROR_CORRUPT_MESSAGE, "batch length %lld is below %lld", h.batch_length,
-                  BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
+    cdef int length_min = (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES if left > BATCH_MAGIC
+                           else BATCH_LENGTH_MIN_ANY_MAGIC)
+    if left >= LOG_OVERHEAD_BYTES and h.batch_length < length_min:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "batch length %lld is below %lld", h.batch_length, length_min)
         return LOOK_CORRUPT
     if left > BATCH_MAGIC and h.magic != MAGIC_CURRENT:
-        fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld, only %lld is supported", h.magic, MAGIC_CURRENT)
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld, only 0 to %lld are supported", h.magic, MAGIC_CURRENT)
         return LOOK_CORRUPT
     fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: %lld bytes of a %lld-byte header", left, BATCH_HEADER_BYTES)
     return LOOK_PARTIAL
@@ -74,7 +83,8 @@ cdef int structure(const BatchHeader* h, Fault* fault) noexcept nogil:
         return fault_set(fault, ERROR_CORRUPT_MESSAGE, "batch length %lld is below %lld", h.batch_length,
                          BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
     if h.magic != MAGIC_CURRENT:
-        return fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld, only %lld is supported", h.magic, MAGIC_CURRENT)
+        return fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld, only 0 to %lld are supported", h.magic,
+                         MAGIC_CURRENT)
     if h.base_offset < 0:
         return fault_set(fault, ERROR_CORRUPT_MESSAGE, "base offset %lld is negative", h.base_offset, 0)
     if h.last_offset_delta < 0 or h.base_offset > INT64_MAX - 1 - h.last_offset_delta:
@@ -86,7 +96,100 @@ cdef int structure(const BatchHeader* h, Fault* fault) noexcept nogil:
     return 0
 
 
+cdef BatchLook look_legacy(const uint8_t* p, Py_ssize_t left, bint check_crc, BatchHeader* h,
+                           Fault* fault) noexcept nogil:
+    """`batch_look` for magic 0 and 1. The base offset of a compressed message is inside: its CRC is always checked."""
+    cdef LegacyMessage m
+    cdef int found = legacy_message(p, left, &m)
+    if found < 0 or h.base_offset == INT64_MAX:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld: a message of length %lld is malformed", h.magic,
+                  h.batch_length)
+        return LOOK_CORRUPT
+    if left < LEGACY_MESSAGE_BYTES_MIN:
+        return look_short_legacy(left, h, fault)
+    fill_legacy(&m, h)
+    if found == 0:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: the batch has %lld bytes, only %lld are there",
+                  batch_bytes(h), left)
+        return LOOK_PARTIAL
+    if (check_crc or batch_codec(h) != CODEC_NONE) and legacy_crc(p, m.length) != m.crc:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "magic %lld: stored crc %lld is not that of its bytes", h.magic, m.crc)
+        return LOOK_CORRUPT
+    survey_legacy(&m, h)
+    return LOOK_OK
+
+
+cdef BatchLook look_short_legacy(Py_ssize_t left, const BatchHeader* h, Fault* fault) noexcept nogil:
+    """The bytes end before a message can."""
+    if h.base_offset < 0 or h.batch_length < BATCH_LENGTH_MIN_ANY_MAGIC:
+        fault_set(fault, ERROR_CORRUPT_MESSAGE, "a message of offset %lld and length %lld", h.base_offset,
+                  h.batch_length)
+        return LOOK_CORRUPT
+    fault_set(fault, ERROR_CORRUPT_MESSAGE, "cut off: %lld bytes of a message of at least %lld", left,
+              LEGACY_MESSAGE_BYTES_MIN)
+    return LOOK_PARTIAL
+
+
+cdef void fill_legacy(const LegacyMessage* m, BatchHeader* h) noexcept nogil:
+    """What the fields outside of the value say."""
+    h.base_offset = m.offset
+    h.base_timestamp = h.max_timestamp = m.timestamp
+    h.producer_id = h.leader_epoch = h.base_sequence = h.producer_epoch = -1
+    h.batch_length = m.length
+    h.crc = m.crc
+    h.last_offset_delta = 0
+    h.record_count = 1
+    h.attributes = m.attributes
+    h.magic = m.magic
+
+
+cdef void survey_legacy(const LegacyMessage* m, BatchHeader* h) noexcept nogil:
+    """What only the messages inside say."""
+    cdef LegacySet found
+    legacy_survey(m, &found)
+    h.base_offset = found.first_offset
+    h.base_timestamp = found.first_timestamp
+    h.last_offset_delta = <int32_t>(m.offset - found.first_offset)
+    h.record_count = found.count
+
+
+cdef void load_legacy(const uint8_t* p, BatchHeader* h) noexcept nogil:
+    cdef LegacyMessage m
+    cdef bint whole = legacy_message(p, <Py_ssize_t>LOG_OVERHEAD_BYTES + load_i32(p + BATCH_LENGTH), &m) == 1
+    fill_legacy(&m, h)
+    if whole:
+        survey_legacy(&m, h)
+
+
+cdef void batch_peek(const uint8_t* p, BatchHeader* h) noexcept nogil:
+    cdef LegacyMessage m
+    if not 0 <= <int8_t>p[BATCH_MAGIC] < MAGIC_CURRENT:
+        batch_load(p, h)
+        return
+    legacy_message(p, LEGACY_MESSAGE_BYTES_MIN, &m)
+    fill_legacy(&m, h)
+
+
+cdef bint is_unknown_format(const uint8_t* p, Py_ssize_t left, int64_t offset_min) noexcept nogil:
+    cdef BatchHeader h
+    cdef Fault fault
+    if left < LEGACY_MESSAGE_BYTES_MIN or <int8_t>p[BATCH_MAGIC] <= MAGIC_CURRENT:
+        return False
+    if not offset_min <= load_i64(p) <= offset_min + INT32_MAX_VALUE:
+        return False
+    if not BATCH_LENGTH_MIN_ANY_MAGIC + LOG_OVERHEAD_BYTES <= batch_bytes_at(p) <= left:
+        return False
+    if batch_bytes_at(p) < BATCH_HEADER_BYTES:
+        return True
+    # The magic byte lies outside of the CRC of v2: one that changed leaves all the rest right.
+    batch_load(p, &h)
+    h.magic = MAGIC_CURRENT
+    return structure(&h, &fault) < 0 or batch_crc(p, &h) != h.crc
+
+
 cdef uint32_t batch_crc(const uint8_t* p, const BatchHeader* h) noexcept nogil:
+    if h.magic < MAGIC_CURRENT:
+        return legacy_crc(p, h.batch_length)
     return crc32c(0, p + BATCH_ATTRIBUTES, <size_t>(batch_bytes(h) - BATCH_ATTRIBUTES))
 
 
@@ -109,6 +212,10 @@ cdef int64_t batch_count(const uint8_t* p, Py_ssize_t size, bint check_crc, Py_s
         count += 1
     whole_bytes[0] = at
     return count
+
+
+cdef str timestamp_type_name(int number):
+    return "NoTimestampType" if number < 0 else "LogAppendTime" if number == TIMESTAMP_LOG_APPEND_TIME else "CreateTime"
 
 
 @cython.final
@@ -198,8 +305,9 @@ cdef class Batch:
 
     @property
     def timestamp_type(self) -> str:
-        """CreateTime, or LogAppendTime: then `max_timestamp_ms` is the time of every record."""
-        return "LogAppendTime" if batch_is_log_append_time(&self.h) else "CreateTime"
+        """CreateTime, or LogAppendTime: then `max_timestamp_ms` is the time of every record. NoTimestampType in format
+        v0."""
+        return timestamp_type_name(batch_timestamp_type(&self.h))
 
     @property
     def is_control(self) -> bool:

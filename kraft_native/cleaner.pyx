@@ -27,7 +27,8 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int32_t
 
 from kraft_native.batch cimport (
-    BatchHeader, batch_bytes, batch_codec, batch_has_delete_horizon, batch_is_control, batch_is_transactional,
+    BatchHeader, batch_bytes, batch_codec, batch_has_delete_horizon, batch_is_control, batch_is_legacy,
+    batch_is_transactional,
     batch_last_offset,
 )
 from kraft_native.cleanfilter cimport FILTER_DROP, FILTER_KEEP, FILTER_MALFORMED
@@ -37,7 +38,7 @@ from kraft_native.clock cimport clock_ms
 from kraft_native.control cimport control_parse
 from kraft_native.dirty cimport bytes_of, due, find_dirty, group_segments
 from kraft_native.fileio cimport check
-from kraft_native.limits cimport BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES
+from kraft_native.limits cimport BATCH_HEADER_BYTES, CODEC_NONE, LOG_OVERHEAD_BYTES, SEGMENT_BYTES_MAX
 from kraft_native.lookup cimport aborted_between
 from kraft_native.offsetmap cimport km_prefetch
 from kraft_native.records cimport RecordView, record_next, records_of
@@ -97,7 +98,8 @@ cdef object compact_log(LogCore core, object now_ms, int64_t buffer_bytes, bint 
 
 
 cdef inline bint is_plain(const BatchHeader* h) noexcept nogil:
-    return batch_codec(h) == CODEC_NONE and not batch_is_control(h) and not batch_is_transactional(h)
+    return (batch_codec(h) == CODEC_NONE and not batch_is_control(h) and not batch_is_transactional(h)
+            and not batch_is_legacy(h))
 
 
 @cython.final
@@ -422,6 +424,7 @@ cdef class Cleaner:
         self.group = group
         self.transactions.kept = []
         self.swapping = swapped = False
+        self.filter.growth_left = <int64_t>SEGMENT_BYTES_MAX - bytes_of(group)
         try:
             if len(group) == 1 and self.untouched(group[0]):
                 return 0

@@ -43,6 +43,7 @@ cdef class RecordFilter:
     cdef const uint8_t* rebuilt    # in one of these, until the next batch
     cdef BatchHeader new
     cdef Selected selected
+    cdef int64_t growth_left       # so much larger than its source a segment may become
     cdef int64_t records_read
     cdef int64_t records_kept
     cdef int64_t records_without_key
@@ -56,6 +57,7 @@ cdef class RecordFilter:
     cdef int prepare(self, Py_ssize_t batch_size) except -1
 
     cdef bint select(self, const BatchHeader* h, Span* span) noexcept nogil
+    cdef bint converts(self, const BatchHeader* h) noexcept nogil
     cdef bint stays_if_empty(self, const BatchHeader* h) noexcept nogil
     cdef FilterResult settle(self, const BatchHeader* h, bint empty_marker) noexcept nogil
     cdef uint8_t* encode(self, const BatchHeader* h, Py_ssize_t* size) noexcept nogil

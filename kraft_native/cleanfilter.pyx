@@ -7,8 +7,10 @@ Tombstones. The compaction that first meets one sets the batch's delete horizon,
 bit 6, and the horizon in place of the base timestamp, with all timestamp deltas counted from it. From that time on a
 later compaction drops the batch's tombstones. Markers of transactions that have nothing left go the same way.
 
-A batch of which everything stays is kept byte for byte. A rebuilt one keeps base offset, last offset, sequence, epochs,
-attributes and codec; its largest timestamp is that of the records left, or stays if it is the LogAppendTime. A batch of
+A batch of which everything stays is kept byte for byte, unless it is a message of format v0 or v1: what stays of it
+becomes a batch of v2, those of v0 with CreateTime and no time (Kafka does the same since 4.0). A rebuilt one keeps base
+offset, last offset, sequence, epochs, attributes and codec; its largest timestamp is that of the records left, or stays
+if it is the LogAppendTime. A batch of
 which nothing stays is dropped, unless
 
 - it is its producer's last: its header goes on to say the sequence and epoch, for fencing and for duplicates, or
@@ -20,7 +22,8 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from kraft_native.batch cimport (
-    batch_codec, batch_has_delete_horizon, batch_is_control, batch_is_log_append_time, batch_last_offset,
+    batch_bytes, batch_codec, batch_has_delete_horizon, batch_is_control, batch_is_legacy, batch_is_log_append_time,
+    batch_last_offset,
 )
 from kraft_native.codecs cimport CODEC_LEVEL_DEFAULT, compress_into
 from kraft_native.limits cimport (
@@ -123,6 +126,7 @@ cdef class RecordFilter:
             compress_into(batch_codec(h), CODEC_LEVEL_DEFAULT, batch_start + BATCH_HEADER_BYTES, size, self.packed)
             batch_start = self.packed.data
             size = self.packed.size - BATCH_HEADER_BYTES
+        self.growth_left -= BATCH_HEADER_BYTES + size - batch_bytes(h)
         self.finish(batch_start, BATCH_HEADER_BYTES + size)
         return result
 
@@ -197,6 +201,11 @@ cdef class RecordFilter:
             selected.size = kept_end - kept + (span.p - run)
         return True
 
+    cdef bint converts(self, const BatchHeader* h) noexcept nogil:
+        """Whether a batch of which everything stays is converted to v2: messages of v0 and v1, as long as the segment
+        does not become larger by it than a segment may be."""
+        return batch_is_legacy(h) and BATCH_HEADER_BYTES + h.batch_length // 8 <= self.growth_left
+
     cdef bint stays_if_empty(self, const BatchHeader* h) noexcept nogil:
         cdef ProducerEntry* producer
         if batch_last_offset(h) + 1 == self.round_end:
@@ -218,7 +227,7 @@ cdef class RecordFilter:
         if selected.count == 0:
             if not self.stays_if_empty(h):
                 return FILTER_DROP
-            if h.record_count == 0 and h.batch_length == BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES:
+            if h.record_count == 0 and batch_bytes(h) == BATCH_HEADER_BYTES:
                 return FILTER_KEEP
             self.new = h[0]
             self.new.attributes &= ~(ATTR_CODEC_MASK | ATTR_DELETE_HORIZON)
@@ -226,7 +235,7 @@ cdef class RecordFilter:
             self.new.record_count = 0
             return FILTER_REBUILT
         horizon_due = (selected.tombstone or empty_marker) and not batch_has_delete_horizon(h)
-        if selected.all and not horizon_due:
+        if selected.all and not horizon_due and not self.converts(h):
             return FILTER_KEEP
         self.new = h[0]
         self.new.record_count = selected.count

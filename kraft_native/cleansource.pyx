@@ -21,7 +21,7 @@ from libc.string cimport memcpy
 from posix.fcntl cimport O_RDONLY
 
 from kraft_native.batch cimport (
-    LOOK_CORRUPT, LOOK_OK, BatchLook, batch_bytes, batch_last_offset, batch_load, batch_look,
+    LOOK_CORRUPT, LOOK_OK, BatchLook, batch_bytes, batch_last_offset, batch_look, batch_reload,
 )
 from kraft_native.buffer cimport Scratch
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, fault_set, fault_text
@@ -235,7 +235,7 @@ cdef class BatchSource:
         if self.at == self.piece.whole:
             return self.piece.follows
         self.batch = self.piece.data + self.at
-        batch_load(self.batch, &self.h)
+        batch_reload(self.batch, &self.h)
         self.at += batch_bytes(&self.h)
         return SOURCE_BATCH
 

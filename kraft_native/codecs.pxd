@@ -25,6 +25,11 @@ cdef inline DecompressLimits decompress_limits_default() noexcept nogil:
 cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits,
                          Scratch out) except -1
 
+# The same for lz4 in a message of format v0, whose frame descriptor has a wrong checksum (KAFKA-3160): it is not looked
+# at.
+cdef int decompress_lz4_v0_into(const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits,
+                                Scratch out) except -1
+
 # Compresses as Kafka's Java producer writes it, appending to out (after out.size). level: the codec's own scale;
 # CODEC_LEVEL_DEFAULT takes Kafka's default.
 cdef enum:

@@ -106,10 +106,17 @@ cdef int decompress_into(int codec, const uint8_t* data, Py_ssize_t size, const 
     if codec == CODEC_SNAPPY:
         return snappy_decompress(data, size, room, out)
     if codec == CODEC_LZ4:
-        return lz4_decompress(data, size, room, out)
+        return lz4_decompress(data, size, True, room, out)
     if codec == CODEC_ZSTD:
         return zstd_decompress(data, size, room, out)
     return corrupt(f"codec {codec}: no such codec")
+
+
+cdef int decompress_lz4_v0_into(const uint8_t* data, Py_ssize_t size, const DecompressLimits* limits,
+                                Scratch out) except -1:
+    out.size = 0
+    out.reserve(1)
+    return lz4_decompress(data, size, False, output_room(size, limits), out)
 
 
 cdef int compress_into(int codec, int level, const uint8_t* data, Py_ssize_t size, Scratch out) except -1:
@@ -270,7 +277,7 @@ cdef int snappy_compress(const uint8_t* data, Py_ssize_t size, Scratch out) exce
 # --- lz4 frame
 
 
-cdef Py_ssize_t lz4_header(const uint8_t* data, Py_ssize_t size) except -1:
+cdef Py_ssize_t lz4_header(const uint8_t* data, Py_ssize_t size, bint checked) except -1:
     """Checks the frame descriptor as Kafka's Lz4BlockInputStream does; gives where the first block starts."""
     cdef uint8_t flags
     cdef Py_ssize_t end
@@ -286,13 +293,14 @@ cdef Py_ssize_t lz4_header(const uint8_t* data, Py_ssize_t size) except -1:
     end = 14 if flags & 0x08 else 6
     if size <= end:
         return corrupt("lz4: frame descriptor cut off")
-    if data[end] != ((<uint32_t>xxh32(view_read(data + 4, end - 4)) >> 8) & 0xFF):
+    if checked and data[end] != ((<uint32_t>xxh32(view_read(data + 4, end - 4)) >> 8) & 0xFF):
         return corrupt("lz4: frame descriptor checksum")
     return end + 1
 
 
-cdef int lz4_decompress(const uint8_t* data, Py_ssize_t size, Py_ssize_t room, Scratch out) except -1:
-    cdef Py_ssize_t at = lz4_header(data, size)
+cdef int lz4_decompress(const uint8_t* data, Py_ssize_t size, bint checked, Py_ssize_t room,
+                        Scratch out) except -1:
+    cdef Py_ssize_t at = lz4_header(data, size, checked)
     cdef bint block_checksum = (data[4] & 0x10) != 0
     cdef Py_ssize_t block_bytes_max = <Py_ssize_t>1 << (8 + 2 * (data[5] >> 4))
     cdef uint32_t mark

@@ -67,7 +67,7 @@ cdef struct ReadState:
 
 cdef enum ReadStep:
     STEP_END = 0                   # no more whole batches, or a limit is reached
-    STEP_COMPRESSED = 1            # decompress the batch in `h` into `span`, set `loaded`, run again
+    STEP_COMPRESSED = 1            # decompress or convert the batch in `h` into `span`, set `loaded`, run again
     STEP_ROOM = 2                  # make room for h.record_count rows and the bytes of `span`, run again
     STEP_FAULT = 3                 # `fault` tells; the sinks hold what precedes the batch
 

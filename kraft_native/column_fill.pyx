@@ -4,12 +4,12 @@ Room for all that a batch could hold is made before it is read, so the loop over
 themselves. Nothing here makes a Python object.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from kraft_native.batch cimport (
-    LOOK_CORRUPT, LOOK_OK, BatchLook, batch_bytes, batch_codec, batch_crc, batch_is_control, batch_is_log_append_time,
-    batch_is_transactional, batch_last_offset, batch_look,
+    LOOK_CORRUPT, LOOK_OK, BatchLook, batch_bytes, batch_codec, batch_crc, batch_is_control, batch_is_legacy,
+    batch_is_log_append_time, batch_is_transactional, batch_last_offset, batch_look, batch_timestamp_type,
 )
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, fault_set
 from kraft_native.limits cimport BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, RECORD_BYTES_MIN
@@ -116,6 +116,7 @@ cdef int fill(Sinks* s, ReadState* st) noexcept nogil:
     cdef int64_t base_offset = st.h.base_offset
     cdef int64_t time = st.h.max_timestamp
     cdef bint append_time = batch_is_log_append_time(&st.h)
+    cdef int8_t time_type = <int8_t>batch_timestamp_type(&st.h)
     cdef int64_t offset
     cdef int64_t row = s.rows
     cdef int32_t seen = 0
@@ -138,7 +139,7 @@ cdef int fill(Sinks* s, ReadState* st) noexcept nogil:
                 s.timestamp[row] = time if append_time else <int64_t>(
                     <uint64_t>st.h.base_timestamp + <uint64_t>r.timestamp_delta)
             if s.timestamp_type != NULL:
-                s.timestamp_type[row] = append_time
+                s.timestamp_type[row] = time_type
             if s.leader_epoch != NULL:
                 s.leader_epoch[row] = st.h.leader_epoch
             if s.key.offsets != NULL:
@@ -230,7 +231,7 @@ cdef ReadStep next_batch(ReadState* st, const Sinks* s) noexcept nogil:
     if st.check_crc and batch_crc(st.data + st.at, &st.h) != st.h.crc:
         fault_set(&st.fault, ERROR_CORRUPT_MESSAGE, "batch at offset %lld: the CRC does not match", st.h.base_offset, 0)
         return STEP_FAULT
-    if batch_codec(&st.h) != CODEC_NONE:
+    if batch_codec(&st.h) != CODEC_NONE or batch_is_legacy(&st.h):
         return STEP_COMPRESSED
     st.span = span_of(st.data + st.at + BATCH_HEADER_BYTES, batch_bytes(&st.h) - BATCH_HEADER_BYTES)
     return STEP_ROOM
@@ -283,6 +284,6 @@ cdef void survey(const ReadState* st, int64_t* rows, int64_t* size) noexcept nog
         at += batch_bytes(&h)
         if batch_last_offset(&h) < st.start_offset or batch_codec(&h) != CODEC_NONE:
             continue
-        if <int64_t>h.record_count * RECORD_BYTES_MIN <= h.batch_length:
+        if batch_is_legacy(&h) or <int64_t>h.record_count * RECORD_BYTES_MIN <= h.batch_length:
             rows[0] += h.record_count
             size[0] += h.batch_length

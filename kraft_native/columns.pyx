@@ -7,7 +7,7 @@ nothing but the records themselves. The GIL is held only to decompress and to gr
 Column           Arrow type                                    null
 offset           int64                                         never
 timestamp        timestamp[ms, UTC]; -1 where there is none    never
-timestamp_type   int8: 0 CreateTime, 1 LogAppendTime           never
+timestamp_type   int8: 0 CreateTime, 1 LogAppendTime, -1 none  never
 leader_epoch     int32                                         never
 key, value       binary                                        as in the record
 headers          list<struct<key: utf8, value: binary>>        the value only

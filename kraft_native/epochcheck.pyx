@@ -2,8 +2,11 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_offset, batch_load, batch_look
+from kraft_native.batch cimport (
+    LOOK_OK, BatchHeader, batch_bytes, batch_bytes_at, batch_last_offset, batch_load, batch_look,
+)
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, fault_set
+from kraft_native.limits cimport BATCH_MAGIC, MAGIC_CURRENT, NO_LEADER_EPOCH
 from kraft_native.scan cimport scan_epoch
 
 
@@ -13,19 +16,23 @@ cdef int64_t check_epochs(LeaderEpochCache epochs, const uint8_t* data, int64_t 
     cdef int64_t reached, epoch_end
     cdef int32_t epoch
     while position < end:
+        if data[position + BATCH_MAGIC] != MAGIC_CURRENT:
+            position += batch_bytes_at(data + position)        # formats v0 and v1 have no epochs, -1 in batches of v2
+            continue
         batch_load(data + position, &h)
         # Its last offset, because a log start within the batch has become the start of its epoch.
         epoch = epochs.epoch_from(batch_last_offset(&h), &epoch_end)
         with nogil:
             reached = scan_epoch(data, position, end, epoch_end, h.leader_epoch)
         if (
-            h.leader_epoch != epoch and epoch >= 0
+            h.leader_epoch != epoch and epoch >= 0 and h.leader_epoch != NO_LEADER_EPOCH
             and (epochs.trusted or contradicts_neighbours(data + position, size - position, &h, epoch_before[0]))
         ):
             fault_set(fault, ERROR_CORRUPT_MESSAGE, "leader epoch %lld where the log was in %lld", h.leader_epoch,
                       epoch)
             return position
-        epoch_before[0] = h.leader_epoch
+        if h.leader_epoch >= 0:
+            epoch_before[0] = h.leader_epoch
         position = reached
     return end
 
@@ -38,6 +45,7 @@ cdef bint contradicts_neighbours(const uint8_t* batch, int64_t size, const Batch
     return (
         epoch_before >= 0
         and batch_look(batch + batch_bytes(h), size - batch_bytes(h), True, &behind, NULL) == LOOK_OK
+        and behind.leader_epoch >= 0
         and (h.leader_epoch > max(epoch_before, behind.leader_epoch)
              or h.leader_epoch < min(epoch_before, behind.leader_epoch))
     )

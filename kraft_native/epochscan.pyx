@@ -39,6 +39,8 @@ cdef list epoch_starts(list segments, Py_ssize_t first):
 
 cdef int note_epoch(list found, int32_t epoch, int64_t offset) except -1:
     cdef list last
+    if epoch < 0:                      # format v0, v1, or made of these
+        return 0
     while found:
         last = found[len(found) - 1]
         if epoch >= <int32_t>last[0]:
@@ -48,7 +50,7 @@ cdef int note_epoch(list found, int32_t epoch, int64_t offset) except -1:
         found.pop()
     if found and epoch == <int32_t>found[len(found) - 1][0]:
         found[len(found) - 1][2] += 1
-    elif epoch >= 0:
+    else:
         found.append([epoch, offset, 1])
     return 0
 

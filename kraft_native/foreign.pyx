@@ -13,8 +13,8 @@ from libc.stdint cimport int64_t, uint8_t
 from posix.fcntl cimport O_RDONLY
 
 from kraft_native.batch cimport (
-    LOOK_CORRUPT, LOOK_END, LOOK_OK, LOOK_PARTIAL, BatchHeader, BatchLook, batch_bytes, batch_last_offset,
-    batch_look,
+    LOOK_CORRUPT, LOOK_END, LOOK_OK, LOOK_PARTIAL, BatchHeader, BatchLook, batch_bytes, batch_is_legacy,
+    batch_last_offset, batch_look,
 )
 from kraft_native.buffer cimport Scratch, Slice, slice_bytes
 from kraft_native.bytes_be cimport load_i32, load_i64
@@ -106,8 +106,9 @@ cdef class ForeignSegment:
             look = batch_look(self.window.data + (w.position - self.window_position), have, check_crc, &w.h,
                               &self.fault)
             if look == LOOK_PARTIAL and have < left and batch_bytes(&w.h) <= left:
-                # Cut off by the window, not by the file. Without CRC the header says all that is needed.
-                if check_crc:
+                # Cut off by the window, not by the file. Without CRC the header says all that is needed, but of formats
+                # v0 and v1.
+                if check_crc or batch_is_legacy(&w.h):
                     needed[0] = batch_bytes(&w.h)
                     return <BatchLook>LOOK_MORE
                 look = LOOK_OK

@@ -145,7 +145,8 @@ cdef int header_next(Span* s, const uint8_t** key, int32_t* key_bytes, const uin
                      int32_t* value_bytes) noexcept nogil
 
 # Gives the uncompressed records of the batch at `batch` (header already looked at): a span into the batch itself
-# when it is not compressed, else into `scratch`. Raises CorruptRecordError or MessageTooLargeError.
+# when it is not compressed, else into `scratch`. Records of magic 0 and 1 are written there in the form of v2. Raises
+# CorruptRecordError or MessageTooLargeError.
 cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const DecompressLimits* limits,
                      Scratch scratch) except *
 
@@ -215,7 +216,7 @@ cdef class Record:
     cdef readonly bytes value
     cdef readonly tuple headers
     cdef readonly int32_t leader_epoch
-    cdef bint log_append_time
+    cdef int timestamp_kind        # as `batch_timestamp_type` gives it
 
 # The Python object of the record `r` of the batch `h`.
 cdef Record record_object(const BatchHeader* h, const RecordView* r)

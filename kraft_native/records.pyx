@@ -12,10 +12,14 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 cimport cython
 
-from kraft_native.batch cimport batch_codec, batch_is_control, batch_is_log_append_time, batch_store
+from kraft_native.batch cimport (
+    batch_codec, batch_is_control, batch_is_legacy, batch_is_log_append_time, batch_store, batch_timestamp_type,
+    timestamp_type_name,
+)
 from kraft_native.bytes_be cimport store_u32
 from kraft_native.codecs cimport codec_id, codec_level, compress_into, decompress_into, decompress_limits_default
 from kraft_native.crc cimport crc32c
+from kraft_native.legacy cimport legacy_records
 from kraft_native.limits cimport (
     ATTR_CODEC_MASK, ATTR_CONTROL, ATTR_LOG_APPEND_TIME, ATTR_TRANSACTIONAL, BATCH_ATTRIBUTES, BATCH_CRC,
     BATCH_HEADER_BYTES, CODEC_NONE, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, MAGIC_CURRENT, NO_TIMESTAMP, VARINT_BYTES_MAX,
@@ -98,6 +102,9 @@ cdef Span records_of(const uint8_t* batch, const BatchHeader* h, const Decompres
                      Scratch scratch) except *:
     cdef const uint8_t* body = batch + BATCH_HEADER_BYTES
     cdef Py_ssize_t body_bytes = h.batch_length - (BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES)
+    if batch_is_legacy(h):
+        legacy_records(batch, h.base_offset, h.base_timestamp, limits, scratch)
+        return span_of(scratch.data, scratch.size)
     if batch_codec(h) == CODEC_NONE:
         return span_of(body, body_bytes)
     # An empty batch left by compaction keeps its codec bits (KIP-354's cleaner), but has nothing to decompress.
@@ -438,8 +445,8 @@ cdef int view_of(object data, Py_buffer* view, str what) except -1:
 cdef class Record:
     """One record. `key` and `value` are bytes or None, `headers` a tuple of (str, bytes or None).
 
-    `timestamp_type` is CreateTime or LogAppendTime, `leader_epoch` that of its batch. Header keys that are not UTF-8
-    keep their bytes as lone surrogates (`surrogateescape`).
+    `timestamp_type` is CreateTime, LogAppendTime or, in format v0, NoTimestampType; `leader_epoch` that of its batch.
+    Header keys that are not UTF-8 keep their bytes as lone surrogates (`surrogateescape`).
     """
 
     def __init__(self):
@@ -447,7 +454,7 @@ cdef class Record:
 
     @property
     def timestamp_type(self) -> str:
-        return "LogAppendTime" if self.log_append_time else "CreateTime"
+        return timestamp_type_name(self.timestamp_kind)
 
     def __repr__(self) -> str:
         return (f"Record(offset={self.offset}, timestamp_ms={self.timestamp_ms}, key={self.key!r}, "
@@ -457,8 +464,8 @@ cdef class Record:
 cdef Record record_object(const BatchHeader* h, const RecordView* r):
     cdef Record record = Record.__new__(Record)
     record.offset = h.base_offset + r.offset_delta
-    record.log_append_time = batch_is_log_append_time(h)
-    record.timestamp_ms = (h.max_timestamp if record.log_append_time
+    record.timestamp_kind = batch_timestamp_type(h)
+    record.timestamp_ms = (h.max_timestamp if batch_is_log_append_time(h)
                            else <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>r.timestamp_delta))
     record.leader_epoch = h.leader_epoch
     record.key = PyBytes_FromStringAndSize(<const char*>r.key, r.key_bytes) if r.key_bytes >= 0 else None

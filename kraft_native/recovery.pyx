@@ -27,6 +27,7 @@ from kraft_native.batch cimport BatchHeader, batch_bytes, batch_last_offset
 from kraft_native.clock cimport clock_ms
 from kraft_native.epochscan cimport epoch_starts
 from kraft_native.fileio cimport check, disk_is_full, file_sync_dir
+from kraft_native.formatcheck cimport refuse_unknown_formats
 from kraft_native.leftovers cimport tidy_directory, view_directory
 from kraft_native.marks cimport drop_kafka_mark, gap_marks, read_marks
 from kraft_native.segment cimport (
@@ -194,7 +195,6 @@ cdef class LoadedLog:
     cdef int scan(self) except -1:
         """Checks the segments from the recovery point on, and rebuilds their indexes."""
         cdef Segment segment
-        cdef Py_ssize_t slot
         cdef int64_t valid_end, known_end, point = self.marks.recovery_point
         self.scanned_from = len(self.segments) - 1
         while self.scanned_from > 0 and point < (<Segment>self.segments[self.scanned_from]).base_offset:
@@ -203,8 +203,8 @@ cdef class LoadedLog:
         segment = self.segments[len(self.segments) - 1]
         known_end = self.marks.log_end if self.marks.clean and segment.size == self.marks.active_size else -1
         segment.forget_checks(known_end)
-        for slot in range(self.scanned_from, len(self.segments)):
-            segment = self.segments[slot]
+        refuse_unknown_formats(self.segments[self.scanned_from:])
+        for segment in self.segments[self.scanned_from:]:
             if not self.is_new:        # else its indexes were made with it
                 segment.rebuild_indexes()
             self.report.segments_scanned += 1
@@ -387,10 +387,11 @@ cdef class LoadedLog:
         """The leader epochs: from their file, and of the scanned segments. All of them from the batches when the file
         is missing or cannot be used."""
         cdef bint whole = self.epochs_lost
-        if not whole and len(self.epochs) == 0 and self.log_end > self.log_start:
+        cdef bint empty = not whole and len(self.epochs) == 0 and self.log_end > self.log_start
+        cdef list found = epoch_starts(self.segments, 0 if whole or empty else self.scanned_from)
+        if empty and found:            # a log of formats v0 and v1 has none
             whole = True
-            self.report.ignored.append(Ignored(self.epochs_path(), "missing or empty, although there are batches"))
-        cdef list found = epoch_starts(self.segments, 0 if whole else self.scanned_from)
+            self.report.ignored.append(Ignored(self.epochs_path(), "missing or empty, but batches have epochs"))
         try:
             if whole:
                 self.report.rebuilt.append(self.epochs_path())
@@ -532,9 +533,7 @@ cdef class LoadedLog:
 
     cdef int write_kept(self) except -1:
         cdef Segment segment
-        cdef Py_ssize_t slot
-        for slot in range(self.scanned_from, len(self.segments)):
-            segment = self.segments[slot]
+        for segment in self.segments[self.scanned_from:]:
             segment.sync()
             segment.flush_indexes(True)
             if segment.sealed:

@@ -68,6 +68,7 @@ cdef class ReplicaFetcher:
     cdef int cut(self, Partition partition, FollowerPart* part) except -1
     # Whether there was something to append.
     cdef bint append(self, FollowedPartition followed, FollowerPart* part) except -1
+    cdef int start_within(self, Partition partition, const uint8_t* first, Py_ssize_t size) except -1
     cdef int await_flush(self, Partition partition) except -1
     cdef int flush_is_over(self) except -1
     cdef int stop_following(self, FollowedPartition followed, object code, object cause) except -1

@@ -28,7 +28,8 @@ from libc.string cimport memmove
 
 cimport cython
 
-from kraft_native.bytes_be cimport load_i32, load_i64
+from kraft_native.batch cimport BatchHeader, batch_bytes_at, batch_end_at, batch_require
+from kraft_native.bytes_be cimport load_i32
 from kraft_native.clock cimport monotonic_ms
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
@@ -36,7 +37,8 @@ from kraft_native.errors cimport (
     ERROR_UNKNOWN,
 )
 from kraft_native.fields cimport UUID_BYTES, read_count, skip_tags
-from kraft_native.limits cimport BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES
+from kraft_native.legacy cimport LEGACY_MESSAGE_BYTES_MIN
+from kraft_native.limits cimport BATCH_HEADER_BYTES, BATCH_LEADER_EPOCH, BATCH_MAGIC, MAGIC_CURRENT
 from kraft_native.replica_wire cimport FollowerSpec, read_fetch_head, read_fetch_part, read_fetch_topic
 from kraft_native.span cimport span_of
 
@@ -447,17 +449,21 @@ cdef class ReplicaFetcher:
         cdef const uint8_t* first = part.records
         cdef const uint8_t* end = part.records
         cdef Py_ssize_t left = part.records_bytes
-        cdef int64_t log_end = partition.core.log_end, batch
+        cdef int64_t log_end = partition.core.log_end
+        cdef Py_ssize_t batch
         cdef int32_t epoch = followed.leader_epoch
-        while left >= BATCH_HEADER_BYTES:
-            batch = <int64_t>load_i32(end + 8) + LOG_OVERHEAD_BYTES
-            if batch < BATCH_HEADER_BYTES or batch > left:
+        cdef bint legacy
+        while left >= LEGACY_MESSAGE_BYTES_MIN:
+            legacy = end[BATCH_MAGIC] < MAGIC_CURRENT      # has no epoch
+            batch = batch_bytes_at(end)
+            if batch < (LEGACY_MESSAGE_BYTES_MIN if legacy else BATCH_HEADER_BYTES) or batch > left:
                 break
-            epoch = load_i32(end + 12)
-            if epoch > followed.leader_epoch:
-                break
-            # Base offset and last offset delta: what is in the log already comes before what is not.
-            if end == first and load_i64(end) + load_i32(end + 23) < log_end:
+            if not legacy:
+                epoch = load_i32(end + BATCH_LEADER_EPOCH)
+                if epoch > followed.leader_epoch:
+                    break
+            # What is in the log already comes before what is not.
+            if end == first and batch_end_at(end) < log_end:
                 first += batch
             end += batch
             left -= batch
@@ -465,15 +471,23 @@ cdef class ReplicaFetcher:
             if epoch > followed.leader_epoch:
                 raise UnknownLeaderEpochError(f"{partition!r}: the leader sent a batch of epoch {epoch}")
             return False
-        if partition.core.log_start == log_end > load_i64(first):
-            # The leader's log starts inside a batch, which comes whole; the log start follows with the marks.
-            partition.log.truncate_fully_and_start_at(load_i64(first))
+        if partition.core.log_start == log_end:
+            self.start_within(partition, first, end - first)
         partition.replicate(first, end - first)
         self.bytes_total += end - first
         if partition.follower_quota is not None:
             partition.follower_quota.record(end - first, monotonic_ms())
         self.await_flush(partition)
         return True
+
+    cdef int start_within(self, Partition partition, const uint8_t* first, Py_ssize_t size) except -1:
+        """The leader's log starts inside a batch, which comes whole: an empty log begins with it, and the log start
+        follows with the marks."""
+        cdef BatchHeader h
+        batch_require(first, size, False, &h)
+        if h.base_offset < partition.core.log_end:
+            partition.log.truncate_fully_and_start_at(h.base_offset)
+        return 0
 
     cdef int await_flush(self, Partition partition) except -1:
         """With group commit the next request waits until what the log has is durable: it tells the leader so."""

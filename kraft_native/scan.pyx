@@ -9,15 +9,16 @@ right only if what comes behind it says so.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memchr
 
 from kraft_native.batch cimport (
-    LOOK_OK, BatchHeader, batch_bytes, batch_crc, batch_last_offset, batch_load, batch_look,
+    LOOK_OK, BatchHeader, batch_bytes, batch_bytes_at, batch_crc, batch_end_at, batch_is_legacy, batch_last_offset,
+    batch_look, batch_peek, batch_reload,
 )
 from kraft_native.bytes_be cimport load_i32, load_i64
 from kraft_native.errors cimport ERROR_CORRUPT_MESSAGE, Fault, fault_set
+from kraft_native.legacy cimport LEGACY_MESSAGE_BYTES_MIN
 from kraft_native.limits cimport (
-    BATCH_HEADER_BYTES, BATCH_LAST_OFFSET_DELTA, BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_MAGIC, LOG_OVERHEAD_BYTES,
+    BATCH_HEADER_BYTES, BATCH_LEADER_EPOCH, BATCH_LENGTH, BATCH_LENGTH_MIN_ANY_MAGIC, BATCH_MAGIC, LOG_OVERHEAD_BYTES,
     MAGIC_CURRENT,
 )
 
@@ -48,11 +49,11 @@ cdef int64_t scan_epoch(const uint8_t* data, int64_t position, int64_t end, int6
     while position < end:
         p = data + position
         if (
-            load_i32(p + BATCH_LEADER_EPOCH) != epoch
-            or load_i64(p) + load_i32(p + BATCH_LAST_OFFSET_DELTA) >= offset_end
+            load_i32(p + BATCH_LEADER_EPOCH) != epoch or p[BATCH_MAGIC] != MAGIC_CURRENT
+            or batch_end_at(p) >= offset_end
         ):
             break
-        position += LOG_OVERHEAD_BYTES + load_i32(p + BATCH_LENGTH)
+        position += batch_bytes_at(p)
     return position
 
 
@@ -75,6 +76,11 @@ cdef bint misplaced(const uint8_t* data, int64_t following, int64_t end, int64_t
     )
 
 
+cdef inline int bytes_min(int magic) noexcept nogil:
+    """Of a whole batch."""
+    return LEGACY_MESSAGE_BYTES_MIN if 0 <= magic < MAGIC_CURRENT else BATCH_HEADER_BYTES
+
+
 cdef int64_t confirmed_length(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min,
                               int64_t offset_end, BatchHeader* h) noexcept nogil:
     """Where the batch behind the damaged one starts, by the latter's length field, if that can be believed: its CRC is
@@ -88,10 +94,10 @@ cdef int64_t confirmed_length(const uint8_t* data, int64_t position, int64_t end
     cdef bint sound
     if end - position < BATCH_HEADER_BYTES:
         return -1
-    batch_load(data + position, &bad)
-    if not BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES <= bad.batch_length <= end - position - LOG_OVERHEAD_BYTES:
+    batch_peek(data + position, &bad)
+    if not bytes_min(bad.magic) <= batch_bytes(&bad) <= end - position:
         return -1
-    sound = bad.magic == MAGIC_CURRENT and batch_crc(data + position, &bad) == bad.crc
+    sound = 0 <= bad.magic <= MAGIC_CURRENT and batch_crc(data + position, &bad) == bad.crc
     position += batch_bytes(&bad)
     if position == end:
         return end if sound else -1
@@ -106,26 +112,17 @@ cdef int64_t confirmed_length(const uint8_t* data, int64_t position, int64_t end
 
 cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min, int64_t offset_end,
                          BatchHeader* h) noexcept nogil:
-    cdef const uint8_t* found
-    cdef int64_t base_offset, length
-    while end - position >= BATCH_HEADER_BYTES:
-        # The magic byte is the rarest thing to look for that needs no reading of fields.
-        found = <const uint8_t*>memchr(data + position + BATCH_MAGIC, MAGIC_CURRENT,
-                                       <size_t>(end - position - BATCH_MAGIC))
-        if found == NULL:
-            return -1
-        position = found - data - BATCH_MAGIC
-        if end - position < BATCH_HEADER_BYTES:
-            return -1
-        base_offset = load_i64(data + position)
-        length = load_i32(data + position + BATCH_LENGTH)
-        if (
-            offset_min <= base_offset < offset_end
-            and BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= end - position - LOG_OVERHEAD_BYTES
-            and batch_look(data + position, end - position, True, h, NULL) == LOOK_OK
-            and batch_last_offset(h) < offset_end
-        ):
-            return position
+    cdef int64_t length
+    while end - position >= LEGACY_MESSAGE_BYTES_MIN:
+        # Three values of the magic byte, then an offset that fits: both are rare.
+        if data[position + BATCH_MAGIC] <= MAGIC_CURRENT and offset_min <= load_i64(data + position) < offset_end:
+            length = load_i32(data + position + BATCH_LENGTH)
+            if (
+                BATCH_LENGTH_MIN_ANY_MAGIC <= length <= end - position - LOG_OVERHEAD_BYTES
+                and batch_look(data + position, end - position, True, h, NULL) == LOOK_OK
+                and offset_min <= h.base_offset and batch_last_offset(h) < offset_end
+            ):
+                return position
         position += 1
     return -1
 
@@ -155,9 +152,13 @@ cdef bint contradictory(const uint8_t* data, int64_t position, int64_t found, in
     would be a gap behind it."""
     cdef BatchHeader first, behind
     cdef int64_t following = found + batch_bytes(h)
-    batch_load(data + position, &first)
+    batch_peek(data + position, &first)
+    if batch_crc(data + position, &first) != first.crc:
+        return False
+    if batch_is_legacy(&first):
+        batch_reload(data + position, &first)
     if (
-        batch_crc(data + position, &first) != first.crc or first.base_offset < offset_min
+        first.base_offset < offset_min
         or h.base_offset > batch_last_offset(&first)
         # The first one's had gone forward, if there is room for it in front of the second.
         or (h.base_offset < first.base_offset and first.last_offset_delta < h.base_offset - offset_min)

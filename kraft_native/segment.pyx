@@ -15,16 +15,17 @@ cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from posix.fcntl cimport O_CREAT, O_EXCL, O_RDWR
 
-from kraft_native.batch cimport LOOK_OK, BatchHeader, batch_bytes, batch_last_offset, batch_load, batch_look
+from kraft_native.batch cimport (
+    LOOK_OK, BatchHeader, batch_bytes, batch_bytes_at, batch_end_at, batch_is_legacy, batch_last_offset, batch_look,
+    batch_reload,
+)
 from kraft_native.buffer cimport Slice, slice_bytes, slice_mapping
-from kraft_native.bytes_be cimport load_i32, load_i64
+from kraft_native.bytes_be cimport load_i64
 from kraft_native.epochcheck cimport check_epochs
 from kraft_native.errors cimport Fault, fault_text
 from kraft_native.fileio cimport check, disk_is_full, file_open
 from kraft_native.index cimport OffsetIndex, TimeIndex
-from kraft_native.limits cimport (
-    BATCH_LAST_OFFSET_DELTA, BATCH_LENGTH, INT32_MAX_VALUE, LOG_OVERHEAD_BYTES, NO_TIMESTAMP,
-)
+from kraft_native.limits cimport BATCH_MAGIC, INT32_MAX_VALUE, MAGIC_CURRENT, NO_TIMESTAMP
 from kraft_native.ranges cimport RangeSet
 from kraft_native.scan cimport ScanBounds, scan_behind, scan_sound
 from kraft_native.segmentfile cimport remove_files
@@ -198,7 +199,7 @@ cdef class Segment(SegmentFile):
             self.check_from(position, expected_offset)
             if self.checked.covered_to(position) == position:
                 return STEP_DAMAGE
-        batch_load(self.data + position, h)
+        batch_reload(self.data + position, h)
         return STEP_BATCH
 
     cdef bint next_sound(self, int64_t* position, int64_t* expected, BatchHeader* h) except -1:
@@ -305,17 +306,17 @@ cdef class Segment(SegmentFile):
                       bint stop_at_damage) except? -2:
         """`locate` from a known batch boundary; `expected` is the smallest offset that may be there."""
         cdef StepResult found
-        cdef int64_t covered = 0, base
+        cdef int64_t covered = 0, last
         cdef tuple damaged
         while True:
             # Where all is checked, three fields per batch are enough.
             while position < covered:
-                base = load_i64(self.data + position) + load_i32(self.data + position + BATCH_LAST_OFFSET_DELTA)
-                if base >= offset:
-                    batch_load(self.data + position, h)
+                last = batch_end_at(self.data + position)
+                if last >= offset:
+                    batch_reload(self.data + position, h)
                     return position
-                expected = base + 1
-                position += LOG_OVERHEAD_BYTES + load_i32(self.data + position + BATCH_LENGTH)
+                expected = last + 1
+                position += batch_bytes_at(self.data + position)
             found = self.step(position, expected, h)
             if found == STEP_END:
                 return -1
@@ -383,7 +384,7 @@ cdef class Segment(SegmentFile):
             if (
                 batch_look(self.data + position, self.size - position, self.checked.covered_to(position) == position,
                            &h, NULL) == LOOK_OK
-                and batch_last_offset(&h) == entry_offset
+                and self.entry_names(entry_offset, &h)
             ):
                 expected[0] = h.base_offset
                 return position
@@ -391,6 +392,12 @@ cdef class Segment(SegmentFile):
         if self.walk(0, self.base_offset, entry_offset, &h, True) != position:
             self.rebuild_indexes()
         return 0
+
+    cdef bint entry_names(self, int64_t entry_offset, const BatchHeader* h) noexcept nogil:
+        """Whether an entry of the offset index can be for this batch: it has the last offset, as Kafka wrote it before
+        0.11 the first one of an append."""
+        return (batch_last_offset(h) == entry_offset
+                or (batch_is_legacy(h) and h.base_offset <= entry_offset < batch_last_offset(h)))
 
     cdef int rebuild_indexes(self) except -1:
         """Writes both indexes anew from the sound batches. On a full disk, and where nothing may be written, they are
@@ -465,8 +472,11 @@ cdef class Segment(SegmentFile):
             while position < covered:
                 p = self.data + position
                 base = load_i64(p)
-                last = base + load_i32(p + BATCH_LAST_OFFSET_DELTA)
-                bytes_count = LOG_OVERHEAD_BYTES + load_i32(p + BATCH_LENGTH)
+                last = batch_end_at(p)
+                bytes_count = batch_bytes_at(p)
+                if p[BATCH_MAGIC] != MAGIC_CURRENT and expected >= 0:
+                    batch_reload(p, &h)            # its offset is its last one
+                    base = h.base_offset
                 if (
                     last >= limit_offset
                     or (position + bytes_count > end and position > start)

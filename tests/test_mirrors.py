@@ -31,6 +31,7 @@ TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "fetch_entry": ("native/test_fetch",),
     "fetch_wire": ("native/test_fetch",),
     "foreign": ("native/test_reader",),
+    "formatcheck": ("native/test_legacy_log",),
     "frames": ("native/test_connection", "native/test_connection_limits"),
     "indexfile": ("native/test_index",),
     "logcore": ("native/test_log", "native/test_settle"),

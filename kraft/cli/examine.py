@@ -20,6 +20,7 @@ from kraft_native.txnindex import TransactionIndex
 # A log that another program appends to may be looked at in the middle of a write; such a tail is looked at again.
 TAIL_LOOKS_MAX = 3
 META_PROPERTIES = "meta.properties"
+MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ class Examination:
         name = segment.path(suffix).name
         if data is None:
             if segment.path(".log").exists():
-                findings.append(Finding(name, -1, -1, "missing"))
+                findings.append(Finding(name, -1, -1, MISSING))
             return b"", 0
         index = read_entries(suffix, data, preallocated=segment.is_last)
         findings += [Finding(name, -1, -1, defect) for defect in index.defects]
@@ -205,6 +206,10 @@ class Examination:
             told = len(audit.damage)
             self.progress(audit.position - done)
             done = audit.position
+        if audit.max_timestamp_ms < 0:
+            # Kafka before 0.10 made no time indexes: format v0 has no times.
+            missing = Finding(segment.path(".timeindex").name, -1, -1, MISSING)
+            findings[:] = [finding for finding in findings if finding != missing]
         self.tell_entries(segment, audit, wrong, findings)
         self.check_txn_index(segment, audit, findings)
 

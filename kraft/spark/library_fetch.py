@@ -89,7 +89,7 @@ def _columns(messages: Sequence[Message], columns: Sequence[str]) -> pa.RecordBa
     made: dict[str, Any] = {
         "offset": lambda: pa.array([each.offset() for each in messages], pa.int64()),
         "timestamp": lambda: pa.array([each.timestamp()[1] for each in messages], pa.timestamp("ms", "UTC")),
-        "timestamp_type": lambda: pa.array([int(each.timestamp()[0] != CREATE_TIME) for each in messages], pa.int8()),
+        "timestamp_type": lambda: pa.array([each.timestamp()[0] - CREATE_TIME for each in messages], pa.int8()),
         "key": lambda: pa.array([each.key() for each in messages], pa.binary()),
         "value": lambda: pa.array([each.value() for each in messages], pa.binary()),
         "headers": lambda: pa.array([_headers(each) for each in messages], HEADERS),

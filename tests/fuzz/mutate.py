@@ -2,6 +2,7 @@
 
 import random
 import struct
+import zlib
 from collections.abc import Callable
 
 from kraft_native.crc import checksum
@@ -67,6 +68,20 @@ def mutate(source: random.Random, data: bytes) -> bytes:
         if changed:
             source.choice(MUTATIONS)(source, changed)
     return bytes(changed)
+
+
+def mend_messages(data: bytes) -> bytes:
+    """The same for messages of formats v0 and v1."""
+    mended = bytearray(data)
+    at = 0
+    while len(mended) - at >= 26:
+        length, = struct.unpack_from(">i", mended, at + 8)
+        if not 14 <= length <= len(mended) - at - 12:
+            length = len(mended) - at - 12
+            struct.pack_into(">i", mended, at + 8, length)
+        struct.pack_into(">I", mended, at + 12, zlib.crc32(mended[at + 16:at + 12 + length]))
+        at += 12 + length
+    return bytes(mended)
 
 
 def mend_batches(data: bytes) -> bytes:

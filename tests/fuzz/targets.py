@@ -19,7 +19,8 @@ from kraft_native.epochs import LeaderEpochCache
 from kraft_native.index import OffsetIndex, TimeIndex
 from kraft_native.records import BatchBuilder, records
 from kraft_native.txnindex import TransactionIndex
-from tests.fuzz.mutate import mend_batches, mutate
+from tests.fuzz.mutate import mend_batches, mend_messages, mutate
+from tests.oracle.legacy import sample
 
 BYTES_MAX = 1 << 20
 RATIO_MAX = 200
@@ -72,8 +73,12 @@ def read_batches(data: bytes) -> None:
         assert 0 <= whole_bytes <= len(data)
         assert list(walk(data[:whole_bytes], check_crc=check_crc))[counted:] == []
     for batch in walk(data, check_crc=False):
-        assert 61 <= batch.size_in_bytes <= len(data)
+        assert (61 if batch.magic == 2 else 26) <= batch.size_in_bytes <= len(data)
         assert batch.last_offset >= batch.base_offset
+
+
+def message_corpus(source: random.Random) -> list[bytes]:
+    return [sample(source, source.randrange(1 << 40), sets, (magic,)) for magic in (0, 1) for sets in (1, 1, 1, 2, 6)]
 
 
 def read_records(data: bytes) -> None:
@@ -205,6 +210,8 @@ TARGETS: dict[str, Target] = {
     "records": Target(batch_corpus, read_records, mend_batches),
     "control": Target(batch_corpus, read_control, mend_batches),
     "audit": Target(batch_corpus, audit_log, mend_batches),
+    "messages": Target(message_corpus, read_batches, mend_messages),
+    "message-records": Target(message_corpus, read_records, mend_messages),
     **{codec: codec_target(codec) for codec in ("gzip", "snappy", "lz4", "zstd")},
     "offset-index": Target(index_corpus(">ii"), read_index(OffsetIndex)),
     "time-index": Target(index_corpus(">qi"), read_index(TimeIndex)),

@@ -106,7 +106,7 @@ def test_compacted_batches_may_have_gaps_or_no_records():
 
 def test_short_header_is_partial_unless_its_fields_say_otherwise():
     assert list(walk(one()[:20])) == []
-    for position, fmt, value in ((0, ">q", -5), (8, ">i", 3), (16, ">b", 1)):
+    for position, fmt, value in ((0, ">q", -5), (8, ">i", 3), (16, ">b", 3)):
         wrong = patched(one(), position, fmt, value, fix_crc=False)
         for size in range(position + struct.calcsize(fmt), 61):
             if position == 8 or size >= 17 or position == 0:

@@ -1,6 +1,7 @@
 """A follower's fetcher against a leader's handlers, both in this process: what one writes goes to the other by hand."""
 
 import gc
+import random
 import socket
 import sys
 from collections import deque
@@ -14,6 +15,7 @@ import pytest
 from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.request_header import RequestHeader
+from kraft_native.batch import walk
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.flusher import Flusher
 from kraft_native.partition import Partition
@@ -22,6 +24,7 @@ from kraft_native.replica_fetch import ReplicaFetcher
 from kraft_native.table import PartitionTable
 from tests.native.logs import batch
 from tests.native.serving import Node, body_of
+from tests.oracle.legacy import sample
 
 LEADER, FOLLOWER = 1, 2
 
@@ -503,3 +506,52 @@ def test_no_python_frame_runs_for_a_response(tmp_path: Path, line: Line) -> None
 def test_settings_are_checked() -> None:
     with pytest.raises(InvalidArgumentError, match="bytes_max"):
         ReplicaFetcher(node_id=1, broker_epoch=1, client_id="", on_error=print, on_lost=print, bytes_max=-1)
+
+
+# --- formats v0 and v1 ------------------------------------------------------------------------------------------------
+
+def old_messages(seed: int) -> tuple[bytes, list[tuple[int, int]]]:
+    """A log of both formats, and the first and last offset of each of its batches."""
+    data = sample(random.Random(seed), 0, 30)
+    return data, [(each.base_offset, each.last_offset) for each in walk(data)]
+
+
+def test_old_messages_come_over_as_they_are(line: Line) -> None:
+    leading, following = pair(line)
+    data, batches = old_messages(1)
+    leading.log.append_as_follower(data)
+    leading.append(batch(3))
+    line.connect()
+    line.round()
+    assert content(following) == content(leading)
+    assert content(following)[:len(data)] == data
+    assert following.log.epochs.entries() == [(0, batches[-1][1] + 1)]
+    line.round()
+    assert following.high_watermark == leading.high_watermark == batches[-1][1] + 4
+
+
+def test_what_the_follower_has_of_old_messages_is_not_appended_again(line: Line) -> None:
+    """The leader gives whole batches: a compressed message whose first records the follower has comes whole."""
+    leading, following = pair(line)
+    data, _ = old_messages(2)
+    leading.log.append_as_follower(data)
+    sizes = [each.size_in_bytes for each in walk(data)]
+    following.log.append_as_follower(data[:sum(sizes[:11])])
+    line.connect()
+    line.round()
+    assert content(following) == data
+
+
+def test_a_log_that_starts_within_an_old_compressed_message(line: Line) -> None:
+    leading, following = pair(line)
+    data, batches = old_messages(3)
+    leading.log.append_as_follower(data)
+    leading.log.set_high_watermark(leading.log.log_end_offset)
+    number, first = next((number, first) for number, (first, last) in enumerate(batches) if last - first >= 4)
+    leading.log.delete_records(first + 2)
+    following.log.truncate_fully_and_start_at(first + 2)
+    line.connect()
+    line.round()
+    position = sum(each.size_in_bytes for each in list(walk(data))[:number])
+    assert bytes(following.log.read(first + 2, 1 << 20, "log_end")) == data[position:]
+    assert following.log.log_end_offset == batches[-1][1] + 1
