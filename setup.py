@@ -30,6 +30,7 @@ MODULES: dict[str, list[str]] = {
     "errors": [],
     "crc": ["_c/crc32c.c", "_c/crc32c_table.c", "_c/crc32c_x86.c", "_c/crc32c_arm.c"],
     "murmur": [],
+    "json_lines": [],
     "fileio": ["_c/fileio.c", "_c/window.c", "_c/resident.c"],
     "faults": ["_c/faults.c"],
     "buffer": [],

@@ -33,7 +33,8 @@ USES = {
     "pipeline": """
 import pyarrow
 from kraft.pipeline import audit, decode_avro, decode_json, decode_protobuf, export, ingest, metadata, report
-ingest.record_columns(pyarrow.record_batch({"a": [1]}), ingest.Columns())
+from kraft.pipeline import row_json
+row_json.lines_of(pyarrow.record_batch({"a": [1]}), ["a"])
 """,
     "spark": """
 import kraft.spark

@@ -7,43 +7,41 @@ on from there (`producing`). Rows of a split keep their order in a partition; sp
 
 from __future__ import annotations
 
+import base64
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraft.client import Cluster
+from kraft.client.configs import setting
 from kraft.client.partitions import LATEST, every, list_offsets
 from kraft.client.producing import new_producer, stamped
 from kraft.pipeline.producing import IngestError, Writer
-from kraft.pipeline.row_files import FileSplit, read_split, splits_of
+from kraft.pipeline.row_files import BadRow, FileSplit, read_split, splits_of
+from kraft.pipeline.row_records import Columns, Conversion, Records, check_columns, check_types, sort_out
 from kraft.pipeline.workers import Workers
 from kraft_native import fileio
 from kraft_native.column_encoder import encode_columns
-from kraft_native.errors import InvalidArgumentError
-from kraft_native.murmur import murmur2_partitions
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 # Rows that are partitioned and sent together. A split's batches follow from it: it is part of the plan.
 CHUNK_ROWS: Final = 20_000
 BATCH_BYTES: Final = 900_000
 SPLIT_BYTES: Final = 128 << 20
+RECORD_BYTES_MAX: Final = 1_048_588    # Kafka's default of max.message.bytes
+# More of them in one split, and the file is another one than was meant.
+BAD_ROWS_MAX: Final = 100_000
+BAD_ROWS_SHOWN: Final = 5
 
 
-class Columns(NamedTuple):
-    """Which columns make a record. `value`: "" for the whole row as JSON. The others: "" for none."""
-
-    value: str = ""
-    key: str = ""
-    timestamp: str = ""
-    partition: str = ""
+class BadRowsError(IngestError):
+    """Rows that cannot be records; the message says which, and why."""
 
 
 class Split(NamedTuple):
@@ -57,13 +55,16 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A job. `starts`: where each partition ended before the first record."""
+    """A job. `starts`: where each partition ended before the first record. `record_bytes_max`: what the topic accepts
+    in one batch."""
 
     topic: str
     topic_id: str
     starts: tuple[int, ...]
     columns: Columns
+    types: tuple[tuple[str, str], ...]
     codec: str
+    record_bytes_max: int
     reader: str
     chunk_rows: int
     splits: tuple[Split, ...]
@@ -77,119 +78,206 @@ class Plan:
     def read(cls, path: Path) -> Plan:
         found = json.loads(path.read_text())
         if found.pop("format") != FORMAT:
-            raise IngestError(f"{path}: made by a newer release")
+            raise IngestError(f"{path}: made by another release, whose batches are different ones; a new --job writes "
+                              "all rows again")
         splits = tuple(Split(number, FileSplit(**{**file, "groups": tuple(file["groups"])}), producer, epoch)
                        for number, file, producer, epoch in found.pop("splits"))
         return cls(**{**found, "columns": Columns(**found["columns"]), "starts": tuple(found["starts"]),
-                      "splits": splits})
+                      "types": tuple((name, kind) for name, kind in found["types"]), "splits": splits})
+
+    @property
+    def conversion(self) -> Conversion:
+        """How rows become records."""
+        return Conversion(self.columns, self.types, len(self.starts), self.codec, self.record_bytes_max)
 
 
 class IngestTask(NamedTuple):
-    """One split for one worker. Plain values."""
+    """One split for one worker. Plain values. `limit`: so many bad rows end the work; 0: the first one does."""
 
     bootstrap: str
     plan: Plan
     split: Split
+    limit: int = 0
 
 
 class Ingested(NamedTuple):
-    """What a split came to: its rows, and how many of them had been there before this attempt."""
+    """What splits came to: their rows, and how many of them had been there before this attempt."""
 
     rows: int
     before: int
 
 
-def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, columns: Columns, *, codec: str = "zstd",
-             split_bytes: int = SPLIT_BYTES) -> Plan:
+class SplitResult(NamedTuple):
+    """What a split came to, and its rows that cannot be records."""
+
+    ingested: Ingested
+    bad: tuple[BadRow, ...]
+
+
+def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, columns: Columns, *,
+             types: Mapping[str, str] | None = None, codec: str = "zstd", split_bytes: int = SPLIT_BYTES) -> Plan:
     """The job's plan: the one that is there, which must be of the same input, or a new one, durable before it is used.
 
-    `IngestError` when the job was planned otherwise, or its topic is another one by now.
+    `IngestError` when the job was planned otherwise, or its topic is another one by now; `InvalidArgumentError` when
+    the files have no such columns, or types do not fit them.
     """
     path = job / "plan.json"
+    kinds = tuple(sorted((types or {}).items()))
     if path.exists():
         plan = Plan.read(path)
-        _check_same(path, plan, files, topic, columns)
+        _check_same(path, plan, files, topic, columns, kinds)
     found = cluster.topic(topic)
     topic_id = str(found.topic_id)
     if path.exists():
         if plan.topic_id != topic_id:
             raise IngestError(f"{path}: topic {topic} was deleted and created again since the job began")
         return plan
+    limit = int(setting(cluster, "topic", topic, "max.message.bytes") or RECORD_BYTES_MAX)
+    conversion = Conversion(columns, kinds, len(found.partitions), codec, limit)
+    check_types(files, conversion)
+    for file in files:
+        check_columns(file, conversion)
     ends = list_offsets(cluster, [found], every([found], LATEST))
     starts = tuple(ends[topic, index] for index in range(len(found.partitions)))
     splits = [Split(number, file, *new_producer(cluster, cluster.timeout))
               for number, file in enumerate(splits_of(files, split_bytes))]
-    plan = Plan(topic, topic_id, starts, columns, codec, pa.__version__, CHUNK_ROWS, tuple(splits))
-    (job / "done").mkdir(parents=True, exist_ok=True)
+    plan = Plan(topic, topic_id, starts, columns, kinds, codec, limit, pa.__version__, CHUNK_ROWS, tuple(splits))
+    for name in ("checked", "bad", "done"):
+        (job / name).mkdir(parents=True, exist_ok=True)
     fileio.sync_directory(job)
     fileio.write_atomic(path, plan.text().encode())
     return plan
 
 
-def _check_same(path: Path, plan: Plan, files: Sequence[Path], topic: str, columns: Columns) -> None:
+def _check_same(path: Path, plan: Plan, files: Sequence[Path], topic: str, columns: Columns,
+                types: tuple[tuple[str, str], ...]) -> None:
     given = tuple(dict.fromkeys(os.fspath(file) for file in files))
     planned = tuple(dict.fromkeys(split.file.path for split in plan.splits))
     for name, now, then in (("topic", topic, plan.topic), ("columns", columns, plan.columns),
-                            ("files", given, planned), ("reader", pa.__version__, plan.reader)):
+                            ("types", types, plan.types), ("files", given, planned),
+                            ("reader", pa.__version__, plan.reader)):
         if now != then:
             raise IngestError(f"{path}: the job was begun with {name} {then!r}, and can only be finished with that; "
                               f"now: {now!r}")
 
 
-def run_job(job: Path, bootstrap: str, plan: Plan, workers: Workers,
-            progress: Callable[[int], None] = lambda _: None) -> Ingested:
-    """Does the splits that are not noted as done, and notes each. The sum over all that were done now."""
-    left = [split for split in plan.splits if not _done(job, split).exists()]
+def run_job(job: Path, bootstrap: str, plan: Plan, workers: Workers, progress: Callable[[int], None] = lambda _: None,
+            *, on_bad_row: str = "fail") -> Ingested:
+    """Does the splits that are not noted as done, and notes each. The sum over all that were done now.
+
+    `on_bad_row`: "fail" checks every split that was not before the first record of this call is sent, and raises
+    `BadRowsError` when a row cannot be a record; "dead-letter" writes such rows to `<job>/bad/<split>.jsonl` instead.
+    """
+    left = [split for split in plan.splits if not _noted(job, "done", split).exists()]
+    if on_bad_row == "fail":
+        _check_rows(job, plan, workers, left)
+    limit = 0 if on_bad_row == "fail" else BAD_ROWS_MAX
     rows = before = 0
-    for task, found in workers.run(ingest_split, [IngestTask(bootstrap, plan, split) for split in left]):
-        fileio.write_atomic(_done(job, task.split), json.dumps(found._asdict()).encode())
+    for task, (found, bad) in workers.run(ingest_split, [IngestTask(bootstrap, plan, split, limit) for split in left]):
+        if bad:
+            fileio.write_atomic(_noted(job, "bad", task.split, ".jsonl"), dead_letters(task.split, bad))
+        fileio.write_atomic(_noted(job, "done", task.split), json.dumps(found._asdict() | {"bad": len(bad)}).encode())
         rows, before = rows + found.rows, before + found.before
         progress(task.split.file.size_bytes)
     return Ingested(rows, before)
 
 
-def _done(job: Path, split: Split) -> Path:
-    return job / "done" / f"{split.number}.json"
+def bad_rows(job: Path) -> int:
+    """How many rows of the job were written to its directory, as they cannot be records."""
+    return sum(path.read_bytes().count(b"\n") for path in (job / "bad").glob("*.jsonl"))
 
 
-def ingest_split(task: IngestTask) -> Ingested:
+def _check_rows(job: Path, plan: Plan, workers: Workers, splits: Sequence[Split]) -> None:
+    due = [split for split in splits if not _noted(job, "checked", split).exists()]
+    failures = []
+    for task, found in workers.run(check_split, [IngestTask("", plan, split, BAD_ROWS_SHOWN) for split in due]):
+        if found:
+            failures.append((task.split, found))
+        else:
+            fileio.write_atomic(_noted(job, "checked", task.split), b"{}")
+    if failures:
+        shown = [f"{split.file.path}, row {each.row}: {each.reason}"
+                 for split, found in sorted(failures, key=lambda failure: failure[0].number) for each in found]
+        more = "; there are more" if len(shown) > BAD_ROWS_SHOWN else ""
+        raise BadRowsError(f"{'; '.join(shown[:BAD_ROWS_SHOWN])}{more}. No row of the files with these was written; "
+                           "--on-bad-row dead-letter writes the other rows")
+
+
+def _noted(job: Path, what: str, split: Split, suffix: str = ".json") -> Path:
+    return job / what / f"{split.number}{suffix}"
+
+
+def dead_letters(split: Split, bad: Iterable[BadRow]) -> bytes:
+    """An object on a line for each of these rows: file, row, reason, and the row itself, in base64 if it is no text."""
+    lines = []
+    for row, reason, content in bad:
+        try:
+            shown = {"content": content.decode()}
+        except UnicodeDecodeError:
+            shown = {"content_base64": base64.b64encode(content).decode()}
+        lines.append(json.dumps({"file": split.file.path, "row": row, "reason": reason, **shown}, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def check_split(task: IngestTask) -> tuple[BadRow, ...]:
+    """The first rows of the split that cannot be records, up to the task's limit. Nothing is sent."""
+    bad: list[BadRow] = []
+    for rows in read_split(task.split.file, task.plan.chunk_rows, task.plan.columns.fields):
+        bad += sort_out(rows, task.plan.conversion, 0, task.limit - len(bad))[1]
+        if len(bad) >= task.limit:
+            break
+    return tuple(bad)
+
+
+def ingest_split(task: IngestTask) -> SplitResult:
     """Writes the records of one split, each once however often this is called. `IngestError` when the file changed."""
     plan, split = task.plan, task.split
+    bad: list[BadRow] = []
     with Cluster(task.bootstrap) as cluster:
         writer = Writer(cluster, plan.topic, (split.producer_id, split.producer_epoch), dict(enumerate(plan.starts)))
         there = writer.appended()
         sent = dict.fromkeys(there, 0)
-        rows = 0
-        for number, chunk in enumerate(read_split(split.file, plan.chunk_rows)):
-            rows += len(chunk)
-            places = places_of(chunk, plan.columns, len(plan.starts), split.number + number)
-            for batches in _rounds(chunk, places, plan):
-                todo = {}
-                for partition, (batch, count) in batches.items():
-                    # The last one that is there is sent again, where the broker would know it: it answers when all
-                    # replicas have it. What was counted in the log is on all of them.
-                    end, (before, known) = sent[partition] + count, there[partition]
-                    if end > before or (known and end == before):
-                        todo[partition] = stamped(batch, writer.producer, sent[partition])
-                    sent[partition] += count
-                writer.send(todo)
-    wrong = [partition for partition, (count, _) in there.items() if count > sent[partition]]
-    if wrong:
-        raise IngestError(f"{split.file.path}: {plan.topic}-{wrong[0]} has more records of this split than it makes: "
+        count = 0
+        for number, rows in enumerate(read_split(split.file, plan.chunk_rows, plan.columns.fields)):
+            records, wrong = sort_out(rows, plan.conversion, split.number + number, task.limit + 1 - len(bad))
+            bad += wrong
+            if len(bad) > task.limit:
+                raise BadRowsError(f"{split.file.path}, row {bad[0].row}: {bad[0].reason}; these are more than "
+                                   f"{task.limit:,} rows that cannot be records")
+            count += len(records.values)
+            _send(writer, records, plan, sent, there)
+    short = [partition for partition, (known, _) in there.items() if known > sent[partition]]
+    if short:
+        raise IngestError(f"{split.file.path}: {plan.topic}-{short[0]} has more records of this split than it makes: "
                           "the file was changed")
-    return Ingested(rows, sum(count for count, _ in there.values()))
+    return SplitResult(Ingested(count, sum(known for known, _ in there.values())), tuple(bad))
 
 
-def _rounds(chunk: pa.RecordBatch, places: npt.NDArray[np.int32],
-            plan: Plan) -> Iterator[dict[int, tuple[bytes, int]]]:
+def _send(writer: Writer, records: Records, plan: Plan, sent: dict[int, int],
+          there: Mapping[int, tuple[int, bool]]) -> None:
+    """Sends a chunk's batches, but for those that the partitions are known to have."""
+    for batches in _rounds(records, plan):
+        todo = {}
+        for partition, (batch, count) in batches.items():
+            # The last one that is there is sent again, where the broker would know it: it answers when all replicas
+            # have it. What was counted in the log is on all of them.
+            end, (before, known) = sent[partition] + count, there[partition]
+            if end > before or (known and end == before):
+                todo[partition] = stamped(batch, writer.producer, sent[partition])
+            sent[partition] += count
+        writer.send(todo)
+
+
+def _rounds(records: Records, plan: Plan) -> Iterator[dict[int, tuple[bytes, int]]]:
     """Batches of a chunk with their counts, at most one of each partition at a time, in order."""
-    values, keys, times = record_columns(chunk, plan.columns)
+    values, keys, times, places = records
+    batch_bytes = min(BATCH_BYTES, plan.record_bytes_max)
     encoders = {}
     for partition in np.unique(places):
         rows = pa.array(np.flatnonzero(places == partition))
         encoders[int(partition)] = encode_columns(
             values.take(rows), keys=None if keys is None else keys.take(rows),
-            timestamps=None if times is None else times.take(rows), codec=plan.codec, batch_bytes_max=BATCH_BYTES)
+            timestamps=None if times is None else times.take(rows), codec=plan.codec, batch_bytes_max=batch_bytes)
     while encoders:
         found = {}
         for partition, encoder in list(encoders.items()):
@@ -201,70 +289,3 @@ def _rounds(chunk: pa.RecordBatch, places: npt.NDArray[np.int32],
                 del encoders[partition]
         if found:
             yield found
-
-
-def record_columns(rows: pa.RecordBatch, columns: Columns) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
-    """Values, keys and times of the rows. `InvalidArgumentError` names a column that is missing or does not fit."""
-    if columns.value:
-        values = as_bytes(column_of(rows, columns.value), columns.value)
-    else:
-        named = [name for name in rows.schema.names if name != columns.partition]
-        lines = rows.select(named).to_pandas().to_json(orient="records", lines=True, date_format="iso").splitlines()
-        values = pa.array(lines, pa.string()).cast(pa.binary())
-    keys = as_bytes(column_of(rows, columns.key), columns.key) if columns.key else None
-    times = None
-    if columns.timestamp:
-        times = _times(column_of(rows, columns.timestamp), columns.timestamp)
-    return values, keys, times
-
-
-def _times(column: pa.Array, name: str) -> pa.Array:
-    """Milliseconds: of times, of texts in ISO 8601, or of numbers as they are."""
-    try:
-        kind = pa.int64() if pa.types.is_integer(column.type) else pa.timestamp("ms")
-        found = column.cast(kind, safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidArgumentError(f"column {name}: {column.type} is no time: {error}") from error
-    if found.null_count:
-        raise InvalidArgumentError(f"column {name}: a row has no time")
-    return found
-
-
-def column_of(rows: pa.RecordBatch, name: str) -> pa.Array:
-    if name not in rows.schema.names:
-        raise InvalidArgumentError(f"column {name!r} is not among {', '.join(rows.schema.names)}")
-    return rows[name]
-
-
-def as_bytes(column: pa.Array, name: str) -> pa.Array:
-    """Texts as UTF-8, numbers as their texts, bytes as they are."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    try:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            return column.cast(pa.binary())
-        return column.cast(pa.binary()) if pa.types.is_large_binary(column.type) or pa.types.is_binary(
-            column.type) else column.cast(pa.string()).cast(pa.binary())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidArgumentError(f"column {name}: {column.type} is no key or value: {error}") from error
-
-
-def places_of(rows: pa.RecordBatch, columns: Columns, count: int, unkeyed: int) -> npt.NDArray[np.int32]:
-    """The partition of each row: of its column, else by its key as Kafka's default partitioner has it; rows without a
-    key all go to partition `unkeyed` modulo `count`, as a batch of a sticky producer does."""
-    if columns.partition:
-        given = column_of(rows, columns.partition)
-        limits = pc.min_max(given).as_py()
-        if given.null_count or not 0 <= limits["min"] <= limits["max"] < count:
-            raise InvalidArgumentError(f"column {columns.partition}: {limits['min']} to {limits['max']} with "
-                                       f"{given.null_count} nulls, but the topic has {count} partitions")
-        return np.asarray(given.cast(pa.int32()))
-    places = np.full(len(rows), unkeyed % count, np.int32)
-    if columns.key:
-        keys = as_bytes(column_of(rows, columns.key), columns.key)
-        _, offsets, data = keys.buffers()
-        starts = np.frombuffer(offsets, np.int32)[keys.offset:keys.offset + len(keys) + 1]
-        hashed = np.empty(len(rows), np.int32)
-        murmur2_partitions(starts.data, np.frombuffer(data or b"", np.uint8).data, count, hashed.data)
-        places = np.where(keys.is_valid().to_numpy(zero_copy_only=False), hashed, places).astype(np.int32)
-    return places

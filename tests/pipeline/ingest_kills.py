@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.client import Cluster
-from kraft.pipeline.ingest import Columns, open_job, run_job
+from kraft.pipeline.ingest import open_job, run_job
 from kraft.pipeline.origins import origin_of
 from kraft.pipeline.row_files import files_in
+from kraft.pipeline.row_records import Columns
 from kraft.pipeline.workers import Threads
 from kraft_native.errors import KraftError
 from tests.integration.process import NodeProcess

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from py4j.protocol import Py4JError
 
 from kraft.client import Cluster
-from kraft.pipeline.ingest import Columns, open_job, run_job
+from kraft.pipeline.ingest import open_job, run_job
 from kraft.pipeline.on_spark import SparkWorkers
 from kraft.pipeline.parquet import FileSettings
 from kraft.pipeline.row_files import files_in
+from kraft.pipeline.row_records import Columns
 from kraft.pipeline.spark_stream import export_stream
 from kraft.pipeline.table import Table
 from kraft.spark import session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,13 +16,18 @@ from confluent_kafka import Producer
 from kraft.cli.command import run
 from kraft.client import Cluster
 from kraft.pipeline import ingest
-from kraft.pipeline.ingest import Columns, open_job, run_job
+from kraft.pipeline.ingest import open_job, run_job
+from kraft.pipeline.on_spark import SparkWorkers
 from kraft.pipeline.origins import origin_of
 from kraft.pipeline.producing import IngestError, Writer
 from kraft.pipeline.row_files import files_in
+from kraft.pipeline.row_records import Columns
 from kraft.pipeline.workers import Threads
 from kraft_native.errors import InvalidArgumentError
 from tests.spark.topics import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COUNT = 500
 
@@ -147,15 +152,53 @@ def test_csv_and_json_and_times(topics: Topics, topic: str, tmp_path: Path, caps
     (tmp_path / "b.jsonl").write_text('{"id": 3, "name": "c", "at": "1970-01-01T00:00:00.030", "p": 1}\n')
     arguments = ["--topic", topic, "--bootstrap", topics.address, "--timestamp", "at", "--partition", "p", "--json"]
     files = [str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl")]
-    assert run(["pipeline", "ingest", *files, "--job", str(tmp_path / "job"), *arguments]) == 0
+    assert run(["pipeline", "ingest", *files, "--job", str(tmp_path / "job"), *arguments, "--type", "id=int64"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 3
     found = sorted(((partition, json.loads(value or b"")) for partition, _, _, value in records(topics, topic)),
                    key=lambda each: (each[0], each[1]["id"]))
     assert [(partition, each["id"], each["name"]) for partition, each in found] == [(0, 2, None), (1, 1, "a"),
                                                                                      (1, 3, "c")]
     for wrong, text in ((["--partition", "q"], "column 'q' is not among"),
-                        (["--key", "p", "--partition", "id"], "1 to 2")):
+                        (["--key", "p", "--partition", "id"], "row 3: column id: 2, and the topic has partitions")):
         assert run(["pipeline", "ingest", files[0], "--job", str(tmp_path / wrong[1]), *arguments[:4], *wrong]) == 1
         assert text in capsys.readouterr().err
     with pytest.raises(InvalidArgumentError, match="not one of"):
         files_in([Path(__file__)])
+
+
+def test_no_row_is_written_while_one_is_bad_and_the_job_goes_on_without_it(
+    topics: Topics, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
+    topics.create(topic, 2)
+    lines = [b'{"id": %d}' % row for row in range(2_000)]
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join([*lines[:1_500], b'{"id": "x', *lines[1_500:]]))
+    (tmp_path / "b.jsonl").write_bytes(b'{"id": 1}\n')
+    command = ["pipeline", "ingest", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "--topic", topic, "--job",
+               str(tmp_path / "job"), "--bootstrap", topics.address, "--json"]
+    assert run(command) == 1
+    assert "a.jsonl, row 1501: a text without an end, at byte 10 of the line" in capsys.readouterr().err
+    assert records(topics, topic) == []
+    assert run([*command, "--on-bad-row", "dead-letter"]) == 0
+    assert json.loads(capsys.readouterr().out) | {"topic": ""} == {
+        "topic": "", "files": 2, "splits": 2, "rows": 2_001, "rows_before": 0, "bad_rows": 1}
+    assert sorted(value or b"" for *_, value in records(topics, topic)) == sorted([*lines, b'{"id": 1}'])
+    [letter] = map(json.loads, (tmp_path / "job" / "bad" / "0.jsonl").read_text().splitlines())
+    assert (letter["row"], letter["content"]) == (1_501, '{"id": "x')
+    assert run([*command, "--on-bad-row", "dead-letter"]) == 0  # nothing is left to do
+
+
+def test_values_are_the_same_in_the_workers_of_spark(topics: Topics, topic: str, tmp_path: Path,
+                                                     spark: SparkSession) -> None:
+    table = pa.table({"i": [2**53 + 1, None], "f": [1e-12, 0.1], "t": pa.array([1, -1], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_bytes(b"zip,p\n01234,x\n")
+    for suffix, workers in (("threads", Threads(2)), ("spark", SparkWorkers(spark))):
+        name, job_directory = f"{topic}-{suffix}", tmp_path / suffix
+        topics.create(name)
+        with Cluster(topics.address) as cluster:
+            plan = open_job(job_directory, cluster, files_in([tmp_path / "a.parquet", tmp_path / "b.csv"]), name,
+                            Columns())
+        run_job(job_directory, topics.address, plan, workers)
+        assert sorted(value or b"" for *_, value in records(topics, name)) == [
+            b'{"i":9007199254740993,"f":1e-12,"t":"1970-01-01T00:00:00.000001"}',
+            b'{"i":null,"f":0.1,"t":"1969-12-31T23:59:59.999999"}', b'{"zip":"01234","p":"x"}']
