@@ -12,6 +12,7 @@ from rich.table import Table
 from kraft.cli.command import kraft
 from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, print_json
 from kraft.client import Cluster
+from kraft.client.security import PLAINTEXT, current
 from kraft.load.compare import RATIO_NOTE, Ratio, compare
 from kraft.load.measure import Measurement, cpu_seconds, create_topic, fill, measure
 from kraft.load.report import html_report
@@ -90,6 +91,9 @@ def _single(kind: str, text: str) -> None:
                   help="Process of the server on this machine: its CPU time. Again for each node of a cluster.")
     @workload_options
     def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
+        if current().protocol != PLAINTEXT.protocol:
+            raise click.UsageError(f"the load generator has neither TLS nor SASL, and --client-config asks for "
+                                   f"{current().protocol}")
         workload = _workload(kind, options)
         cpu_seconds(pids)                      # one that there is not is told before anything is loaded
         with Cluster(bootstrap) as cluster:

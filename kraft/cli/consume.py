@@ -54,11 +54,11 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
         raise click.UsageError("a group decides itself where its members read: with --group there is no --partition, "
                                "and --from is beginning or end")
     outages = Outages()
-    settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
+    library = client_settings(bootstrap, parse_assignments(properties, "--property"), {
         "group.id": group or f"kraft-consume-{os.getpid()}", "enable.auto.commit": group is not None,
         "enable.auto.offset.store": False, "auto.offset.reset": RESETS[start] if group is not None else "error",
-        "enable.partition.eof": True, "allow.auto.create.topics": False, "error_cb": outages})
-    with told(bootstrap):
+        "enable.partition.eof": True, "allow.auto.create.topics": False, "error_cb": outages}, timeout)
+    with library as settings, told(bootstrap):
         consumer = Consumer(settings)
         try:
             places = Places(consumer, timeout, until_end=until_end)

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kraft.cli.options import TIMEOUT_SECONDS_DEFAULT
 from kraft.cli.record_lines import LineFormat
-from kraft.client import ConnectionFailedError, RefusedError
+from kraft.client import Cluster, ConnectionFailedError, RefusedError
+from kraft.client.security import PLAINTEXT, PREFIXES, current, secured, security_of_library
 
 Command = Callable[..., None]
 
@@ -42,11 +43,24 @@ def line_format(as_json: bool, key_separator: str | None, null: str | None) -> L
                       None if null is None else null.encode())
 
 
-def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """The library's settings; those that the user gave count most. It logs nothing: errors are told once, here."""
+@contextmanager
+def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str, Any],
+                    timeout: float) -> Iterator[dict[str, Any]]:
+    """The library's settings; those that the user gave count most. It logs nothing: errors are told once, here.
+
+    Inside of the block our own connections are secured as the library's. The cluster is asked once before: the library
+    tries again for as long as it may, and does not say why it failed. What `Cluster.any` raises passes.
+    """
     _SILENT.addHandler(logging.NullHandler())
     _SILENT.propagate = False
-    return {"bootstrap.servers": bootstrap, "client.id": "kraft", "logger": _SILENT, **ours, **given}
+    security = security_of_library(given) if any(name.startswith(PREFIXES) for name in given) else current()
+    settings = {"bootstrap.servers": bootstrap, "client.id": "kraft", "logger": _SILENT,
+                **(security or PLAINTEXT).library_settings(), **ours, **given}
+    with secured(security or PLAINTEXT):
+        if security is not None:
+            with Cluster(settings["bootstrap.servers"], timeout=timeout) as cluster:
+                cluster.any()
+        yield settings
 
 
 class Outages:

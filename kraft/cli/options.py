@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from kraft.cli.client_config import bootstrap_options
 from kraft.cli.server_config import DATA_DEFAULT
 
 Command = Callable[..., None]
@@ -54,8 +55,8 @@ class OutputDirectory(click.Path):
 
 OUTPUT_DIRECTORY: Final = OutputDirectory()
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-BOOTSTRAP: Final = click.option(
-    "--bootstrap", default=ADDRESS_DEFAULT, show_default=True, envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",
+BOOTSTRAP: Final = bootstrap_options(
+    default=ADDRESS_DEFAULT, show_default=True, envvar=BOOTSTRAP_VARIABLE,
     help=f"Nodes of the cluster to ask first; also {BOOTSTRAP_VARIABLE}.")
 TIMEOUT: Final = click.option(
     "--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraft.cli.options import JSON, OUTPUT_DIRECTORY, count_of, print_json, print_table
+from kraft.cli.pipeline_workers import chosen_workers, worker_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,18 +19,22 @@ if TYPE_CHECKING:
 @click.option("--at", "moment", metavar="OFFSET|TIME", help="As of this offset, or this time (ISO 8601, UTC).")
 @click.option("--out", type=OUTPUT_DIRECTORY,
               help="Write every table there as a Parquet file.")
+@worker_options
 @JSON
-def metadata_command(directory: Path, name: str | None, moment: str | None, out: Path | None, as_json: bool) -> None:
+def metadata_command(directory: Path, name: str | None, moment: str | None, out: Path | None, threads: int | None,
+                     master: str | None, spark_settings: tuple[str, ...], as_json: bool) -> None:
     """Show the cluster as tables, and what happened to it: leaders, ISRs, brokers, configs.
 
     DIRECTORY is a metadata log (__cluster_metadata-0), of kraft or of Apache Kafka, or the data directory that it lies
     in. Only reads; the node may run.
     """
-    from kraft.pipeline.metadata import TABLES, read_metadata
+    from kraft.pipeline.metadata import TABLES, MetadataTask, read_task
 
     if name is not None and name not in TABLES:
         raise click.BadParameter(f"{name!r} is not one of {', '.join(TABLES)}", param_hint="--table")
-    found = read_metadata(directory, **_until(moment))
+    task = MetadataTask(directory.resolve(), **_until(moment))
+    with chosen_workers(threads, master, spark_settings) as workers:
+        (_, found), = workers.run(read_task, [task])
     if out is not None:
         import pyarrow.parquet as pq
 

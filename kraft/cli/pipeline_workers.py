@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
+from kraft.cli.client_config import bootstrap_options
 from kraft.cli.options import BOOTSTRAP_VARIABLE
 from kraft.cli.server_config import parse_assignments
+from kraft.client.security import current
 from kraft.pipeline.workers import Threads, Workers
 
 Command = Callable[..., None]
@@ -48,8 +50,8 @@ def source_options(command: Command) -> Command:
         click.option("--uncommitted", is_flag=True, help="Also records of transactions that are open or were aborted."),
         click.option("--topic", "topics", multiple=True, metavar="NAME",
                      help="May be given again [default with --from: all but internal ones]."),
-        click.option("--bootstrap", envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",
-                     help=f"Read from this cluster; also {BOOTSTRAP_VARIABLE}, which counts without --from."),
+        bootstrap_options(envvar=BOOTSTRAP_VARIABLE,
+                          help=f"Read from this cluster; also {BOOTSTRAP_VARIABLE}, which counts without --from."),
         click.option("--from", "directories", multiple=True, metavar="DIRECTORY",
                      type=click.Path(exists=True, file_okay=False),
                      help="Read the files of this data directory, in use or not; may be given again."),
@@ -67,6 +69,7 @@ def source_of(options: dict[str, Any]) -> dict[str, str]:
         source["path"] = ",".join(options["directories"])
     else:
         source["kafka.bootstrap.servers"] = options["bootstrap"]
+        source |= {f"kafka.{name}": value for name, value in current().library_settings().items()}
     if options["topics"]:
         source["subscribe"] = ",".join(options["topics"])
     return source

@@ -49,22 +49,23 @@ def produce(topic: str, partition: int | None, headers: tuple[str, ...], acks: s
     form = line_format(as_json, key_separator, null)
     fixed = [(name, value.encode()) for name, value in parse_assignments(headers, "--header").items()]
     outages = Outages()
-    settings = client_settings(bootstrap, parse_assignments(properties, "--property"), {
+    library = client_settings(bootstrap, parse_assignments(properties, "--property"), {
         "acks": acks, "compression.type": codec, "linger.ms": 5, "enable.idempotence": acks in WAIT_FOR_ALL,
-        "message.timeout.ms": int(timeout * 1000), "error_cb": outages})
-    with told(f"{bootstrap}"):
-        writer = Writer(Producer(settings), topic, partition)
-        writer.producer.list_topics(topic, timeout=timeout)
-        outages.answered = True
-    with Cluster(bootstrap, timeout=timeout) as cluster, Interrupt() as interrupt:
-        writer.exact = ExactWriter(cluster, codec, acks)
-        try:
-            _produce_lines(writer, form, fixed, interrupt)
-        finally:
-            unknown = writer.flush(interrupt)
-            click.echo(f"{count_of(writer.acknowledged, 'record')} produced"
-                       f"{f', {unknown:,} not acknowledged' if unknown else ''}", err=True)
-        interrupt.check()
+        "message.timeout.ms": int(timeout * 1000), "error_cb": outages}, timeout)
+    with library as settings, Cluster(bootstrap, timeout=timeout) as cluster:
+        with told(f"{bootstrap}"):
+            writer = Writer(Producer(settings), topic, partition)
+            writer.producer.list_topics(topic, timeout=timeout)
+            outages.answered = True
+        with Interrupt() as interrupt:
+            writer.exact = ExactWriter(cluster, codec, acks)
+            try:
+                _produce_lines(writer, form, fixed, interrupt)
+            finally:
+                unknown = writer.flush(interrupt)
+                click.echo(f"{count_of(writer.acknowledged, 'record')} produced"
+                           f"{f', {unknown:,} not acknowledged' if unknown else ''}", err=True)
+            interrupt.check()
     writer.check()
 
 

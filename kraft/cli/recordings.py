@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from kraft.cli.client_config import bootstrap_options
 from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE
 from kraft.client import Cluster
 from kraft.client.recorder import collect
@@ -37,9 +38,9 @@ def asking_options(command: Command) -> Command:
     for option in (
         click.option("--timeout", default=SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),
                      help="Seconds that one controller may take."),
-        click.option("--bootstrap", envvar=BOOTSTRAP_VARIABLE, metavar="HOST:PORT[,...]",
-                     help=f"Nodes to ask first; also {BOOTSTRAP_VARIABLE} [default, without a directory: "
-                          f"{ADDRESS_DEFAULT}]."),
+        bootstrap_options(envvar=BOOTSTRAP_VARIABLE,
+                          help=f"Nodes to ask first; also {BOOTSTRAP_VARIABLE} [default, without a directory: "
+                               f"{ADDRESS_DEFAULT}]."),
     ):
         command = option(command)
     return command

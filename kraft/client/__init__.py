@@ -4,7 +4,7 @@ It is made for the command line and for measuring. For applications that produce
 """
 
 from kraft.client.cluster import Cluster, Node
-from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.connection import AuthenticationError, Connection, ConnectionFailedError
 from kraft.client.refusals import RefusedError
 
-__all__ = ["Cluster", "Connection", "ConnectionFailedError", "Node", "RefusedError"]
+__all__ = ["AuthenticationError", "Cluster", "Connection", "ConnectionFailedError", "Node", "RefusedError"]

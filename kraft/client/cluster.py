@@ -4,8 +4,15 @@ import time
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
-from kraft.client.connection import TIMEOUT_SECONDS_DEFAULT, Connection, ConnectionFailedError
+from kraft.client.connection import (
+    CONNECT_SECONDS,
+    TIMEOUT_SECONDS_DEFAULT,
+    AuthenticationError,
+    Connection,
+    ConnectionFailedError,
+)
 from kraft.client.refusals import RefusedError, check
+from kraft.client.security import Security, current
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -16,6 +23,7 @@ from kraft.protocol.messages.metadata_response import MetadataResponse, Metadata
 COORDINATOR_BATCH_VERSION: Final = 4
 RETRY_PAUSE_SECONDS: Final = 0.1
 PORT_DEFAULT: Final = 9092
+CONNECT_SECONDS_MIN: Final = 0.5
 
 Response = TypeVar("Response", bound=Message)
 
@@ -32,15 +40,18 @@ class Node(NamedTuple):
 class Cluster:
     """Connections to a cluster's nodes, opened when needed; a context manager. One thread uses it at a time.
 
-    `bootstrap` is `host:port[,host:port...]`; the first that answers is used.
+    `bootstrap` is `host:port[,host:port...]`; the first that answers is used. `security` is the `current` one where
+    None is given.
     """
 
-    def __init__(self, bootstrap: str, *, client_id: str = "kraft", timeout: float = TIMEOUT_SECONDS_DEFAULT) -> None:
+    def __init__(self, bootstrap: str, *, client_id: str = "kraft", timeout: float = TIMEOUT_SECONDS_DEFAULT,
+                 security: Security | None = None) -> None:
         self.bootstrap = [_address(part) for part in bootstrap.split(",") if part.strip()]
         if not self.bootstrap:
             raise ConnectionFailedError(f"bootstrap: {bootstrap!r} is not host:port[,host:port...]")
         self.client_id = client_id
         self.timeout = timeout
+        self.security = current() if security is None else security
         self._first: Connection | None = None
         self._by_node: dict[int, Connection] = {}
 
@@ -63,19 +74,24 @@ class Cluster:
         """A connection to whichever bootstrap address answers."""
         if self._first is None:
             failures = []
-            for host, port in self.bootstrap:
+            deadline = time.monotonic() + CONNECT_SECONDS
+            for at, (host, port) in enumerate(self.bootstrap):
+                share = max(deadline - time.monotonic(), 0) / (len(self.bootstrap) - at)
                 try:
-                    self._first = self.connect(host, port)
+                    self._first = self.connect(host, port, max(share, CONNECT_SECONDS_MIN))
                     break
+                except AuthenticationError:
+                    raise              # the other addresses are of the same cluster
                 except ConnectionFailedError as error:
                     failures.append(str(error))
             else:
                 raise ConnectionFailedError("; ".join(failures))
         return self._first
 
-    def connect(self, host: str, port: int) -> Connection:
+    def connect(self, host: str, port: int, connect_timeout: float = CONNECT_SECONDS) -> Connection:
         """A connection of the caller's own."""
-        return Connection(host, port, client_id=self.client_id, timeout=self.timeout)
+        return Connection(host, port, client_id=self.client_id, timeout=self.timeout, security=self.security,
+                          connect_timeout=connect_timeout)
 
     def node(self, node_id: int) -> Connection:
         """A connection to a broker by its id. `ConnectionFailedError` when the cluster has no such broker."""

@@ -1,22 +1,31 @@
 """One connection to one node, blocking: a request, then its response."""
 
 import socket
+import ssl
 import time
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from kraft._version import __version__
+from kraft.client.sasl import SaslError, authenticate
+from kraft.client.security import Security, current
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_response_header, encode_request_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
+from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft_native.errors import KraftError, UnsupportedVersionError
 
 RESPONSE_BYTES_MAX: Final = 1 << 30
 RECEIVE_STEP_BYTES: Final = 8 << 20
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
+# An address that does not answer by then is taken to be dead; the same for the other side's part of TLS.
+CONNECT_SECONDS: Final = 4.0
 
 Response = TypeVar("Response", bound=Message)
 
@@ -25,28 +34,38 @@ class ConnectionFailedError(KraftError, ConnectionError):
     """The node could not be reached, closed the connection, or did not answer in time; the message names it."""
 
 
+class AuthenticationError(ConnectionFailedError):
+    """The server's certificate is not trusted, or it does not accept the user; to try again does not help."""
+
+
 class Connection:
     """Opened when made, with the server's versions known; a context manager. One thread uses it at a time.
 
-    Raises `ConnectionFailedError` when the node cannot be reached within `timeout` seconds.
+    `security` is the `current` one where None is given. Raises `ConnectionFailedError` when nothing answers at the
+    address within `connect_timeout` seconds, or the node itself within `timeout`; `AuthenticationError`.
     """
 
-    def __init__(self, host: str, port: int, *, client_id: str = "kraft",
-                 timeout: float = TIMEOUT_SECONDS_DEFAULT) -> None:
+    def __init__(self, host: str, port: int, *, client_id: str = "kraft", timeout: float = TIMEOUT_SECONDS_DEFAULT,
+                 security: Security | None = None, connect_timeout: float = CONNECT_SECONDS) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.client_id = client_id
+        security = current() if security is None else security
+        self.client_id = security.client_id or client_id
         self.timeout = timeout
         self._frame = bytearray()
         """Memory of the answer before: new pages for each cost as much as receiving them. Messages copy what they
         keep."""
         self._correlation_id = 0
         try:
-            self.socket = socket.create_connection((host, port), timeout)
+            self.socket = socket.create_connection((host, port), min(timeout, connect_timeout))
         except OSError as error:
             raise ConnectionFailedError(f"{self.address}: cannot connect: {error}") from error
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            if security.tls:
+                self.socket = self._encrypted(security, host)
             self.versions = self._ask_versions()
+            if security.mechanism:
+                self._authenticate(security)
         except BaseException:
             self.socket.close()
             raise
@@ -146,6 +165,34 @@ class Connection:
         if len(frame) <= RECEIVE_STEP_BYTES:
             self._frame = frame
         return memoryview(frame)[:size]
+
+    def _encrypted(self, security: Security, host: str) -> ssl.SSLSocket:
+        try:
+            self.socket.settimeout(min(self.timeout, CONNECT_SECONDS))
+            return security.context().wrap_socket(self.socket, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
+            raise AuthenticationError(f"{self.address}: the server's certificate is not trusted: "
+                                      f"{error.verify_message}") from error
+        except OSError as error:
+            raise AuthenticationError(f"{self.address}: no TLS connection, is this a listener with TLS? {error}"
+                                      ) from error
+
+    def _authenticate(self, security: Security) -> None:
+        what = f"{self.address}: user {security.username!r} by {security.mechanism}"
+        answer = self.send(SaslHandshakeRequest(mechanism=security.mechanism), SaslHandshakeResponse)
+        if answer.error_code:
+            raise AuthenticationError(f"{what}: the server has {', '.join(answer.mechanisms) or 'no mechanism'}")
+
+        def exchange(message: bytes) -> bytes:
+            found = self.send(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
+            if found.error_code:
+                raise AuthenticationError(f"{what}: not accepted: {found.error_message or found.error_code}")
+            return found.auth_bytes
+
+        try:
+            authenticate(security.mechanism, security.username, security.password, exchange)
+        except SaslError as error:
+            raise AuthenticationError(f"{what}: {error}") from error
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         """The server's versions: asked in our newest, then in the oldest when the server does not know that one."""

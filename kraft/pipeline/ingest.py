@@ -22,6 +22,7 @@ from kraft.client import Cluster
 from kraft.client.configs import setting
 from kraft.client.partitions import LATEST, every, list_offsets
 from kraft.client.producing import new_producer, stamped
+from kraft.client.security import PLAINTEXT, Security, current
 from kraft.pipeline.producing import IngestError, Writer
 from kraft.pipeline.row_files import BadRow, FileSplit, read_split, splits_of
 from kraft.pipeline.row_records import Columns, Conversion, Records, check_columns, check_types, sort_out
@@ -98,6 +99,7 @@ class IngestTask(NamedTuple):
     plan: Plan
     split: Split
     limit: int = 0
+    security: Security = PLAINTEXT
 
 
 class Ingested(NamedTuple):
@@ -172,8 +174,9 @@ def run_job(job: Path, bootstrap: str, plan: Plan, workers: Workers, progress: C
     if on_bad_row == "fail":
         _check_rows(job, plan, workers, left)
     limit = 0 if on_bad_row == "fail" else BAD_ROWS_MAX
+    tasks = [IngestTask(bootstrap, plan, split, limit, current()) for split in left]
     rows = before = 0
-    for task, (found, bad) in workers.run(ingest_split, [IngestTask(bootstrap, plan, split, limit) for split in left]):
+    for task, (found, bad) in workers.run(ingest_split, tasks):
         if bad:
             fileio.write_atomic(_noted(job, "bad", task.split, ".jsonl"), dead_letters(task.split, bad))
         fileio.write_atomic(_noted(job, "done", task.split), json.dumps(found._asdict() | {"bad": len(bad)}).encode())
@@ -233,7 +236,7 @@ def ingest_split(task: IngestTask) -> SplitResult:
     """Writes the records of one split, each once however often this is called. `IngestError` when the file changed."""
     plan, split = task.plan, task.split
     bad: list[BadRow] = []
-    with Cluster(task.bootstrap) as cluster:
+    with Cluster(task.bootstrap, security=task.security) as cluster:
         writer = Writer(cluster, plan.topic, (split.producer_id, split.producer_epoch), dict(enumerate(plan.starts)))
         there = writer.appended()
         sent = dict.fromkeys(there, 0)

@@ -1,7 +1,7 @@
 """`metadata`: the `__cluster_metadata` log as tables: the cluster at one moment, and what happened to it.
 
 The log is replayed by the code that a node replays it with, from the oldest snapshot that is needed, batch by batch:
-what the records of one batch change is one step. It has to be read in order, so this is one range and one worker.
+what the records of one batch change is one step. It has to be read in order: each log is one task of one worker.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import pyarrow as pa
@@ -143,6 +143,19 @@ class History:
                 if before.get(key) != after.get(key):
                     self.rows["config_changes"].append((*place.row(), resource_text(resource.type), resource.name, key,
                                                         before.get(key), after.get(key)))
+
+
+class MetadataTask(NamedTuple):
+    """One log for one worker: the arguments of `read_metadata`."""
+
+    directory: Path
+    until_offset: int | None = None
+    until_ms: int | None = None
+
+
+def read_task(task: MetadataTask) -> dict[str, pa.Table]:
+    """`read_metadata` as a worker runs it."""
+    return read_metadata(task.directory, until_offset=task.until_offset, until_ms=task.until_ms)
 
 
 def read_metadata(directory: Path, *, until_offset: int | None = None,

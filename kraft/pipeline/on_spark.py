@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from kraft.client import RefusedError
 from kraft.spark import session
 from kraft.spark.garbage import spare_imports
+from kraft_native.errors import KraftError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +21,13 @@ if TYPE_CHECKING:
     from kraft.pipeline.workers import Result, Task
 
 
+class TaskFailedError(KraftError):
+    """What a task raised: its message. Spark has not tried it again, as that would not have helped."""
+
+
 class SparkWorkers:
-    """A task of Spark's for each range. The results come together when all are there."""
+    """A task of Spark's for each range. The results come together when all are there. `TaskFailedError` when the input
+    of one cannot be used; other failures are tried again by Spark, as often as its settings say."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -29,12 +36,19 @@ class SparkWorkers:
         if not tasks:
             return
 
-        def work(task: Task) -> tuple[Task, Result]:
+        def work(task: Task) -> tuple[Task, Result | None, str]:
             spare_imports()
-            return task, function(task)
+            try:
+                return task, function(task), ""
+            except (OSError, RefusedError):    # also a connection's: another attempt may succeed
+                raise
+            except KraftError as error:
+                return task, None, str(error)
 
-        found = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(work)
-        yield from found.collect()
+        for task, result, failure in self.spark.sparkContext.parallelize(tasks, len(tasks)).map(work).collect():
+            if failure:
+                raise TaskFailedError(failure)
+            yield task, cast("Result", result)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kraft.client import Cluster, ConnectionFailedError, RefusedError
+from kraft.client import AuthenticationError, Cluster, ConnectionFailedError, RefusedError
 from kraft.client.partitions import EARLIEST, LATEST, list_offsets
 from kraft.client.producing import PASSING, PRODUCE_VERSION_MAX, RETRY_PAUSE_SECONDS
 from kraft.client.refusals import check
@@ -108,6 +108,8 @@ class Writer:
             for leader, partitions in self._by_leader(left).items():
                 try:
                     done = self._send_to(leader, {each: left[each] for each in partitions})
+                except AuthenticationError:
+                    raise
                 except ConnectionFailedError as error:
                     failure = error
                     self.cluster.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from kraft.load.compare import FIGURES, Ratio, compare, workload_differences
 from kraft.load.measure import Measurement
 from kraft.load.report import html_report, html_table, ratio_table
+from kraft.pipeline.workers import IN_PLACE, Workers
 from kraft.recorder.entry import Entry, parse
 from kraft.recorder.timeline import merged
 from kraft_native.errors import InvalidArgumentError, MalformedMessageError
@@ -38,27 +39,31 @@ class Inputs(NamedTuple):
     entries: list[Entry]
 
 
-def read_inputs(paths: Iterable[Path]) -> Inputs:
-    """Results of `kraft bench --output` (one object with `runs`), and recordings (an entry on each line).
+def read_inputs(paths: Sequence[Path], workers: Workers = IN_PLACE) -> Inputs:
+    """Results of `kraft bench --output` (one object with `runs`), and recordings (an entry on each line); each file is
+    one task of the workers.
 
     `InvalidArgumentError` for a file that is neither.
     """
-    runs: dict[str, list[tuple[str, Measurement]]] = {}
-    entries: list[Entry] = []
-    for path in paths:
-        text = path.read_text("utf-8")
-        try:
-            found = json.loads(text)
-        except ValueError:
-            found = None
-        if isinstance(found, dict) and "runs" in found:
-            runs[path.stem] = [(str(run["name"]), _measurement(path, run)) for run in found["runs"]]
-            continue
-        try:
-            entries += [parse(line) for line in text.splitlines() if line.strip()]
-        except MalformedMessageError as error:
-            raise InvalidArgumentError(f"{path}: neither a result of kraft bench nor a recording: {error}") from error
-    return Inputs(runs, merged(entries))
+    found = dict(workers.run(read_input, list(dict.fromkeys(paths))))
+    ordered = [(path, found[path]) for path in dict.fromkeys(paths)]
+    return Inputs({path.stem: runs for path, (runs, _) in ordered if runs is not None},
+                  merged([entry for _, (_, entries) in ordered for entry in entries]))
+
+
+def read_input(path: Path) -> tuple[list[tuple[str, Measurement]] | None, list[Entry]]:
+    """The runs of one file, None where it has none, and its entries."""
+    text = path.read_text("utf-8")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and "runs" in found:
+        return [(str(run["name"]), _measurement(path, run)) for run in found["runs"]], []
+    try:
+        return None, [parse(line) for line in text.splitlines() if line.strip()]
+    except MalformedMessageError as error:
+        raise InvalidArgumentError(f"{path}: neither a result of kraft bench nor a recording: {error}") from error
 
 
 def _measurement(path: Path, run: dict[str, Any]) -> Measurement:

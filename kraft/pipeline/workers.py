@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -35,3 +35,7 @@ class Threads:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield running.pop(future), future.result()
+
+
+IN_PLACE: Final = Threads(1)
+"""One range after the other, in the thread that asks."""

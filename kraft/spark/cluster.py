@@ -13,7 +13,8 @@ import confluent_kafka
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from kraft.client import ConnectionFailedError, RefusedError
+from kraft.client import AuthenticationError, Cluster, ConnectionFailedError, RefusedError
+from kraft.client.security import security_of_library
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.spark.client_options import library_settings
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 # What a record is taken to have where nothing tells its size.
 RECORD_BYTES_GUESS: Final = 250
 ASK_SECONDS: Final = 30.0
+# How long a broker may take to restart before its address counts as a wrong one.
+REACH_SECONDS: Final = 3.0
+REACH_PAUSE_SECONDS: Final = 0.2
 
 EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -40,6 +44,27 @@ def told(what: str, error: KafkaError) -> ConnectionFailedError | RefusedError:
     return RefusedError(what, error.code()) if error.code() > 0 else ConnectionFailedError(f"{what}: {error.str()}")
 
 
+def check_reachable(client: Mapping[str, str], timeout: float) -> None:
+    """Asks the cluster once, as the library does not say why it cannot; for some seconds again when nothing answers.
+    Raises what `Cluster.any` raises."""
+    security = security_of_library(client)
+    if security is None:
+        return
+    deadline = time.monotonic() + REACH_SECONDS
+    with Cluster(client["bootstrap.servers"], timeout=timeout, security=security) as cluster:
+        while True:
+            try:
+                cluster.any()
+            except AuthenticationError:
+                raise
+            except ConnectionFailedError:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
+            time.sleep(REACH_PAUSE_SECONDS)
+
+
 class ClusterTopics:
     """The topics of a cluster, as a source reads them. One thread at a time; nothing is connected until it is asked."""
 
@@ -49,6 +74,7 @@ class ClusterTopics:
 
     @cached_property
     def _admin(self) -> AdminClient:
+        check_reachable(self.options.client, self._seconds)
         try:
             return AdminClient(library_settings(self.options.client))
         except KafkaException as error:

@@ -14,6 +14,7 @@ from kraft.client import Cluster, Connection, RefusedError
 from kraft.client.connection import ConnectionFailedError
 from kraft.client.partitions import EARLIEST, LATEST, list_offsets
 from kraft.client.refusals import check
+from kraft.client.security import PLAINTEXT
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
@@ -51,7 +52,7 @@ class Fetcher:
         self.answer_bytes_max = int(client.get("fetch.max.bytes", ANSWER_BYTES_MAX))
         self.wait_ms = int(client.get("fetch.wait.max.ms", FETCH_WAIT_MS))
         self._cluster = Cluster(client["bootstrap.servers"], client_id=client.get("client.id", "kraft-spark"),
-                                timeout=int(client.get("socket.timeout.ms", 30_000)) / 1000)
+                                timeout=int(client.get("socket.timeout.ms", 30_000)) / 1000, security=PLAINTEXT)
 
     @classmethod
     def of_cluster(cls, client: Mapping[str, str], timeout_ms: int) -> Fetcher:

@@ -17,6 +17,7 @@ from kraft.client.producing import (
     stamped,
 )
 from kraft.client.refusals import check
+from kraft.client.security import PLAINTEXT
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -44,7 +45,7 @@ class BatchProducer:
         self.sequences: dict[TopicPartition, int] = {}
         self._request_timeout_ms = min(options.timeout_ms, options.request_timeout_ms)
         self.cluster = Cluster(options.bootstrap, client_id=options.client.get("client.id", "kraft-spark"),
-                               timeout=self._request_timeout_ms / 1000)
+                               timeout=self._request_timeout_ms / 1000, security=PLAINTEXT)
         self._counts: dict[str, int] = {}
 
     def close(self) -> None:

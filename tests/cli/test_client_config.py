@@ -1,0 +1,111 @@
+"""`--client-config`: commands reach a cluster with TLS and SASL, and say within seconds why they do not."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraft.cli.command import run
+from kraft.client.security import PLAINTEXT, current
+from tests.client.secure_broker import PASSWORD, USER, make_certificates, secure_door
+from tests.integration.process import NodeProcess
+from tests.ports import free_ports
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+
+CAUSE_SECONDS = 5.0
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("certificates")
+    make_certificates(directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    """A node that sends its clients to the door in front of it."""
+    port, = free_ports(1)
+    process = NodeProcess(tmp_path_factory.mktemp("node") / "data",
+                          {"advertised.listeners": f"PLAINTEXT://localhost:{port}"})
+    process.door = port  # type: ignore[attr-defined]
+    process.start()
+    yield process
+    process.stop()
+
+
+def properties(path: Path, text: str) -> str:
+    (path / "client.properties").write_text(text)
+    return str(path / "client.properties")
+
+
+def sasl(mechanism: str, password: str = PASSWORD) -> str:
+    login = "Plain" if mechanism == "PLAIN" else "Scram"
+    return (f"sasl.mechanism={mechanism}\nsasl.jaas.config=org.apache.kafka.{login}LoginModule required "
+            f'username="{USER}" password="{password}";\n')
+
+
+@pytest.mark.parametrize("mechanism", ["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_commands_reach_the_cluster(node: NodeProcess, certificates: Path, tmp_path: Path, mechanism: str,
+                                    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of our own client, and those of librdkafka; the certificate of the client is wanted without SASL."""
+    text = f"security.protocol={'SASL_SSL' if mechanism else 'SSL'}\nssl.truststore.location={certificates}/ca.pem\n"
+    text += sasl(mechanism) if mechanism else f"ssl.keystore.location={certificates}/client.pem\n"
+    port = node.door  # type: ignore[attr-defined]
+    (tmp_path / "rows.jsonl").write_text('{"a":1}\n')
+    topic = f"topic-{mechanism or 'tls'}"
+    with secure_door(port, node.port, certificates=certificates, sasl=bool(mechanism), wants_client=not mechanism):
+        file = properties(tmp_path, f"{text}bootstrap.servers=localhost:{port}\n")
+        assert run(["topics", "create", topic, "--partitions", "1", "--client-config", file]) == 0
+        assert run(["pipeline", "ingest", str(tmp_path / "rows.jsonl"), "--topic", topic, "--job",
+                    str(tmp_path / "job"), "--client-config", file, "--threads", "2"]) == 0
+        capsys.readouterr()
+        assert run(["consume", topic, "--until-end", "--from", "beginning", "--client-config", file]) == 0
+        assert capsys.readouterr().out == '{"a":1}\n'
+        assert run(["pipeline", "export", str(tmp_path / "table"), "--topic", topic, "--client-config", file]) == 0
+        assert "1 row" in capsys.readouterr().out
+        assert run(["bench", "ping", "--client-config", file]) == 2
+        assert "neither TLS nor SASL" in capsys.readouterr().err
+    assert current() == PLAINTEXT
+
+
+@pytest.mark.parametrize("command", [
+    ["topics", "list"], ["consume", "t", "--until-end"], ["pipeline", "export", "TABLE", "--topic", "t"],
+    ["pipeline", "ingest", __file__.replace(".py", ".csv"), "--topic", "t", "--job", "JOB"],
+])
+@pytest.mark.parametrize(("text", "cause"), [
+    (f"security.protocol=SASL_SSL\nssl.ca.location=ca\n{sasl('SCRAM-SHA-256', 'wrong')}", "Authentication failed"),
+    (f"security.protocol=SASL_SSL\nssl.ca.location=other\n{sasl('PLAIN')}", "certificate is not trusted"),
+    ("bootstrap.servers=localhost:DEAD", "cannot connect: "),
+])
+def test_the_cause_is_said_within_seconds(node: NodeProcess, certificates: Path, tmp_path: Path, command: list[str],
+                                          text: str, cause: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The limit is for the command itself; nothing here waits for a time-out."""
+    port, dead = node.door, *free_ports(1)  # type: ignore[attr-defined]
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    given = [{"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job")}.get(
+        each, str(tmp_path / "rows.csv") if each.endswith(".csv") else each) for each in command]
+    text = text.replace("DEAD", str(dead)).replace("=ca\n", f"={certificates}/ca.pem\n").replace(
+        "=other\n", f"={certificates}/other.pem\n")
+    with secure_door(port, node.port, certificates=certificates, sasl=True):
+        servers = "" if "bootstrap" in text else f"bootstrap.servers=localhost:{port}\n"
+        file = properties(tmp_path, f"{text}\n{servers}")
+        began = time.monotonic()
+        assert run([*given, "--client-config", file]) == 1
+    assert cause in capsys.readouterr().err
+    assert time.monotonic() - began < CAUSE_SECONDS * 4   # four times as much as on an idle machine
+
+
+def test_properties_that_are_of_no_use_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dead, = free_ports(1)
+    for text, code, told in ((f"acks=all\nbootstrap.servers=127.0.0.1:{dead}", 1, "without effect here: acks"),
+                             ("ssl.truststor.location=x", 1, "ssl.truststor.location: not supported"),
+                             ("a=\\u00", 1, "client config")):
+        assert run(["topics", "list", "--client-config", properties(tmp_path, text)]) == code
+        assert told in capsys.readouterr().err
+    assert run(["topics", "list", "--bootstrap", f"127.0.0.1:{dead}", "--client-config",
+                properties(tmp_path, "bootstrap.servers=127.0.0.1:1")]) == 1
+    assert f":{dead}: cannot connect" in capsys.readouterr().err
