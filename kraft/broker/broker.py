@@ -1,6 +1,6 @@
 """What one broker knows and has: the cluster's metadata, its partitions, its coordinators. Handlers look here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -15,7 +15,14 @@ from kraft.config.effective import BrokerLayers, broker_integer, broker_value, t
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, NO_LEADER, MetadataImage, Resource
+from kraft.metadata.image import (
+    BROKER_RESOURCE,
+    CLUSTER_DEFAULT,
+    NO_LEADER,
+    MetadataImage,
+    PartitionRegistration,
+    Resource,
+)
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft_native.coldread import ColdReader
@@ -56,6 +63,8 @@ class Broker:
     """When a leadership was last moved away from each broker, by id."""
     faults: ApplyFaults = field(default_factory=ApplyFaults)
     """Committed metadata that cannot be applied here."""
+    unserved: Container[tuple[str, int]] = ()
+    """Replicas here whose log cannot be opened, or failed."""
 
     @property
     def node_id(self) -> int:
@@ -103,8 +112,13 @@ class Broker:
 
     def absence(self, topic: str, index: int) -> ErrorCode:
         """Why `partition` gives none: the replica is elsewhere or cannot be served, or there is no such partition."""
-        known = self.image.partition(topic, index) is not None
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        known = self.image.partition(topic, index)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known is None else self._why_unserved(topic, index, known)
+
+    def _why_unserved(self, topic: str, index: int, known: PartitionRegistration) -> ErrorCode:
+        """A replica whose log failed is a storage error until another one leads, which clients find by the metadata."""
+        failed = known.leader in (NO_LEADER, self.node_id) and (topic, index) in self.unserved
+        return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def absence_by_key(self, key: bytes, by_id: bool, index: int) -> tuple[ErrorCode, int, int]:
         """The same for a topic as requests name it, by the bytes of its id or of its name; with who leads and in which
@@ -112,8 +126,8 @@ class Broker:
         topic = (self.image.topics.get(UUID(bytes=key)) if by_id
                  else self.image.topic(key.decode(errors="replace")))
         known = None if topic is None else topic.partitions.get(index)
-        if known is not None:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER, known.leader, known.leader_epoch
+        if topic is not None and known is not None:
+            return self._why_unserved(topic.name, index, known), known.leader, known.leader_epoch
         unknown = by_id and topic is None
         return ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
 

@@ -70,9 +70,11 @@ class Cleaner:
     renaming. A log whose compaction failed is left alone until the node starts again, as in Kafka.
     """
 
-    def __init__(self, broker: Broker, clock: Callable[[], int]) -> None:
+    def __init__(self, broker: Broker, clock: Callable[[], int], on_failure: Callable[[BaseException], object]) -> None:
+        """`on_failure` is called with what kept a log from being compacted."""
         self.broker = broker
         self.clock = clock
+        self._on_failure = on_failure
         self.throttle = Throttle()
         self.uncleanable: dict[tuple[str, int], NativeLog] = {}
         self.loop_steps = 0
@@ -157,6 +159,7 @@ class Cleaner:
             return
         self.uncleanable[partition.topic, partition.index] = partition.log
         log.error("%s cannot be compacted; it is left as it is until the node starts again: %s", name, str(error))
+        self._on_failure(error)
 
     # --- in a thread of the cleaner
 

@@ -19,6 +19,7 @@ from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
+from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import connection_rates, controller_limits
@@ -84,6 +85,7 @@ class ControllerNode:
         self.quorum.metadata.on_change = self._changed
         self.quorum.metadata.on_deadline = self._schedule
         self.quorum.start()
+        self.watch = DirectoryWatch([self.config.metadata_log_dir], lambda _path, cause: self.fail(cause))
         if isinstance(address := self.config["kraft.metrics.listener"], str) and address:
             # Only here: what it needs takes a good part of a start to load.
             from kraft.runtime.metrics import MetricsServer, read_controller
@@ -147,6 +149,8 @@ class ControllerNode:
 
     async def close(self) -> None:
         """Ends what was opened, backwards; a leader hands over first."""
+        if hasattr(self, "watch"):
+            await self.watch.close()
         if hasattr(self, "metrics"):
             await self.metrics.close()
         if hasattr(self, "registrar"):

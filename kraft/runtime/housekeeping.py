@@ -9,7 +9,7 @@ import logging
 import math
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, TypeVar
 
 from kraft.broker.broker import Broker
 from kraft.log import Log
@@ -22,6 +22,8 @@ from kraft_native.errors import KraftError, LogClosedError
 from kraft_native.partition import Partition
 
 log = logging.getLogger(__name__)
+
+Given = TypeVar("Given")
 
 FILE_REMOVAL_PERIOD_SECONDS: Final = 1.0
 REOPENING_PERIOD_SECONDS: Final = 10.0
@@ -38,7 +40,7 @@ class Housekeeping:
         self.logs = logs
         self.replicas = replicas
         self.clock = clock
-        self.cleaner = Cleaner(broker, clock)
+        self.cleaner = Cleaner(broker, clock, replicas.fence_failed)
         self._on_failure = on_failure
         self._tasks: list[asyncio.Task[None]] = []
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="kraft-upkeep")
@@ -80,8 +82,9 @@ class Housekeeping:
             first = math.inf
             try:
                 await work()
-            except (KraftError, OSError):
+            except (KraftError, OSError) as error:
                 log.exception("%s failed; it is tried again in %g s", work.__name__.strip("_"), seconds)
+                self.replicas.fence_failed(error)
             except Exception as error:  # noqa: BLE001 - whatever it is: upkeep that ended silently would be worse
                 self._on_failure(error)
                 return
@@ -93,9 +96,9 @@ class Housekeeping:
             return False
         return True
 
-    async def _on_disk(self, work: Callable[[], object]) -> None:
+    async def _on_disk(self, work: Callable[[], Given]) -> Given:
         """Has the thread do what waits for the device."""
-        await asyncio.get_running_loop().run_in_executor(self._disk, work)
+        return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
     # --- retention
 
@@ -122,8 +125,9 @@ class Housekeeping:
             return False
         try:
             deleted = partition.log.apply_retention(self.clock(), segments_max=RETAINED_AT_ONCE_MAX)
-        except (KraftError, OSError):
+        except (KraftError, OSError) as error:
             log.exception("retention of %s-%d failed", partition.topic, partition.index)
+            self.replicas.fence_failed(error)
             return False
         if deleted:
             partition.log_changed()
@@ -131,7 +135,9 @@ class Housekeeping:
 
     async def _remove_files(self) -> None:
         if due := self.logs.removals.take_removable():
-            await self._on_disk(lambda: remove_paths(due))
+            for error in await self._on_disk(lambda: remove_paths(due)):
+                log.warning("files that were to be deleted are still there: %s", error)
+                self.replicas.fence_failed(error)
 
     # --- replicas
 
@@ -158,7 +164,8 @@ class Housekeeping:
                 if not each.closed:
                     directory.note(name, each)
                 await turn.give_way()
-            await self._on_disk(directory.write_marks)
+            if directory not in self.logs.offline:
+                await self._on_disk(directory.write_marks)
 
     async def _checkpoint_log(self, target: Log) -> None:
         if target.closed or target.failure is not None:
@@ -170,5 +177,6 @@ class Housekeeping:
                 checkpoint.finish()
         except LogClosedError:
             return
-        except (KraftError, OSError):
+        except (KraftError, OSError) as error:
             log.exception("%s: its checkpoint failed", target.directory)
+            self.replicas.fence_failed(error)

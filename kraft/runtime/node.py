@@ -41,6 +41,7 @@ from kraft.runtime.batch_checks import BatchChecks
 from kraft.runtime.broker_registration import PLAINTEXT, ReplacedError
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.directories import Directories
+from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.leader_lines import LeaderLines
@@ -65,7 +66,7 @@ from kraft.runtime.storage import (
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.coldread import ColdReader
-from kraft_native.errors import KraftError
+from kraft_native.errors import KraftError, StorageError
 from kraft_native.fetch import FetchHandler
 from kraft_native.fetch_session import SessionCache
 from kraft_native.flusher import Flusher
@@ -268,6 +269,9 @@ class Node:
         self.housekeeping.start()
         self.replication.start()
         self._opened.push_async_callback(self.housekeeping.stop)
+        online = [each.path for each in self.logs.directories if each not in self.logs.offline]
+        self.watch = DirectoryWatch(dict.fromkeys((self.config.metadata_log_dir, *online)), self._lost_path)
+        self._opened.push_async_callback(self.watch.close)
         if address := _text(self.config["kraft.metrics.listener"]):
             # Only here: what it needs takes a good part of a start to load.
             from kraft.runtime.metrics import MetricsServer, read
@@ -371,6 +375,11 @@ class Node:
 
     def _lose_directory(self, directory: LogDir, cause: KraftError) -> None:
         self.replicas.lose_directory(directory, cause)
+
+    def _lost_path(self, path: Path, cause: StorageError) -> None:
+        if path == self.config.metadata_log_dir:
+            self.fail(cause)
+        self.replicas.lose_path(path, cause)
 
     def _limit_clients(self, image: MetadataImage) -> None:
         """Quotas may have changed."""

@@ -11,7 +11,6 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -56,6 +55,8 @@ class Removals:
 
         `topic_id`: the one that this process opened it under; None: the directory's own file says it.
         """
+        if not path.is_dir():
+            return                     # it could not be made, or was removed by hand
         if topic_id is None:
             topic_id = topic_id_in(path)
         if topic_id is not None and topic_id in self._recorded.get(name, ()):
@@ -101,7 +102,8 @@ class Removals:
             if name is not None and is_missing(name, topic_id_in(path)):
                 self.set_aside(directory, path, name, "the metadata has this replica here, and there is no other copy")
             else:
-                remove_paths([path])
+                for error in remove_paths([path]):
+                    log.warning("%s is left to the next start: %s", path, error)
 
     # --- files that go later
 
@@ -130,12 +132,18 @@ def discard(stray: Path) -> None:
     shutil.rmtree(doomed)
 
 
-def remove_paths(paths: Iterable[Path]) -> None:
-    """Removes files and directories; those that are gone already do no harm, and what cannot be removed is left to the
-    next opening. Any thread: freeing a large file takes the system a while."""
+def remove_paths(paths: Iterable[Path]) -> list[OSError]:
+    """Removes files and directories; those that are missing already do no harm. What cannot be removed is left to the
+    next opening; gives the first error of each. Any thread: freeing a large file takes the system a while."""
+    failures = []
     for path in paths:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
+        try:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
                 path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            failures.append(error)
+    return failures

@@ -20,7 +20,7 @@ from kraft.metadata.image import MetadataImage, PartitionRegistration
 from kraft.runtime.directories import Directories
 from kraft.runtime.group_driver import GroupDriver
 from kraft.runtime.log_manager import LogManager
-from kraft.runtime.replica_moves import ReplicaMoves
+from kraft.runtime.replica_moves import ReplicaMoves, failure_in
 from kraft.runtime.replication import Replication
 from kraft.runtime.turns import TURN_SECONDS
 from kraft_native.errors import KraftError, StorageError
@@ -34,6 +34,9 @@ REMOVE_DELAY_SECONDS: Final = 0.0
 SETTINGS_KEPT_MAX: Final = 1_000
 # What a machine may lack for a while. A log that cannot be opened for another reason is tried again at the next start.
 LACKING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+# What is wrong with one name in a directory, and not with the directory. `DirectoryWatch` finds one that is missing.
+OF_ONE_NAME: Final = frozenset({errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY,
+                                errno.ENAMETOOLONG})
 
 
 class TopicSettings(NamedTuple):
@@ -64,6 +67,7 @@ class Replicas:
         self.follower_quota = ReplicationQuota(**window)
         self.failed: dict[tuple[str, int], Exception] = {}
         """Replicas whose log cannot be opened or whose role cannot be installed, and why. The others are served."""
+        broker.unserved = self.failed
 
     def carry_out(self, steps: Iterable[Step]) -> None:
         """Removals, then roles, in the plan's order."""
@@ -78,6 +82,7 @@ class Replicas:
             except Exception as error:     # whatever it is, it concerns this one partition
                 log.exception("%s-%d cannot be served", step.topic, step.number)
                 self._not_served(step, error)
+                self.fence_failed(error)
 
     def _not_served(self, step: Step, error: Exception) -> None:
         """The controller has another replica lead. A replica that met an unexpected error half-way is given up."""
@@ -215,6 +220,21 @@ class Replicas:
         if directory is not None and isinstance(cause, KraftError):
             self.lose_directory(directory, cause)
 
+    def fence_failed(self, error: BaseException) -> None:
+        """An operation on a file failed, whatever it was for: the directory that the file lies in goes offline. Not for
+        what a machine may lack for a while, nor for what is wrong with one name."""
+        for directory in self.logs.directories:
+            failure = failure_in(directory.path, error)
+            if (failure is not None and failure.errno not in LACKING | OF_ONE_NAME
+                    and directory not in self.logs.offline):
+                self.lose_directory(directory, failure)
+
+    def lose_path(self, path: Path, cause: StorageError) -> None:
+        """The log directory of that path is lost."""
+        for directory in self.logs.directories:
+            if directory.path == path:
+                self.lose_directory(directory, cause)
+
     def lose_directory(self, directory: LogDir, cause: KraftError) -> None:
         """Replicas in it are served no more."""
         self.moves.directory_failed(directory)
@@ -261,8 +281,9 @@ class Replicas:
         try:
             if self.broker.table.get(step.topic, step.number) is None:
                 self.logs.remove(step.topic, step.number, delay_seconds=REMOVE_DELAY_SECONDS)
-        except KraftError:
+        except (KraftError, OSError) as error:
             log.exception("%s-%d: its log cannot be removed", step.topic, step.number)
+            self.fence_failed(error)
         finally:
             self.logs.removals.forget(TopicPartition(step.topic, step.number), step.topic_id)
 

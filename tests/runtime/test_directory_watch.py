@@ -1,0 +1,166 @@
+"""Directories that vanish under a running node, and operations on files that fail: the directory goes offline."""
+
+import asyncio
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraft.client import Cluster
+from kraft.config.node import NodeConfig
+from kraft.protocol.error_codes import ErrorCode
+from kraft.runtime.controller_node import ControllerNode
+from kraft.runtime.directory_watch import DirectoryWatch
+from kraft.runtime.node import Node
+from kraft.runtime.storage import FormatRequest, format_storage
+from kraft_native import faults
+from kraft_native.errors import StorageError
+from tests.integration.admin import wait_until
+from tests.runtime.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS, ids
+from tests.runtime.nodes import config, with_node
+from tests.runtime.test_housekeeping import create, fill, node_config, on_loop
+from tests.runtime.test_node import produce
+from tests.runtime.test_removals import delete
+
+SECONDS = 20.0
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path)
+
+
+def replace(path: Path) -> None:
+    """As unmounting does: the path leads to another directory."""
+    path.rename(path.with_name("unmounted"))
+    path.mkdir()
+
+
+def strip(path: Path) -> None:
+    for entry in path.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def lies_in_second(cluster: Cluster, second: Path) -> None:
+    create(cluster, "other")
+    create(cluster, "t", retention_bytes="0", file_delete_delay_ms="0")
+    wait_until((second / "t-0").is_dir, "it lies in the second one", SECONDS)
+    wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
+
+
+@pytest.mark.parametrize("loss", [remove, replace, strip])
+def test_a_directory_that_vanishes_goes_offline(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+        loss: Callable[[Path], object]) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def work(cluster: Cluster, node: Node) -> None:
+        lies_in_second(cluster, second)
+        leader = cluster.leader("t", 0)
+        loss(second)
+        on_loop(node, node.watch.look())
+        with monkeypatch.context() as known:       # a client that has not asked for the metadata since
+            known.setattr(cluster, "leader", lambda _topic, _partition: leader)
+            assert produce(cluster, "t", b"value").error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(cluster, "other", b"value").error_code == 0
+        assert [each.path for each in node.logs.offline] == [second]
+        assert node.failure is None
+
+    with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)
+    caplog.clear()
+
+
+@pytest.mark.parametrize("what", ["last", "metadata"])
+def test_without_its_last_directory_or_the_metadata_log_a_node_stops(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
+    """The watch runs by itself, once a second."""
+    data = tmp_path / "data"
+    settings = config(data, metadata_log_dir=str(tmp_path / "m"))
+    lost = {"last": data, "metadata": tmp_path / "m"}[what]
+
+    async def main() -> None:
+        node = Node(settings)
+        await node.start()
+        shutil.rmtree(lost)
+        with pytest.raises(StorageError, match=lost.name):
+            await node.run()
+
+    asyncio.run(main())
+    caplog.clear()
+
+
+def test_a_controller_without_its_directory_stops(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = NodeConfig({"node.id": "1", "process.roles": "controller", "controller.listener.names": "CONTROLLER",
+                           "listeners": "CONTROLLER://127.0.0.1:0", "log.dirs": str(tmp_path / "data"),
+                           "controller.quorum.bootstrap.servers": "127.0.0.1:9093"})
+    format_storage(FormatRequest(1, CLUSTER, (tmp_path / "data",), (ENDPOINT,)), NOW_MS, ids(700))
+
+    async def main() -> None:
+        node = ControllerNode(settings)
+        await node.start()
+        shutil.rmtree(tmp_path / "data")
+        with pytest.raises(StorageError, match="data"):
+            await node.run()
+
+    asyncio.run(main())
+    caplog.clear()
+
+
+@pytest.mark.parametrize(("kind", "suffix", "operation"), [
+    ("rename", ".deleted", "retention"), ("write", "-checkpoint.tmp", "marks"), ("mkdir", "new-0", "opening"),
+    ("rename", "-delete", "removal"), ("write", ".log", "append"),
+])
+def test_whatever_fails_on_a_file_takes_its_directory_offline(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str, operation: str) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def work(cluster: Cluster, node: Node) -> None:
+        lies_in_second(cluster, second)
+        create(cluster, "more")
+        work: dict[str, Callable[[], Any]] = {
+            "retention": lambda: on_loop(node, node.housekeeping._retain()),
+            "marks": lambda: on_loop(node, checkpoint(node)),
+            "opening": lambda: create(cluster, "new"),
+            "removal": lambda: delete(cluster, "t"),
+            "append": lambda: produce(cluster, "t", b"value"),
+        }
+        if operation == "retention":
+            fill(cluster, "t")
+        with faults.fail_at(1, error=errno.EIO, kinds={kind}, under=second, suffix=suffix, persistent=True) as plan:
+            work[operation]()
+            wait_until(lambda: [each.path for each in node.logs.offline] == [second], "it is offline", SECONDS)
+        assert plan.fired
+        assert node.failure is None
+
+    with_node(node_config(tmp_path, log_dirs=f"{first},{second}"), work)
+    caplog.clear()
+
+
+async def checkpoint(node: Node) -> None:
+    """As `_every` runs it."""
+    try:
+        await node.housekeeping._checkpoint()
+    except StorageError as error:
+        node.replicas.fence_failed(error)
+
+
+def test_a_directory_that_is_still_there_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("")
+    lost: list[Path] = []
+
+    async def main() -> None:
+        watch = DirectoryWatch([tmp_path], lambda path, _cause: lost.append(path))
+        await watch.look()
+        assert lost == []
+        (tmp_path / "meta.properties").unlink()
+        await watch.look()
+        await watch.look()
+        await watch.close()
+
+    asyncio.run(main())
+    assert lost == [tmp_path]
