@@ -34,9 +34,9 @@ def test_refused_as_a_whole(tool: Tool) -> None:
     before = levels(tool)
     for words, says in (
         (("upgrade", "--feature", "share.version=1", "--feature", "none.version=1"), "none.version"),
-        (("upgrade", "--feature", "share.version=0"), "a downgrade must be asked for as one"),
-        (("downgrade", "--metadata", "3.3-IV3"), "it would lose what came with"),
-        (("downgrade", "--feature", "share.version=9"), "supports levels 0 to 1"),
+        (("upgrade", "--feature", "share.version=0"), "Can't downgrade the version of this feature without setting the upgrade type"),
+        (("downgrade", "--metadata", "3.3-IV3"), "it might delete metadata information"),
+        (("downgrade", "--feature", "share.version=9"), "only supports versions 0-1"),
     ):
         code, out, complaint = tool.run("features", *words)
         assert (code, out) == (1, ""), words

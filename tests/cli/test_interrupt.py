@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from kraft.cli.consume import Reader
+from kraft.cli.consuming import Places
 from kraft.cli.interrupt import Interrupt
 from kraft.cli.produce import Writer, _produce_lines
 from kraft.cli.record_lines import LineFormat
@@ -60,7 +61,9 @@ def test_what_was_taken_is_printed_and_stored(monkeypatch):
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
     source = Source()
     with Interrupt() as interrupt, pytest.raises(KeyboardInterrupt):
-        Reader(source, PLAIN, store=True).run(None, interrupt, until_end=False)
+        places = Places(source, 30.0, until_end=False)
+        places.subscribe("group", [("t", 0)])
+        Reader(source, PLAIN, places, SimpleNamespace(of=lambda _message: ())).run(None, interrupt)
     assert (out.getvalue(), source.stored) == (b"seven\n", [7])
 
 

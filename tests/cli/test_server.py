@@ -153,7 +153,7 @@ def test_a_quorum_state_of_an_unknown_version_stops_the_node(tmp_path: Path) -> 
     state.write_text(text)
     code, out, complaint = refused("server", "start", "--data", tmp_path, "--listen", "127.0.0.1:0")
     assert (code, out) == (1, "")
-    assert f"kraft: {state}: ValueError('data_version 2 is not known')" in complaint
+    assert f"kraft: {state}: data_version: 2 is not 0 or 1" in complaint
     assert state.read_text() == text
 
 
