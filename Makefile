@@ -11,6 +11,7 @@ FUZZ_SEED    ?= 1
 SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 BROKER_SEEDS    ?= 0..4999
+RELOCATIONS     ?= 0..999
 CRASH_SEED      ?= 1
 KILLS           ?= 200
 CLUSTER_FAULTS  ?= 1000
@@ -27,7 +28,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum crash-cluster cycles simulate simulate-brokers explore kip-mutants pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore kip-mutants pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -91,6 +92,12 @@ crash: build ## the crash kit: crash states, failing calls, damaged bytes; about
 # A longer one: make crash-node KILLS=1000
 crash-node: build ## kill -9 of a node at random under load, compared with what was acknowledged; some minutes
 	@$(PYTEST) -n 0 -m long --kills $(KILLS) tests/integration/test_kill.py
+
+# The first part alone, one run traced: kraft simulate --relocations --seed 7 --trace
+relocations: build ## three voters restarted at new addresses: a thousand times simulated, twenty with processes; half an hour
+	@mkdir -p build
+	@$(BIN)/kraft simulate --relocations --seeds $(RELOCATIONS) --jobs $(JOBS) --output build/relocations.json
+	@$(PYTEST) -n 0 -m long tests/integration/test_quorum_relocation.py
 
 # One of them alone: python -m tests.crash_quorum chaos --events 100 --seed 7
 crash-quorum: build ## controllers in processes of their own: killed, paused, wiped, changed under load; about an hour

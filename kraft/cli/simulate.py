@@ -26,7 +26,16 @@ from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS, NOT_HERE
 from kraft.testing.sim.campaign import Finding, Report, campaign, shrink
 from kraft.testing.sim.joined import joined
 from kraft.testing.sim.options import Options, parse
-from kraft.testing.sim.run import Outcome, broker_options_of, options_of, simulate, simulate_brokers
+from kraft.testing.sim.relocation import LED_WITHIN
+from kraft.testing.sim.run import (
+    Outcome,
+    broker_options_of,
+    options_of,
+    relocation_options_of,
+    simulate,
+    simulate_brokers,
+    simulate_relocation,
+)
 
 PROGRESS_EVERY: Final = 50
 
@@ -74,6 +83,7 @@ class Results:
 
 @kraft.command("simulate")
 @click.option("--brokers", is_flag=True, help="Runs in which controllers, brokers and clients take part.")
+@click.option("--relocations", is_flag=True, help="Runs in which three voters are restarted at new addresses.")
 @click.option("--seed", type=click.IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
 @click.option("--timeline", type=OUTPUT_FILE,
@@ -97,15 +107,18 @@ class Results:
 @JSON
 @click.option("--output", "output_file", type=OUTPUT_FILE,
               help="Write the figures as JSON to a file.")
-def simulate_command(brokers: bool, seed: int | None, trace: bool, timeline: Path | None, options: Options | None,
-                     shrinks: bool, seeds: range | None, minutes: float | None, jobs: int, mutants: bool,
-                     mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
+def simulate_command(brokers: bool, relocations: bool, seed: int | None, trace: bool, timeline: Path | None,
+                     options: Options | None, shrinks: bool, seeds: range | None, minutes: float | None, jobs: int,
+                     mutants: bool, mutant_names: tuple[str, ...], exhaustive: bool, model_names: tuple[str, ...],
                      states: int | None, depth: int | None, trace_file: TextIO | None,
                      join_files: tuple[TextIO, ...], as_json: bool, output_file: Path | None) -> None:
     """Break a quorum in virtual time, and see whether it keeps its promises. Exit code 1: an invariant was broken (with
     --mutants: a bug was not found)."""
     chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else MUTANTS)
-    run, draw = (simulate_brokers, broker_options_of) if brokers else (simulate, options_of)
+    if brokers and relocations:
+        raise click.UsageError("--brokers and --relocations are runs of different kinds")
+    run, draw = ((simulate_brokers, broker_options_of) if brokers
+                 else (simulate_relocation, relocation_options_of) if relocations else (simulate, options_of))
     results = Results(as_json, output_file)
     with redirect_stdout(results.for_people):
         if join_files:
@@ -238,6 +251,8 @@ def _print_report(report: Report) -> None:
                f"{counts['fetch without the core']} followed without the core")
     if report.brokers:
         click.echo(", ".join(f"{number} {name}" for name, number in report.brokers.items()))
+    for name in sorted(name for name in counts if name.startswith(LED_WITHIN)):
+        click.echo(f"{name}: {counts[name]} runs")
     missing = report.missing_transitions
     click.echo(f"{rows} changes of role of {rows + len(missing)} in the table"
                + "".join(f"\n  not seen: {' | '.join(each)}" for each in missing))

@@ -27,13 +27,13 @@ class RaftConfig:
     .fetch.snapshot.max.bytes): of records, and of a snapshot, in one answer. `disconnect_grace_ms`: a follower whose
     connection to the leader was closed stands after this, and twice as long again for each voter with a smaller id,
     rather than after its fetch time-out; the pre-vote makes that harmless. `start_grace_ms`: a voter that has just
-    started and knows no leader stands after this and a random time as long again at most, for the same reason; 0:
-    after its election time-out.
+    started and knows no leader, or led itself, stands after this and a random time as long again at most, for the same
+    reason; 0: after its election time-out.
 
     `can_vote`: a node with the controller role. Others are observers for ever.
     `auto_join` (controller.quorum.auto.join.enable): such a node that does not vote asks to become a voter.
     `bootstrap`: addresses to ask for the leader where no voter is known (controller.quorum.bootstrap.servers); they are
-    asked under the ids -2, -3 and so on.
+    asked under the ids -2, -3 and so on, all at the same time.
     `cluster_id`: None until the first leader has made one (KIP-642).
     `static_voters`: controller.quorum.voters; they count as long as the log names no others.
     """
@@ -75,6 +75,12 @@ class RaftConfig:
     @property
     def check_quorum_timeout_ms(self) -> int:
         return int(self.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+
+    @property
+    def patience_ms(self) -> int:
+        """How long an answer may be missing before another way is tried: another address of the node, another voter,
+        the bootstrap servers. Four such tries fit into one election time-out."""
+        return max(1, self.election_timeout_ms // 4)
 
     @property
     def begin_epoch_interval_ms(self) -> int:

@@ -4,17 +4,20 @@ Who asks tells where it listens itself and since when its process runs; the answ
 addresses spread also while there are too few voters to elect anybody.
 """
 
+from typing import Final
+
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.directory import Known
 from kraft.raft.messages import DiscoverRequest, DiscoverResponse, Loss, Lost, Response
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Follower, Unattached
+from kraft.raft.searching import inquiry_answered
 from kraft.raft.types import NOBODY
 
-
-def announce(replica: Replica, node_id: int) -> None:
-    """Tells a node where this one listens, and asks what it knows."""
-    replica.ask(node_id, DiscoverRequest(
-        cluster_id=replica.cluster_id, sender=replica.own_entry, epoch=replica.epoch, leader_id=replica.leader_id))
+NEVER_BOOTED_MS: Final = -1
+"""The boot timestamp of what a node did not announce: any announcement counts more."""
+VOTERS_MAX: Final = 100
+"""So many voters of an answer are asked for the leader."""
 
 
 def handle_discover(replica: Replica, source: int, correlation: int, request: DiscoverRequest) -> None:
@@ -22,13 +25,23 @@ def handle_discover(replica: Replica, source: int, correlation: int, request: Di
     if replica.is_of_other_cluster(request):
         replica.answer(source, correlation, DiscoverResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
-    replica.directory.learn(request.sender)
+    replica.learn_address(request.sender, is_direct=True)
     if request.epoch > replica.epoch and request.leader_id not in (NOBODY, replica.config.node_id):
         replica.learn(request.epoch, request.leader_id, replica.directory.endpoints(request.leader_id),
                       source=request.sender.key.node_id)
     replica.answer(source, correlation, DiscoverResponse(
         voters=replica.voters.keys, targets=replica.voters.targets, cluster_id=replica.cluster_id,
-        nodes=(replica.own_entry, *replica.directory.nodes.values())))
+        nodes=_known(replica)))
+
+
+def _known(replica: Replica) -> tuple[Known, ...]:
+    """What nodes announced, this one first, and of voters that did not, what the log or the leader said."""
+    nodes = replica.directory.nodes
+    logged = tuple(
+        Known(voter.key, NEVER_BOOTED_MS, (address, )) for voter in replica.voters.voters
+        if voter.key.node_id not in (*nodes, replica.config.node_id)
+        and (address := replica.address_of(voter.key.node_id)) is not None)
+    return replica.own_entry, *nodes.values(), *logged
 
 
 def handle_discover_answer(
@@ -38,16 +51,15 @@ def handle_discover_answer(
     controllers do not, is asked with a Fetch from now on."""
     if answer == Lost(Loss.UNSUPPORTED):
         replica.cannot_discover[node_id] = None
-        if isinstance(replica.role, Unattached | Follower):
+        if isinstance(replica.role, Unattached | Follower) and replica.role.asked == node_id:
             replica.role.asked = NOBODY
         return
     if isinstance(answer, DiscoverResponse) and answer.error is ErrorCode.NONE:
+        replica.directory.voters = tuple(dict.fromkeys(
+            key.node_id for key in (*answer.voters, *(answer.targets or ())) if key.node_id >= 0))[:VOTERS_MAX]
         for known in answer.nodes:
-            if known.key.node_id != replica.config.node_id:
-                replica.directory.learn(known)
+            replica.learn_address(known)
     if isinstance(replica.role, Follower) and node_id == replica.leader_id:
         replica.role.announced = isinstance(answer, DiscoverResponse)
         return
-    if isinstance(replica.role, Unattached | Follower):
-        replica.role.inquiries += 1
-    replica.requests.back_off(node_id, replica.now_ms)
+    inquiry_answered(replica, node_id, answer)

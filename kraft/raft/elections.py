@@ -6,7 +6,6 @@
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import leading
-from kraft.raft.following import inquire
 from kraft.raft.messages import (
     EndQuorumEpochRequest,
     Loss,
@@ -17,6 +16,7 @@ from kraft.raft.messages import (
 )
 from kraft.raft.replica import Replica
 from kraft.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
+from kraft.raft.searching import search
 from kraft.raft.transitions import Cause
 from kraft.raft.types import NOBODY
 
@@ -28,7 +28,7 @@ def drive_unattached(replica: Replica, role: Unattached) -> None:
     if replica.may_stand and replica.now_ms >= role.election_ms:
         replica.become_prospective(Cause.ELECTION_TIMEOUT)
     else:
-        inquire(replica, role)
+        search(replica)
 
 
 def drive_prospective(replica: Replica, role: Prospective) -> None:
@@ -40,6 +40,7 @@ def drive_prospective(replica: Replica, role: Prospective) -> None:
         _step_back(replica, Cause.ELECTION_TIMEOUT)
     else:
         _request_votes(replica, role)
+        search(replica)
 
 
 def _step_back(replica: Replica, cause: Cause) -> None:
@@ -62,8 +63,10 @@ def drive_candidate(replica: Replica, role: Candidate) -> None:
         role.election_ms = min(role.election_ms, replica.now_ms + backoff_ms)
     elif replica.now_ms >= role.election_ms:
         replica.become_prospective(Cause.LOST if role.lost else Cause.ELECTION_TIMEOUT)
-    elif not role.lost:
-        _request_votes(replica, role)
+    else:
+        if not role.lost:
+            _request_votes(replica, role)
+        search(replica)
 
 
 def _request_votes(replica: Replica, role: Prospective | Candidate) -> None:
@@ -180,6 +183,7 @@ def drive_resigned(replica: Replica, role: Resigned) -> None:
             replica.ask(node_id, EndQuorumEpochRequest(
                 cluster_id=replica.cluster_id, epoch=replica.epoch, leader_id=replica.config.node_id,
                 preferred=role.preferred, leader_endpoints=replica.config.endpoints))
+    search(replica)
 
 
 def handle_end_answer(

@@ -4,7 +4,6 @@ A Fetch is the acknowledgement of everything below its offset, so none leaves wh
 """
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft.raft.discovery import announce
 from kraft.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
@@ -20,8 +19,17 @@ from kraft.raft.messages import (
     Response,
     UpdateVoterRequest,
 )
-from kraft.raft.replica import FIRST_BOOTSTRAP_ID, Replica
-from kraft.raft.roles import Download, Follower, Unattached
+from kraft.raft.replica import Replica
+from kraft.raft.roles import Download, Follower
+from kraft.raft.searching import (
+    announce,
+    ask_bootstrap_servers,
+    ask_next_voter,
+    inquiry_answered,
+    next_fetch,
+    searches,
+    stands,
+)
 from kraft.raft.snapshots import request_part
 from kraft.raft.transitions import Cause
 from kraft.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
@@ -30,38 +38,22 @@ from kraft_native.errors import ProtocolError
 
 
 def drive(replica: Replica, role: Follower) -> None:
-    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer, and asks
-    around while the leader cannot be reached: all whom it knows may have moved."""
-    is_late = replica.now_ms >= role.fetch_ms
-    if is_late and stands(replica, role):
+    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer, and searches
+    while the leader does not answer: all that it knows may have moved. A voter that will stand asks the bootstrap
+    servers only; it asks the voters for their pre-votes."""
+    if replica.now_ms >= role.fetch_ms and stands(replica, role):
         replica.become_prospective(Cause.FETCH_TIMEOUT)
         return
-    if is_late or role.losses > 1:
-        inquire(replica, role)
+    if searches(replica):
+        ask_bootstrap_servers(replica)
+        if not stands(replica, role):
+            ask_next_voter(replica, role)
     if not replica.is_durable or not replica.may_ask(replica.leader_id):
         return
     if role.download is not None:
         request_part(replica, role.download)
     elif replica.now_ms < role.update_voter_ms or not _tell_address(replica, role):
-        _fetch(replica, replica.leader_id, replica.config.fetch_max_wait_ms, role)
-
-
-def stands(replica: Replica, role: Follower) -> bool:
-    """Whether it stands for election when the leader is silent. Not when that said that it votes no more."""
-    return replica.may_stand and not role.dismissed
-
-
-def _fetch(replica: Replica, node_id: int, max_wait_ms: int, role: Follower | Unattached) -> None:
-    replica.ask(node_id, next_fetch(replica, max_wait_ms, role))
-
-
-def next_fetch(replica: Replica, max_wait_ms: int, role: Follower | Unattached) -> FetchRequest:
-    end = replica.log.end
-    is_follower = isinstance(role, Follower) and stands(replica, role)
-    return FetchRequest(
-        cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, fetch_offset=end.offset,
-        last_fetched_epoch=end.epoch, max_bytes=replica.config.fetch_max_bytes, max_wait_ms=max_wait_ms,
-        high_watermark=replica.high_watermark, is_follower=is_follower)
+        replica.ask(replica.leader_id, next_fetch(replica, replica.config.fetch_max_wait_ms))
 
 
 def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
@@ -69,7 +61,7 @@ def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
     if (replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None
             or not replica.may_ask(replica.leader_id)):
         return None
-    return next_fetch(replica, replica.config.fetch_max_wait_ms, role)
+    return next_fetch(replica, replica.config.fetch_max_wait_ms)
 
 
 def takes_records(replica: Replica, node_id: int, correlation: int, answer: FetchResponse) -> bool:
@@ -80,28 +72,6 @@ def takes_records(replica: Replica, node_id: int, correlation: int, answer: Fetc
             and node_id == replica.leader_id == answer.leader_id
             and request.epoch == replica.epoch == answer.epoch and answer.error is ErrorCode.NONE
             and answer.snapshot is None and answer.diverging is None and answer.records is not None)
-
-
-def inquire(replica: Replica, role: Unattached | Follower) -> None:
-    """Looks for the leader: asks the bootstrap servers, with DiscoverBrokers, which also tells them where this replica
-    listens, and the voters, with a Fetch; one after the other. Who does not answer in time is passed over: a process
-    that hangs accepts connections, and would be asked for ever."""
-    config = replica.config
-    others = [number for number, each in enumerate(config.bootstrap) if each not in config.endpoints]
-    nodes = [FIRST_BOOTSTRAP_ID - number for number in others]
-    nodes += [node_id for node_id in replica.voters.ids if node_id not in (config.node_id, replica.leader_id)]
-    if nodes and replica.is_durable:
-        node_id = nodes[role.inquiries % len(nodes)]
-        if role.asked == node_id and replica.may_ask(node_id):
-            role.inquiries += 1
-            node_id = nodes[role.inquiries % len(nodes)]
-        if not replica.may_ask(node_id):
-            return
-        role.asked = node_id
-        if node_id <= FIRST_BOOTSTRAP_ID and node_id not in replica.cannot_discover:
-            announce(replica, node_id)
-        else:
-            _fetch(replica, node_id, 0, role)
 
 
 def _tell_address(replica: Replica, role: Follower) -> bool:
@@ -157,9 +127,7 @@ def handle_fetch_answer(replica: Replica, node_id: int, request: FetchRequest, a
     else has told who leads, which was all it was asked for."""
     role = replica.role
     if not isinstance(role, Follower) or request.epoch != replica.epoch or node_id != replica.leader_id:
-        if isinstance(role, Unattached | Follower):
-            role.inquiries += 1
-        replica.requests.back_off(node_id, replica.now_ms)
+        inquiry_answered(replica, node_id, answer)
     elif isinstance(answer, FetchResponse) and answer.error is ErrorCode.NONE:
         replica.heard_leader(role)
         role.dismissed = answer.not_follower

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
-from kraft.raft import discovery, elections, following, leading, membership, snapshots, upgrading
+from kraft.raft import discovery, elections, following, leading, membership, searching, snapshots, upgrading
 from kraft.raft.config import RaftConfig
 from kraft.raft.errors import NotLeaderError
 from kraft.raft.messages import (
@@ -31,7 +31,6 @@ from kraft.raft.messages import (
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
-    Loss,
     Lost,
     Message,
     QuorumResponse,
@@ -149,15 +148,14 @@ class Raft:
         replica.now_ms = max(replica.now_ms, now_ms)
         before = replica.role
         if isinstance(message, Request):
+            searching.heard_from(replica, message)
             REQUEST_HANDLERS[type(message)](replica, source, correlation, message)
         else:
             request = replica.requests.finish(source, correlation)
-            if isinstance(message, QuorumResponse):
-                if message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
-                    replica.learn(message.epoch, message.leader_id, message.leader_endpoints, source=source)
-            elif request is not None and isinstance(message, Lost) and message.reason is not Loss.UNSUPPORTED:
-                replica.directory.failed(source)
+            if isinstance(message, QuorumResponse) and message.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
+                replica.learn(message.epoch, message.leader_id, message.leader_endpoints, source=source)
             if request is not None:
+                searching.judge_address(replica, source, message)
                 ANSWER_HANDLERS[type(request)](replica, source, request, message)
         self._settle(before)
 
@@ -284,7 +282,7 @@ class Raft:
         assert replica.may_ask(replica.leader_id), "another request is under way"
         assert self._flushing is None, f"a flush to {self._flushing} is waited for"
         replica.flushed = replica.log.end.offset
-        return self._fetches(following.next_fetch(replica, replica.config.fetch_max_wait_ms, role))
+        return self._fetches(searching.next_fetch(replica, replica.config.fetch_max_wait_ms))
 
     def _fetches(self, request: FetchRequest) -> Ask:
         replica = self.replica
@@ -409,10 +407,11 @@ def _deadline_ms(replica: Replica) -> int:
         case Leader() as role:
             return leading.deadline_ms(replica, role)
         case Follower() as role:
-            is_late = replica.now_ms >= role.fetch_ms
-            return NEVER_MS if is_late else role.fetch_ms
+            times = (role.fetch_ms, searching.search_ms(replica, role), role.passes_ms)
+            return min((time_ms for time_ms in times if time_ms > replica.now_ms), default=NEVER_MS)
         case Unattached() as role:
-            return role.election_ms if replica.may_stand else NEVER_MS
+            passes_ms = role.passes_ms if role.passes_ms > replica.now_ms else NEVER_MS
+            return min(role.election_ms, passes_ms) if replica.may_stand else passes_ms
         case Prospective() | Candidate() | Resigned() as role:
             return role.election_ms
     raise AssertionError(f"unknown role {replica.role}")

@@ -12,7 +12,16 @@ from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.config import RaftConfig
 from kraft.raft.directory import Directory, Known
-from kraft.raft.messages import QuorumResponse, Request, Response
+from kraft.raft.messages import (
+    BeginQuorumEpochRequest,
+    DiscoverRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    QuorumResponse,
+    Request,
+    Response,
+    VoteRequest,
+)
 from kraft.raft.ports import AppendedControl, Event, LogPort, Random, SnapshotPort, Trace
 from kraft.raft.ready import Answer, Ask, HardState
 from kraft.raft.records import ControlRecord, KRaftVersion, Voters
@@ -36,6 +45,8 @@ FIRST_BOOTSTRAP_ID = -2
 # no leap: the numbers end at 2147483647, and nobody could be elected in the epoch after that.
 EPOCH_EXPECTED_MAX = 1 << 30
 EPOCH_STEP_MAX = 1 << 10
+PROMPT = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, DiscoverRequest, FetchRequest)
+"""What is answered at once, but for the time that a Fetch allows its leader to wait."""
 
 QR = TypeVar("QR", bound=QuorumResponse)
 
@@ -108,17 +119,21 @@ class Replica:
         gone here and not elsewhere (KAFKA-10527), and it may not vote either.
 
         The only voter has nobody to wait for and nobody to tell: it stands as soon as it is called, in the epoch after
-        the last that it knows of. Others that know no leader may stand soon (`start_grace_ms`): where there is one, the
-        pre-vote is refused.
+        the last that it knows of. Others that know no leader, or led themselves, may stand soon (`start_grace_ms`):
+        where there is a leader, the pre-vote is refused. What quorum-state says of another leader may be long out of
+        date.
         """
         if self.is_only_voter:
             return Unattached(self.now_ms + 1)
         if self.leader_id == self.config.node_id:
-            return Resigned(self.election_deadline_ms())
+            return Resigned(self._start_deadline_ms())
         if self.leader_id != NOBODY and self.address_of(self.leader_id) is not None:
-            return self._new_follower()
+            return self._new_follower(is_in_doubt=True)
+        return Unattached(self._start_deadline_ms())
+
+    def _start_deadline_ms(self) -> int:
         grace_ms = self.config.start_grace_ms or self.config.election_timeout_ms
-        return Unattached(self.now_ms + grace_ms + self.random_ms(grace_ms))
+        return self.now_ms + grace_ms + self.random_ms(grace_ms)
 
     # --- who it is ---------------------------------------------------------------------------------------------------
 
@@ -165,14 +180,53 @@ class Replica:
         """Whether the log is durable to its end. Only then a Fetch may leave: its offset is an acknowledgement."""
         return self.flushed >= self.log.end.offset
 
-    def address_of(self, node_id: int) -> Endpoint | None:
-        """The best address known of a node."""
+    # --- where the others are ----------------------------------------------------------------------------------------
+
+    def addresses_of(self, node_id: int) -> tuple[Endpoint, ...]:
+        """All that is known, the likeliest first: as its leadership was announced, as the node announced itself, as the
+        log says. Not where this replica listens: it may have another node's former address."""
         if node_id <= FIRST_BOOTSTRAP_ID:
-            return self.config.bootstrap[FIRST_BOOTSTRAP_ID - node_id]
-        if node_id == self.leader_id and self.leader_endpoints:
-            return self.leader_endpoints[0]
+            return self.config.bootstrap[FIRST_BOOTSTRAP_ID - node_id:][:1]
         voter = self.voters.find(node_id)
-        return self.directory.best(node_id, voter.endpoints if voter else ())
+        sources = (self.leader_endpoints if node_id == self.leader_id else (), self.directory.endpoints(node_id),
+                   self.directory.direct.get(node_id, ()), voter.endpoints if voter else ())
+        return tuple(dict.fromkeys(endpoints[0] for endpoints in sources
+                                   if endpoints and endpoints[0] not in self.config.endpoints))
+
+    def address_of(self, node_id: int) -> Endpoint | None:
+        """The address to try next."""
+        return self.directory.choose(node_id, self.addresses_of(node_id))
+
+    def address_failed(self, node_id: int) -> None:
+        """The node was not found at the address tried last: the next request goes to another one, where one is
+        known."""
+        if len(self.addresses_of(node_id)) > 1:
+            self.directory.failed(node_id)
+
+    def address_worked(self, node_id: int) -> None:
+        if node_id in self.directory.tries:
+            self.directory.worked(node_id, max(1, len(self.addresses_of(node_id))))
+
+    def learn_address(self, known: Known, *, is_direct: bool = False) -> None:
+        """Take note of where a node listens; `is_direct`: the node itself says so. Where this is news, the node is
+        asked there at once: a request under way to its earlier address is given up, and a voter that knows no leader
+        campaigns soon, since the voter that was missing may be this one."""
+        node_id = known.key.node_id
+        before, all_before = self.address_of(node_id), self.addresses_of(node_id)
+        if node_id == self.config.node_id:
+            return
+        if self.directory.learn(known):
+            if node_id == self.leader_id and self.leader_endpoints:
+                self.leader_endpoints = known.endpoints
+        elif is_direct and all_before and known.endpoints and known.endpoints[0] not in (
+                *all_before, *self.config.endpoints):
+            self.directory.direct[node_id] = known.endpoints
+        if self.address_of(node_id) == before:
+            return
+        self.requests.forget(node_id)
+        role = self.role
+        if isinstance(role, Unattached) and self.voted is None and self.voters.find(node_id) is not None:
+            role.election_ms = min(role.election_ms, self.disconnected_deadline_ms())
 
     # --- time and chance ---------------------------------------------------------------------------------------------
 
@@ -193,10 +247,30 @@ class Replica:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def ask(self, node_id: int, request: Request, address: Endpoint | None = None) -> None:
-        """Sends a request, to `address` where that is given. `may_ask` must be true, or an earlier one is given up."""
-        correlation = self.requests.sent(node_id, request, self.now_ms)
+    def ask(self, node_id: int, request: Request, address: Endpoint | None = None, *,
+            timeout_ms: int | None = None) -> None:
+        """Sends a request, to `address` where that is given. `may_ask` must be true, or an earlier one is given up.
+        `timeout_ms`: shorter than that of other requests."""
+        if node_id in self.requests.unanswered(self.now_ms, self.config.patience_ms):
+            self._unanswered(node_id)
+        limits = [each for each in (timeout_ms, self._patience_ms(node_id, request)) if each is not None]
+        correlation = self.requests.sent(node_id, request, self.now_ms, min(limits, default=None))
         self.outbox.append(Ask(node_id, address or self.address_of(node_id), correlation, request))
+
+    def _unanswered(self, node_id: int) -> None:
+        self.address_failed(node_id)
+        self.requests.slow_down(node_id)
+
+    def _patience_ms(self, node_id: int, request: Request) -> int | None:
+        """How long to wait until the request is sent again, perhaps to another address; None for as long as usual, as
+        for a leader that is known to answer. A node that did not answer in time is given twice as long the next time,
+        up to an election time-out, so that a slow one is heard in the end."""
+        role = self.role
+        if not isinstance(request, PROMPT) or isinstance(role, Leader) or (
+                isinstance(role, Follower) and role.has_fetched and node_id == self.leader_id):
+            return None
+        held_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0
+        return held_ms + (self.config.patience_ms << self.requests.slowness(node_id))
 
     def may_ask(self, node_id: int) -> bool:
         return self.requests.ready_ms(node_id, self.now_ms) <= self.now_ms
@@ -322,6 +396,8 @@ class Replica:
     def _become(self, cause: Cause, role: RoleState, source: int = NOBODY) -> None:
         """`source`: whose message is the cause, where one is."""
         check_transition(self.role.role, cause, role.role)
+        for node_id in self.requests.unanswered(self.now_ms, self.config.patience_ms):
+            self._unanswered(node_id)
         self.role = role
         self.requests.reset()
         leader = {} if self.leader_id == NOBODY else {"leader": self.leader_id}
@@ -329,12 +405,15 @@ class Replica:
         self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value, **told)
 
     def become_unattached(self, cause: Cause, epoch: int | None = None, source: int = NOBODY) -> None:
-        """Entering a higher epoch does not restart an election time-out that is running: candidates that cannot win,
-        however often they stand, do not keep those from standing who could (Redpanda's pre-vote live-lock)."""
+        """After pre-votes that too few answered the wait is short: nobody refused this replica. Entering a higher epoch
+        does not restart an election time-out that is running: candidates that cannot win, however often they stand, do
+        not keep those from standing who could (Redpanda's pre-vote live-lock)."""
         before = self.role
         keeps_time = cause is Cause.HIGHER_EPOCH or isinstance(before, Resigned)
         if keeps_time and isinstance(before, Unattached | Prospective | Candidate | Resigned):
             election_ms = before.election_ms
+        elif cause is Cause.ELECTION_TIMEOUT:
+            election_ms = self._doubt_deadline_ms()
         else:
             election_ms = self.election_deadline_ms()
         if epoch is not None:
@@ -351,17 +430,32 @@ class Replica:
                   because=f"its log does not end before {self.log.end}, as the one here does")
 
     def become_follower(self, leader_id: int, endpoints: Endpoints, cause: Cause = Cause.LEADER_FOUND,
-                        source: int = NOBODY) -> None:
-        """The vote of the epoch is kept (KIP-996: "we should not drop persisted state")."""
+                        source: int = NOBODY, *, is_hearsay: bool = False) -> None:
+        """The vote of the epoch is kept (KIP-996: "we should not drop persisted state"). `is_hearsay`: another one than
+        the leader says who leads, and may know no more than this replica."""
         assert leader_id != self.config.node_id, "follows itself"
         self.set_leader(leader_id, endpoints)
-        self._become(cause, self._new_follower(), source)
+        self._become(cause, self._new_follower(is_in_doubt=is_hearsay or cause is Cause.ELECTION_TIMEOUT), source)
 
-    def _new_follower(self) -> Follower:
-        """One whose leader has ended has nothing to wait for: it stands again as soon as after a closed connection."""
-        deadline_ms = self.now_ms + self.config.fetch_timeout_ms
-        fetch_ms = self.disconnected_deadline_ms() if self.leader_has_ended else deadline_ms
+    def _new_follower(self, *, is_in_doubt: bool) -> Follower:
+        """`is_in_doubt`: nothing but a memory, its own or another replica's, says that the leader still leads. Then the
+        replica waits less than a fetch time-out. One whose leader has ended has nothing to wait for: it stands again as
+        soon as after a closed connection."""
+        fetch_ms = deadline_ms = self.now_ms + self.config.fetch_timeout_ms
+        if self.leader_has_ended:
+            fetch_ms = self.disconnected_deadline_ms()
+        elif is_in_doubt:
+            fetch_ms = min(fetch_ms, self._doubt_deadline_ms())
         return Follower(fetch_ms=fetch_ms, update_voter_ms=deadline_ms if self.is_voter else self.now_ms)
+
+    def _doubt_deadline_ms(self) -> int:
+        """Within one election time-out, and after a Fetch that the leader may hold: a leader that is there has answered
+        by then. One voter after the other, so that no vote is split."""
+        patience_ms, voters = self.config.patience_ms, self.voters.ids
+        before = sum(voter < self.config.node_id for voter in voters)
+        step_ms = patience_ms // (len(voters) + 1)
+        return (self.now_ms + max(3 * patience_ms, self.config.fetch_max_wait_ms) + before * step_ms
+                + self.random_ms(1 + step_ms // 2))
 
     def disconnected_deadline_ms(self) -> int:
         """When a follower stands whose leader cannot be there any more: one voter after the other, so that no vote is
@@ -423,14 +517,15 @@ class Replica:
             self.become_unattached(Cause.HIGHER_EPOCH, epoch, source)
         if not knows_leader:
             return
+        is_hearsay = not is_announcement and source != leader_id
         if epoch > self.epoch:
             self.enter_epoch(epoch)
-            self.become_follower(leader_id, endpoints, source=source)
+            self.become_follower(leader_id, endpoints, source=source, is_hearsay=is_hearsay)
         elif isinstance(self.role, (Follower, Leader, Resigned)) or (
                 isinstance(self.role, Prospective) and self.leader_id == leader_id and not is_announcement):
             self.set_leader(leader_id, endpoints)
         else:
-            self.become_follower(leader_id, endpoints, source=source)
+            self.become_follower(leader_id, endpoints, source=source, is_hearsay=is_hearsay)
 
 
 def apply_control(history: VoterHistory, offset: int, record: ControlRecord) -> None:

@@ -1,17 +1,27 @@
 """Requests that are under way: one for each node at a time, which is how Kafka's controllers talk to each other."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from kraft.raft.messages import Request
+from kraft.raft.messages import FetchRequest, Request
 from kraft.raft.types import NEVER_MS
+
+SLOWNESS_MAX: Final = 2
 
 
 @dataclass(slots=True)
 class _Peer:
     correlation: int = -1
     request: Request | None = None
+    due_ms: int = 0
     expires_ms: int = 0
     wait_until_ms: int = 0
+    is_answered: bool = True
+
+
+def _held_ms(request: Request) -> int:
+    """How long the receiver may hold its answer."""
+    return request.max_wait_ms if isinstance(request, FetchRequest) else 0
 
 
 class Requests:
@@ -22,20 +32,25 @@ class Requests:
         self._timeout_ms = timeout_ms
         self._backoff_ms = backoff_ms
         self._peers: dict[int, _Peer] = {}
+        self._slow: dict[int, int] = {}
+        """How often in a row nodes did not answer in time, as far as that matters."""
         self._last_correlation = 0
 
-    def sent(self, node_id: int, request: Request, now_ms: int) -> int:
-        """A request leaves; gives its correlation id."""
+    def sent(self, node_id: int, request: Request, now_ms: int, timeout_ms: int | None = None) -> int:
+        """A request leaves; gives its correlation id. `timeout_ms`: how long to wait for its answer, where that is
+        shorter than usual."""
         self._last_correlation += 1
-        self._peers[node_id] = _Peer(self._last_correlation, request, now_ms + self._timeout_ms)
+        timeout_ms = self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms)
+        self._peers[node_id] = _Peer(
+            self._last_correlation, request, now_ms + _held_ms(request), now_ms + timeout_ms, is_answered=False)
         return self._last_correlation
 
     def finish(self, node_id: int, correlation: int) -> Request | None:
-        """An answer came; gives its request, None when nobody waits for it any more."""
+        """An answer came, or never will; gives its request, None when nobody waits for it any more."""
         peer = self._peers.get(node_id)
         if peer is None or peer.correlation != correlation:
             return None
-        request, peer.request = peer.request, None
+        request, peer.request, peer.is_answered = peer.request, None, True
         return request
 
     def under_way(self, node_id: int, correlation: int) -> Request | None:
@@ -43,9 +58,37 @@ class Requests:
         peer = self._peers.get(node_id)
         return None if peer is None or peer.correlation != correlation else peer.request
 
-    def back_off(self, node_id: int, now_ms: int) -> None:
+    def slow_down(self, node_id: int) -> None:
+        """The node has not answered in time."""
+        self._slow[node_id] = min(self.slowness(node_id) + 1, SLOWNESS_MAX)
+
+    def speed_up(self, node_id: int, now_ms: int, patience_ms: int) -> None:
+        """The node has answered; in time, perhaps."""
+        peer = self._peers.get(node_id)
+        if peer is not None and now_ms - peer.due_ms < patience_ms:
+            self._slow.pop(node_id, None)
+
+    def slowness(self, node_id: int) -> int:
+        return self._slow.get(node_id, 0)
+
+    def is_under_way(self, node_id: int, now_ms: int) -> bool:
+        """Whether an answer of this node is waited for."""
+        peer = self._peers.get(node_id)
+        return peer is not None and peer.request is not None and peer.expires_ms > now_ms
+
+    def unanswered(self, now_ms: int, patience_ms: int) -> list[int]:
+        """Nodes whose answer to the last request is overdue by `patience_ms` or more, whether that expired or not."""
+        return [node_id for node_id, peer in self._peers.items()
+                if not peer.is_answered and now_ms - peer.due_ms >= patience_ms]
+
+    def forget(self, node_id: int) -> None:
+        """Nobody waits for the node's answer any more, and it may be asked at once."""
+        self._peers.pop(node_id, None)
+
+    def back_off(self, node_id: int, now_ms: int, backoff_ms: int | None = None) -> None:
         """The node's last answer was of no use: it is asked again only after a while."""
-        self._peers.setdefault(node_id, _Peer()).wait_until_ms = now_ms + self._backoff_ms
+        backoff_ms = self._backoff_ms if backoff_ms is None else backoff_ms
+        self._peers.setdefault(node_id, _Peer()).wait_until_ms = now_ms + backoff_ms
 
     def ready_ms(self, node_id: int, now_ms: int) -> int:
         """When the node may be asked: not later than `now_ms` means now. A request that expired is given up."""

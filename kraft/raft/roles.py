@@ -18,12 +18,14 @@ from kraft.raft.voters import Assignment, Voter, VoterSet
 @dataclass(slots=True)
 class Unattached:
     """Knows no leader it could follow. A voter stands at `election_ms`; until then, and an observer always, it asks
-    around for a leader. `inquiries` counts who answered, `asked` is whom it asked last."""
+    around for a leader. `inquiries` counts the voters that answered or were passed over, `asked` is the voter asked
+    last, which is passed over at `passes_ms`."""
 
     role: ClassVar[Role] = Role.UNATTACHED
     election_ms: int
     inquiries: int = 0
     asked: int = NOBODY
+    passes_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -59,9 +61,10 @@ class Download:
 class Follower:
     """Fetches from the leader. `fetch_ms`: when the fetch time-out expires. `has_fetched`: the leader has answered it
     at least once, so it refuses pre-votes. `losses`: how often in a row the connection to the leader broke or could
-    not be made. `dismissed`: the leader says that it votes no more. `inquiries`, `asked`: as when unattached, for
-    another leader (an observer whose leader is silent) or for its address. `announced`: the leader knows where it
-    listens. `refused_ms`: when it last refused a pre-vote for no other reason than that its leader answers it."""
+    not be made. `dismissed`: the leader says that it votes no more. `inquiries`, `asked`, `passes_ms`: as when
+    unattached, for another leader (an observer whose leader is unresponsive) or for its address. `announced`: the
+    leader knows where it listens. `refused_ms`: when it last refused a pre-vote for no other reason than that its
+    leader answers it."""
 
     role: ClassVar[Role] = Role.FOLLOWER
     fetch_ms: int
@@ -72,6 +75,7 @@ class Follower:
     download: Download | None = None
     inquiries: int = 0
     asked: int = NOBODY
+    passes_ms: int = 0
     announced: bool = False
     refused_ms: int | None = None
 

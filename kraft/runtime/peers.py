@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
+from socket import SOCK_STREAM
 from struct import Struct
 from typing import Final, cast
 
@@ -56,8 +57,17 @@ RECEIVE_BYTES_KEPT: Final = 2 << 20
 """What a connection may hold while nothing is on its way."""
 PAUSE_SECONDS: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 0.25
-CONNECT_SECONDS_MAX: Final = 5.0
+"""Below `RaftConfig.patience_ms` of the default election time-out."""
+CONNECT_SECONDS_MAX: Final = 1.0
+"""A connection request that was lost is repeated by the system after a second, then after two, four and so on."""
+RESOLVE_SECONDS_MAX: Final = 5.0
 KRAFT_VERSION: Final = "kraft.version"
+
+
+def pause_seconds(failures: int) -> float:
+    """How long after the last of so many failures in a row the same address is tried again. The simulator's peers wait
+    as long."""
+    return min(PAUSE_SECONDS * 2 ** min(failures - 1, 8), PAUSE_SECONDS_MAX) if failures else 0.0
 
 
 @immutable
@@ -249,9 +259,11 @@ class Peer:
         if self._connecting is None:
             is_stuck = self._pending is not None
         else:
-            is_stuck = self._loop.time() - self._began > CONNECT_SECONDS_MAX
+            is_stuck = self._loop.time() - self._began > RESOLVE_SECONDS_MAX + CONNECT_SECONDS_MAX
         if is_stuck or address != self._address:
             self.close()
+        if address != self._address:
+            self._failures = 0         # were those of another address
         self._pending = ask
         self._address = address
         if self._versions is not None:
@@ -306,13 +318,21 @@ class Peer:
 
     async def _connect(self, address: Endpoint) -> None:
         if self._failures:
-            pause = min(PAUSE_SECONDS * 2 ** min(self._failures - 1, 8), PAUSE_SECONDS_MAX)
-            await asyncio.sleep(max(0.0, self._failed + pause - self._loop.time()))
+            await asyncio.sleep(max(0.0, self._failed + pause_seconds(self._failures) - self._loop.time()))
         connection = PeerConnection(self._client_id, self._ready, self._answered, self._lost, self._peers.catch_up)
         self._connection = connection
         try:
-            async with asyncio.timeout(CONNECT_SECONDS_MAX):
-                await self._loop.create_connection(lambda: connection, address.host, address.port)
+            async with asyncio.timeout(RESOLVE_SECONDS_MAX):
+                found = await self._loop.getaddrinfo(address.host, address.port, type=SOCK_STREAM)
+            for number, (_, _, _, _, resolved) in enumerate(found, 1):
+                try:
+                    async with asyncio.timeout(CONNECT_SECONDS_MAX):
+                        await self._loop.create_connection(lambda: connection, str(resolved[0]), address.port)
+                except (OSError, TimeoutError):
+                    if number == len(found):
+                        raise
+                else:
+                    return
         except (OSError, TimeoutError, ValueError):  # the last: a peer told a host that cannot be one
             connection.abandon()
             self._lost()

@@ -17,6 +17,7 @@ from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
 from kraft.raft.types import NOBODY, Endpoint
 from kraft.raft.wire_changes import codec_of
+from kraft.raft.wire_discovery import DISCOVER_CODEC
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.broker_registration import RegistrationError, broker_registration
 from kraft.runtime.controller_channel import Answer, ControllerChannel
@@ -95,7 +96,11 @@ class QuorumPlane:
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer,  # noqa: ARG002 - own clock
                client_id: str | None = None) -> None:
         """See `ControllerPort`."""
-        if codec_of(request) is not None:
+        codec = codec_of(request)
+        if codec is DISCOVER_CODEC:
+            ask_core(self.quorum, codec, request, version, HERE, answer)  # each replica answers for itself
+            return
+        if codec is not None:
             channel = self._voters     # one that is to come may have to catch up first: others do not wait for that
         elif API_BY_KEY[request.API_KEY].forwardable:
             channel = self._forwarded

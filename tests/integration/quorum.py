@@ -57,6 +57,12 @@ class ControllerProcess(MemberProcess):
         self.controller_port = port
         self.directory_id = random_id(uuid.uuid4)
 
+    def move(self, port: int) -> None:
+        """The next start is at another port."""
+        self.controller_port = port
+        self.settings["listeners"] = ("PLAINTEXT://127.0.0.1:0," if self.is_broker else "") + (
+            f"CONTROLLER://127.0.0.1:{port}")
+
     def _options(self) -> list[str]:
         return super()._options() if self.is_broker else []
 

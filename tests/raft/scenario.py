@@ -87,11 +87,12 @@ class Story:
     # --- commands; `words` are those without "=", `options` those with
 
     def quorum(self, words: list[str], options: dict[str, str]) -> None:
-        """quorum 1 2 3 [observers=4,5] [kraft=0] [fetch_timeout_ms=...]: a formatted quorum, started."""
+        """quorum 1 2 3 [observers=4,5] [kraft=0] [servers=1] [fetch_timeout_ms=...]: a formatted quorum, started;
+        `servers`: its voters are given bootstrap servers, too."""
         observers = _ids(options.pop("observers", ""))
-        settings = {name: int(value) for name, value in options.items() if name != "kraft"}
+        settings = {name: int(value) for name, value in options.items() if name not in ("kraft", "servers")}
         self.world = World(tuple(map(int, words)), observers, kraft_version=int(options.get("kraft", "1")),
-                           trace=self._trace, **settings)
+                           trace=self._trace, asks_servers="servers" in options, **settings)
         self.world.watch = self._show
         self.world.deliver()  # everybody asks around for a leader first
 

@@ -9,27 +9,34 @@ LOGGED = (Endpoint("C", "logged", 1),)
 TOLD = (Endpoint("C", "told", 1),)
 
 
-def test_what_was_told_is_tried_before_the_log_and_then_in_turn() -> None:
-    directory = Directory()
-    assert directory.best(1, LOGGED) == LOGGED[0]
-    assert directory.best(1, ()) is None
-    directory.learn(Known(key(1), 5, TOLD))
+def test_what_was_announced_is_tried_before_the_log_and_then_in_turn() -> None:
+    world = World()
+    replica = world.raft(2).replica
+    assert replica.address_of(1) == address(1)[0]
+    replica.learn_address(Known(key(1), 1 << 40, TOLD))
     tried = []
     for _ in range(4):
-        tried.append(directory.best(1, LOGGED))
-        directory.failed(1)
-    assert tried == [TOLD[0], LOGGED[0], TOLD[0], LOGGED[0]]
-    directory.failed(1)
-    assert directory.best(1, ()) == TOLD[0]
-    directory.learn(Known(key(1), 6, address(9)))
-    assert directory.best(1, LOGGED) == address(9)[0]
+        tried.append(replica.address_of(1))
+        replica.address_failed(1)
+    assert tried == [TOLD[0], address(1)[0], TOLD[0], address(1)[0]]
+    replica.address_failed(1)
+    replica.learn_address(Known(key(1), 1 << 41, address(9)))
+    assert replica.address_of(1) == address(9)[0]
+
+
+def test_a_node_with_one_address_is_tried_there_again_and_again() -> None:
+    directory = Directory()
+    assert directory.choose(1, ()) is None
+    assert directory.choose(1, LOGGED) == LOGGED[0]
+    replica = World().raft(2).replica
+    replica.address_failed(1)
+    assert replica.directory.tries == {}
 
 
 def test_nobody_fills_the_memory_and_nonsense_is_not_kept() -> None:
     directory = Directory()
     directory.learn(Known(key(1), 5, ()))
     directory.learn(Known(key(1)._replace(node_id=-1), 5, TOLD))
-    directory.failed(7)
     assert directory == Directory()
     for node_id in range(2 * NODES_MAX):
         directory.learn(Known(key(node_id), 5, TOLD))

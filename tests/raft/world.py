@@ -83,12 +83,15 @@ class Node:
 
 
 class World:
-    """Nodes by id. `trace(node id, text)` hears what the cores tell, `record(node id, event)` too."""
+    """Nodes by id. `trace(node id, text)` hears what the cores tell, `record(node id, event)` too. `asks_servers`: the
+    first voters too are given bootstrap servers; other nodes always are."""
 
     def __init__(self, voters: tuple[int, ...] = (1, 2, 3), observers: tuple[int, ...] = (), *, kraft_version: int = 1,
                  trace: Callable[[int, str], None] | None = None,
-                 record: Callable[[int, Event], None] = lambda _node_id, _event: None, **settings: int) -> None:
+                 record: Callable[[int, Event], None] = lambda _node_id, _event: None, asks_servers: bool = False,
+                 **settings: int) -> None:
         self.now_ms = 0
+        self.asks_servers = asks_servers
         self.wire: list[Packet] = []
         self.cut: list[tuple[int, int]] = []
         self.old: list[int] = []
@@ -114,7 +117,8 @@ class World:
         is_first = me in self.voters.keys
         log, snapshots = formatted(self.voters if is_first and not static else VoterSet())
         static_voters = VoterSet.of(*(Voter(ReplicaKey(each), address(each)) for each in self.voters.ids))
-        bootstrap = tuple(each for node in self.voters.ids for each in address(node))
+        knows_servers = self.asks_servers or not is_first
+        bootstrap = tuple(each for node in self.voters.ids for each in address(node)) if knows_servers else ()
         arguments: dict[str, object] = {
             "key": me, "cluster_id": CLUSTER, "endpoints": address(node_id), "bootstrap": bootstrap, **self.settings,
             **({"static_voters": static_voters} if static else {}), **settings}

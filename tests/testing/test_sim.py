@@ -11,7 +11,7 @@ from kraft.testing.mutants.patches import planted
 from kraft.testing.mutants.registry import MUTANTS
 from kraft.testing.sim.campaign import campaign, finding_of, shrink, table
 from kraft.testing.sim.options import Options, parse
-from kraft.testing.sim.run import Outcome, options_of, simulate
+from kraft.testing.sim.run import Outcome, options_of, simulate, simulate_relocation
 from kraft.testing.sim.world import World
 
 SHORT = {"fault_seconds": 1}
@@ -20,7 +20,7 @@ SHORT = {"fault_seconds": 1}
 SHOWN = {
     "restarted-leader-goes-on": 2, "no-check-quorum": 3, "observers-stand": 4, "timer-is-not-reset": 4,
     "restarted-leader-votes-again": 0, "resigning-is-ignored": 3, "no-pre-vote": 0, "any-log-wins": 0,
-    "votes-twice": 0,
+    "votes-twice": 0, "searches-after-two-losses": 1,
 }
 
 DIGESTS = """
@@ -65,6 +65,14 @@ def test_no_seed_of_a_sample_breaks_an_invariant() -> None:
 ])
 def test_what_was_the_fault_of_the_run(seed: int, drawn_by: int) -> None:
     assert simulate(seed, options_of(drawn_by)).violation is None
+
+
+def test_voters_at_new_addresses_find_a_leader_in_time() -> None:
+    """Within two election time-outs after a majority can be reached, whatever is known of the addresses."""
+    report = campaign(range(20), run=simulate_relocation)
+    assert report.findings == []
+    assert report.counts["message to an address without a listener"] > 100
+    assert report.counts["reconnect pause"] > 100
 
 
 def test_one_seed_is_one_run_whatever_the_order_of_hashes() -> None:

@@ -143,7 +143,9 @@ class Core:
     def __init__(self, *, leaves: bool = True) -> None:
         self.leaves = leaves
         self.heard: list[object] = []
-        self.courier = Courier(envelope_of, self.sent, lambda name: None)
+        self.clock = Clock(Loop())
+        self.courier = Courier(envelope_of, self.sent, lambda name: None,
+                               EventLoop(Loop(), self.clock, lambda callback: callback()), lambda: self.clock.now_ms)
         self.network: list[Envelope] = []
 
     def sent(self, envelope: Envelope) -> None:

@@ -24,6 +24,7 @@ FILES: Final[dict[str, tuple[str, ...]]] = {
     "describe_producers": ("DescribeProducers",),
     "describe_recorder": ("DescribeRecorder",),
     "describe_topic_partitions": ("DescribeTopicPartitions",),
+    "discover_brokers": ("DiscoverBrokers",),
     "find_coordinator": ("FindCoordinator",),
     "group_requests": (
         "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "OffsetCommit",

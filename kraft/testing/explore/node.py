@@ -183,7 +183,7 @@ class Node:
         elif isinstance(role, Resigned):
             role.preferred = ()
         elif isinstance(role, Unattached | Follower):
-            role.inquiries, role.asked = 0, NOBODY
+            role.inquiries, role.asked, role.passes_ms = 0, NOBODY, 0
         peers = replica.requests._peers
         for node_id in [each for each in peers if peers[each].request is None]:
             del peers[node_id]

@@ -8,7 +8,7 @@ from statistics import median
 from kraft.testing.mutants.patches import Mutant, planted
 from kraft.testing.sim.campaign import campaign
 from kraft.testing.sim.options import Options
-from kraft.testing.sim.run import NOTHING_RAISES, Outcome, options_of, simulate
+from kraft.testing.sim.run import NOTHING_RAISES, Outcome, options_of, relocation_options_of, simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _hunt_one(mutant: Mutant, seeds: range, jobs: int, finds: int, draw: Callabl
     names: list[str] = []
     first = None
     remaining, runs, since = seeds, 0, 0
-    run = partial(_run, mutant, draw)
+    run = partial(_run, mutant, relocation_options_of if mutant.options.get("relocation") else draw)
     while remaining and len(needed) < finds:
         with planted(mutant):
             report = campaign(remaining, jobs, until_found=True, run=run)

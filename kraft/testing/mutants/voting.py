@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from kraft.raft import elections, leading, raft
+from kraft.raft import elections, following, leading, raft, searching
 from kraft.raft.messages import VoteRequest
 from kraft.raft.replica import Replica
 from kraft.raft.requests import Requests
@@ -159,6 +159,20 @@ def votes_twice(patches: Patches) -> None:
 
     patches.put(Replica, "become_voted", become_voted)
     patches.wrap(elections, "_is_granted", around)
+
+
+@VOTING.add(0, "KIP-642: a new address at every restart", relocation=True)
+def searches_after_two_losses(patches: Patches) -> None:
+    """A follower asks the bootstrap servers only after two losses in a row, which no driver reports before it stands
+    for election; who stands does not ask them either, and nobody says where it listens."""
+    def searches(replica: Replica) -> bool:
+        role = replica.role
+        if isinstance(role, Follower):
+            return role.losses > 1 or replica.now_ms >= role.fetch_ms
+        return isinstance(role, Unattached)
+
+    patches.put(searching, "searches", searches)
+    patches.put(following, "searches", searches)
 
 
 @VOTING.add(12, "KAFKA-15100")

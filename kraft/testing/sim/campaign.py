@@ -17,6 +17,7 @@ FAULTS = (
     "network parted", "node isolated", "successor killed", "link flapping", "process killed", "power lost",
     "power lost everywhere", "pieces lost", "process paused", "rolling restart", "graceful stop", "node moved",
     "clock jumped", "flush slow", "flush fails", "write fails", "quorum-state write fails",
+    "nodes relocated", "addresses exchanged", "message to an address without a listener", "reconnect pause",
     "quorum-state of a later release", "quorum-state damaged", "bit flipped", "disk wiped", "voter to add",
     "voter to remove", "reassignment", "reassignment stopped", "leader resigns", "pre-vote unsupported",
     "controlled shutdown", "batches lost", "topic deleted", "reassignment cancelled", "preferred election asked",

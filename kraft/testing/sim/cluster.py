@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from typing import Final
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID
@@ -21,9 +22,17 @@ from kraft.testing.sim.snapshots import SnapshotContents
 CLUSTER_ID = "simulated"
 
 
+PORT: Final = 9093
+
+
 def endpoint(node_id: int, address: int = 0) -> Endpoint:
-    """Where a node listens: its port is its id, so that messages find it at any of its addresses."""
-    return Endpoint("CONTROLLER", f"10.0.{node_id}.{address}", node_id)
+    """Where a node listens, after it moved so often."""
+    return Endpoint("CONTROLLER", f"10.0.{node_id}.{address}", PORT)
+
+
+def named(node_id: int) -> Endpoint:
+    """The node wherever it listens: a name service follows it."""
+    return Endpoint("CONTROLLER", f"node{node_id}", PORT)
 
 
 def directory_id(node_id: int, disk: int) -> UUID:
@@ -45,7 +54,8 @@ class Cluster:
         self.dead: list[ReplicaKey] = []
         self.nodes: list[Node] = []
         self._disks: Counter[int] = Counter()
-        self._addresses: Counter[int] = Counter()
+        self._moves: Counter[int] = Counter()
+        self._addresses: dict[int, Endpoint] = {}
         self._founders = VoterSet.of(*(self._voter(number) for number in range(1, options.voters + 1)))
         self._make_nodes()
 
@@ -70,8 +80,11 @@ class Cluster:
         self.network.options = options
 
     def _voter(self, node_id: int) -> Voter:
-        disk = directory_id(node_id, 0) if self._is_dynamic else ZERO_UUID
-        return Voter(ReplicaKey(node_id, disk), (endpoint(node_id),))
+        """Of the log's first record, or of configured voters, which have names: every node would have to be started
+        again with another configuration, if one of them moved."""
+        if self._is_dynamic:
+            return Voter(ReplicaKey(node_id, directory_id(node_id, 0)), (endpoint(node_id),))
+        return Voter(ReplicaKey(node_id, ZERO_UUID), (named(node_id),))
 
     @property
     def _is_dynamic(self) -> bool:
@@ -86,6 +99,7 @@ class Cluster:
             node.knows_pre_vote = node_id > self.options.old_peers
             self.nodes.append(node)
             self.network.stations[node_id] = node
+            self.network.names[named(node_id).host] = node_id
             if self._is_dynamic and node_id <= self.options.voters:
                 self._format(node)
 
@@ -100,7 +114,7 @@ class Cluster:
         return RaftConfig(
             key=ReplicaKey(node_id, directory_id(node_id, self._disks[node_id])),
             cluster_id=CLUSTER_ID,
-            endpoints=(endpoint(node_id, self._addresses[node_id]),),
+            endpoints=(self.address_of(node_id),),
             bootstrap=self._bootstrap(node_id),
             static_voters=VoterSet() if options.dynamic else self._founders,
             election_timeout_ms=options.election_timeout_ms,
@@ -113,10 +127,15 @@ class Cluster:
             start_grace_ms=min(100, options.election_timeout_ms))
 
     def _bootstrap(self, node_id: int) -> tuple[Endpoint, ...]:
-        """The founders. A sole one has the others: it may come back with a new disk when they are the quorum."""
+        """The founders, by name. A sole one has the others: it may come back with a new disk when they are the
+        quorum."""
         nodes = range(1, self.options.voters + self.options.observers + 1)
-        return tuple(endpoint(each) for each in (self._founders.ids if self._founders.ids != (node_id,) else nodes)
+        return tuple(named(each) for each in (self._founders.ids if self._founders.ids != (node_id,) else nodes)
                      if each != node_id)
+
+    def address_of(self, node_id: int) -> Endpoint:
+        """Where a node listens, or will when it is started again."""
+        return self._addresses.get(node_id, endpoint(node_id))
 
     # --- who is there ------------------------------------------------------------------------------------------------
 
@@ -140,10 +159,24 @@ class Cluster:
     # --- disks -------------------------------------------------------------------------------------------------------
 
     def move(self, node: Node) -> None:
-        """The node will listen at another address."""
+        """The node will listen at another address. Not where peers do not know DiscoverBrokers: while nobody leads, no
+        other message says where a voter listens."""
+        if self.options.old_peers:
+            return
         self.counts["node moved"] += 1
-        self._addresses[node.id] += 1
+        self._moves[node.id] += 1
+        self._addresses[node.id] = endpoint(node.id, self._moves[node.id])
         node.move(self._config(node.id))
+
+    def rotate_addresses(self, nodes: list[Node]) -> None:
+        """Each of these nodes will listen where the next one does now; not beside old peers, as above."""
+        if self.options.old_peers:
+            return
+        self.counts["addresses exchanged"] += 1
+        addresses = [self.address_of(node.id) for node in nodes]
+        for node, address in zip(nodes, addresses[1:] + addresses[:1], strict=True):
+            self._addresses[node.id] = address
+            node.move(self._config(node.id))
 
     def replace_disk(self, node: Node) -> None:
         """The node comes back as another replica: same id, other directory."""

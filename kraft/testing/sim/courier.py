@@ -1,25 +1,41 @@
 """Who brings a node's requests to others: `Courier` on the simulated network, with the promises of
-`kraft.runtime.peers`. It is more liberal in what it delivers: also late answers, and the same one twice."""
+`kraft.runtime.peers`, and its pauses before an address is tried again. It is more liberal in what it delivers: also
+late answers, and the same one twice."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from kraft.raft.messages import FetchRequest, FetchResponse, Message, Response
+from kraft.raft.messages import FetchRequest, FetchResponse, Loss, Lost, Message, Response
 from kraft.raft.ready import Ask
-from kraft.runtime.raft_driver import RaftDriver
+from kraft.raft.types import Endpoint
+from kraft.runtime.peers import pause_seconds
+from kraft.runtime.raft_driver import Loop, RaftDriver
 from kraft.testing.sim.network import Envelope
 from kraft_native.fetch_chain import FetchChain
+
+
+@dataclass(slots=True)
+class _Line:
+    """To one node: at which address, and how often in a row a connection was refused or broke, last at `failed_ms`."""
+
+    address: Endpoint | None
+    failures: int = 0
+    failed_ms: int = 0
 
 
 class Courier:
     """Requests go by their number: the core's correlation, or a negative one where the core hears of them later.
 
     `envelope(ask, number)` is what goes on the network; `send` takes it there, at once or when the process may send.
-    `asked`: what has left and is not answered. `count` hears of what is worth counting.
+    `asked`: what has left and is not answered. `count` hears of what is worth counting. `now_ms` is the process's
+    clock.
     """
 
     def __init__(self, envelope: Callable[[Ask, int], Envelope], send: Callable[[Envelope], None],
-                 count: Callable[[str], None]) -> None:
+                 count: Callable[[str], None], loop: Loop, now_ms: Callable[[], int]) -> None:
+        self._loop = loop
+        self._now_ms = now_ms
+        self._lines: dict[int, _Line] = {}
         self._envelope = envelope
         self._send = send
         self._count = count
@@ -41,10 +57,24 @@ class Courier:
 
     def ask(self, ask: Ask) -> None:
         self._waiting[ask.node_id] = ask.correlation
-        self._send(self._envelope(ask, ask.correlation))
+        line = self._lines.get(ask.node_id)
+        if line is None or line.address != ask.address:
+            line = self._lines[ask.node_id] = _Line(ask.address)
+        pause = pause_seconds(line.failures) - (self._now_ms() - line.failed_ms) / 1000 if line.failures else 0.0
+        if pause <= 0:
+            self._send(self._envelope(ask, ask.correlation))
+        else:
+            self._count("reconnect pause")
+            self._loop.call_later(pause, lambda: self._send_paused(ask))
+
+    def _send_paused(self, ask: Ask) -> None:
+        """The pause is over: the request leaves, unless another one has taken its place."""
+        if self._waiting.get(ask.node_id) == ask.correlation:
+            self._send(self._envelope(ask, ask.correlation))
 
     def prepare(self, ask: Ask) -> tuple[int, bytes] | None:
-        if ask.node_id in self._waiting:
+        line = self._lines.get(ask.node_id)
+        if ask.node_id in self._waiting or (line is not None and line.failures > 0):
             return None
         self._prepared = self._envelope(ask, ask.correlation)
         return -1, b""
@@ -98,9 +128,18 @@ class Courier:
             self._last = message if message.is_plain else None
         if self._waiting.get(node_id) == number:
             del self._waiting[node_id]
+            self._note_line(node_id, message)
             if isinstance(message, Response):
                 driver.take_ahead(node_id, number, message)
         driver.step(node_id, number, message)
+
+    def _note_line(self, node_id: int, message: Message) -> None:
+        line = self._lines.get(node_id)
+        if line is not None and isinstance(message, Response):
+            line.failures = 0
+        elif line is not None and message == Lost(Loss.DISCONNECTED):
+            line.failures += 1
+            line.failed_ms = self._now_ms()
 
     def _is_more(self, message: Message) -> bool:
         """Whether an answer is like the last one but for its high watermark and its records, and was taken as such."""

@@ -33,7 +33,8 @@ class Faults:
             (options.isolate_every_ms, self._isolate), (options.flap_every_ms, self._flap),
             (options.kill_every_ms, self._kill), (options.power_every_ms, self._power),
             (options.blackout_every_ms, self._blackout), (options.pause_every_ms, self._pause),
-            (options.roll_every_ms, self._roll), (options.jump_every_ms, self._jump),
+            (options.relocate_every_ms, self._relocate), (options.roll_every_ms, self._roll),
+            (options.jump_every_ms, self._jump),
             (options.fail_flush_every_ms, self._fail_flush), (options.fail_write_every_ms, self._fail_write),
             (options.fail_state_every_ms, self._fail_state), (options.rot_every_ms, self._rot),
             (options.wipe_every_ms, self._wipe), (options.newer_every_ms, self._newer),
@@ -162,6 +163,19 @@ class Faults:
         self._count("power lost everywhere")
         for node in self._cluster.up():
             self._stop(node, power=True)
+
+    def _relocate(self) -> None:
+        """Every process dies, and its machine comes back at another address: a new one, or that of another node."""
+        nodes = self._cluster.nodes
+        self._count("nodes relocated")
+        for node in nodes:
+            if node.is_up:
+                self._stop(node, power=self._random.random() < 0.5)
+        if len(nodes) > 1 and self._random.random() < 0.3:
+            self._cluster.rotate_addresses(nodes)
+            return
+        for node in nodes:
+            self._cluster.move(node)
 
     def _pause(self) -> None:
         node = self._anyone_up()

@@ -339,10 +339,12 @@ def asks(node: NodeView, request: Message, memory: Memory, ledger: LedgerView) -
         count = 1 + sum(consents.values())
         if count < replica.voters.majority and PRE_VOTE_UNKNOWN not in consents:
             raise broken("NoEpochWithoutConsent", f"{node} raised its epoch to {request.epoch} with {count} pre-votes")
-    # What was cut off in the turn of the loop in which the Fetch was asked for is nothing that a leader takes for an
-    # acknowledgement: the one of that epoch has something else there.
+    # What was cut off since the Fetch was asked for, in the same turn of the loop or while its peer could not be
+    # reached, is nothing that a leader takes for an acknowledgement: the one of that epoch has something else there.
     elif (isinstance(request, FetchRequest)
-            and node.log.durable_offset < request.fetch_offset <= node.log.end.offset):
+            and node.log.durable_offset < request.fetch_offset <= node.log.end.offset
+            and (found := node.log.id_at(request.fetch_offset)) is not None
+            and found[0].epoch == request.last_fetched_epoch):
         raise broken("FetchIsDurable",
                      f"{node} acknowledges {request.fetch_offset}, durable is {node.log.durable_offset}")
 

@@ -3,19 +3,29 @@
 A message is a request or the answer to one. Who asks somebody that cannot be reached may be told so (`Lost`, as by a
 refused or broken connection), or hear nothing until its time-out. Answers find their way only to the process that
 asked: a connection does not outlive one.
+
+Nobody listens any more at an address that a node has left, unless another one has it now: a connection to it is refused
+at once, after some time, or never answered at all.
 """
 
 from collections import Counter
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kraft.raft.messages import DiscoverRequest, FetchResponse, Loss, Lost, Message, Request, VoteRequest
+from kraft.raft.types import Endpoint
 from kraft.testing.sim.batches import Records
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.options import MILLISECOND, Options
 
 CLIENT_ID = 1000
 """Ids from here on are clients and operators: nothing cuts them off."""
+
+
+NOWHERE: Final = -1
+"""The target of what is sent to an address that nobody has; those below are slow to refuse, or unresponsive."""
+SLOWLY: Final = -2
+SILENCE: Final = -3
 
 
 class Envelope(NamedTuple):
@@ -52,9 +62,34 @@ class Network:
         self._random = random
         self._counts = counts
         self.stations: dict[int, Station] = {}
+        self.names: dict[str, int] = {}
+        """Of hosts whose addresses a name service knows."""
+        self._listeners: dict[Endpoint, int] = {}
+        self._left: dict[Endpoint, int] = {}
+        """Addresses without a listener, and what becomes of a connection to them."""
         self._cuts: Counter[tuple[int, int]] = Counter()
         self._hangs: Counter[tuple[int, int]] = Counter()
         self._is_healed = False
+
+    # --- addresses ---------------------------------------------------------------------------------------------------
+
+    def listen(self, node_id: int, endpoint: Endpoint) -> None:
+        """From now on the node has this address, and only this one."""
+        for each in [each for each in self._listeners if self._listeners[each] == node_id]:
+            del self._listeners[each]
+        self._listeners[endpoint] = node_id
+
+    def at(self, endpoint: Endpoint) -> int:
+        """Whom a connection to this address or name reaches: a node, or one of NOWHERE, SLOWLY, SILENCE."""
+        node_id = self.names.get(endpoint.host, self._listeners.get(endpoint))
+        if node_id is not None:
+            return node_id
+        if endpoint not in self._left:
+            odds = self._random.randrange(1000)
+            is_silent = odds < self.options.silent_address_per_mille
+            is_slow = odds < self.options.silent_address_per_mille + self.options.slow_address_per_mille
+            self._left[endpoint] = SILENCE if is_silent else SLOWLY if is_slow else NOWHERE
+        return self._left[endpoint]
 
     # --- links -------------------------------------------------------------------------------------------------------
 
@@ -94,6 +129,13 @@ class Network:
         if is_new and not self._both_know_pre_vote(asker, target):
             self._counts["pre-vote unsupported"] += isinstance(request, VoteRequest)
             self._tell_lost(envelope, Loss.UNSUPPORTED)
+        elif target < 0:
+            self._counts["message to an address without a listener"] += 1
+            if target == SLOWLY:
+                self._loop.after(self._random.randrange(1 + self.options.slow_address_ms * MILLISECOND),
+                                 self._tell_lost, envelope, Loss.DISCONNECTED)
+            elif target == NOWHERE:
+                self._tell_lost(envelope, Loss.DISCONNECTED)
         elif station is None or not station.is_up:
             self._refuse(envelope)
         else:

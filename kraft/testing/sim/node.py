@@ -194,6 +194,7 @@ class Node:
             around.counts["unknown quorum-state refused"] += 1
             return
         snapshots = SimSnapshots(self.disk, log, around.snapshot_contents)
+        around.network.listen(self.id, self.config.endpoints[0])
         self.saved = hard_state
         latest = snapshots.latest()
         if latest is not None:
@@ -204,7 +205,8 @@ class Node:
     def _run(self, log: SimLog, snapshots: SimSnapshots) -> None:
         life, watcher, clock = self.life, self._around.watcher, self.clock
         loop = EventLoop(self._around.loop, clock, lambda callback: self.enter(life, self._on_time, callback))
-        courier = Courier(self._envelope, lambda envelope: self.send(self._ask, envelope), self.count)
+        courier = Courier(self._envelope, lambda envelope: self.send(self._ask, envelope), self.count, loop,
+                          lambda: clock.now_ms)
         flusher = Flusher(log, self, lambda: self._ask(courier.leave()))
         process = self._process = _Process(log, snapshots, loop, courier, flusher, {})
         ports = Ports(log, snapshots, self._random, lambda event: watcher.traced(self, event))
@@ -443,7 +445,7 @@ class Node:
         self._around.network.answer(question, response)
 
     def _envelope(self, ask: Ask, number: int) -> Envelope:
-        target = ask.node_id if ask.address is None else ask.address.port
+        target = ask.node_id if ask.address is None else self._around.network.at(ask.address)
         return Envelope(self.id, self.life, target, ask.node_id, number, ask.request, is_answer=False)
 
     def _ask(self, envelope: Envelope) -> None:

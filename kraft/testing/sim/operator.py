@@ -16,7 +16,7 @@ from kraft.raft.messages import (
 )
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
-from kraft.testing.sim.cluster import CLUSTER_ID, Cluster, endpoint
+from kraft.testing.sim.cluster import CLUSTER_ID, Cluster
 from kraft.testing.sim.network import CLIENT_ID, Envelope
 from kraft.testing.sim.node import Node
 from kraft.testing.sim.options import MILLISECOND, SECOND
@@ -74,7 +74,7 @@ class Operator:
     def _add(self, leader: Node, key: ReplicaKey) -> bool:
         self._cluster.counts["voter to add"] += 1
         self._ask(leader, AddVoterRequest(
-            cluster_id=CLUSTER_ID, voter=Voter(key, (endpoint(key.node_id),)), timeout_ms=TIMEOUT_MS,
+            cluster_id=CLUSTER_ID, voter=Voter(key, (self._cluster.address_of(key.node_id),)), timeout_ms=TIMEOUT_MS,
             ack_when_committed=self._random.random() < 0.7))
         return True
 

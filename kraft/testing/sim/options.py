@@ -56,6 +56,10 @@ class Options:
     down_ms: int = 2000                 # until it is started again, about
     pause_every_ms: int = 0
     pause_ms: int = 2000
+    relocate_every_ms: int = 0          # all nodes die, and come back at other addresses
+    silent_address_per_mille: int = 0   # the odds that an address that was left does not answer
+    slow_address_per_mille: int = 0     # and that it refuses connections late
+    slow_address_ms: int = 2000         # by so much at most
     roll_every_ms: int = 0              # all nodes, one after the other, are stopped gracefully and started
     turn_us: int = 0                    # so long a turn of the event loop may go on: more happens in one
     skew_ppm: int = 0
@@ -82,6 +86,8 @@ class Options:
     change_every_ms: int = 0            # a voter is added or removed
     reassign_every_ms: int = 0          # KIP-642's reassignment, or its end
     resign_every_ms: int = 0            # the leader is asked to give up
+
+    relocation: bool = False            # restarts of three voters at new addresses, and nothing else: `sim.relocation`
 
     brokers: int = 0                    # 0: a quorum alone. The following is about brokers
     combined: bool = True               # nodes that are voters are brokers, too
@@ -159,7 +165,10 @@ def draw(random: Random) -> Options:
         # A peer without pre-votes and with a log that cannot win raises the epoch after each back-off. One that is
         # shorter than an election keeps everybody else from one for ever: that is why KIP-996 was written.
         options = options.where(election_backoff_max_ms=max(300, options.election_backoff_max_ms))
-    return options.where(turn_us=random.choice(TURNS_US), garble_every_ms=some(random, 0.15, 3000, 30_000))
+    options = options.where(turn_us=random.choice(TURNS_US), garble_every_ms=some(random, 0.15, 3000, 30_000))
+    return options.where(
+        relocate_every_ms=some(random, 0.2, 3000, 30_000), silent_address_per_mille=random.choice((0, 300, 1000)),
+        slow_address_per_mille=random.choice((0, 300)), slow_address_ms=random.choice((500, 2000)))
 
 
 def some(random: Random, odds: float, low: int, high: int) -> int:

@@ -12,6 +12,8 @@ from kraft.raft.ports import Event
 from kraft.testing.brokers.options import draw as draw_with_brokers
 from kraft.testing.brokers.world import BrokerWorld
 from kraft.testing.sim.options import SECOND, Options, draw
+from kraft.testing.sim.relocation import RelocationWorld
+from kraft.testing.sim.relocation import draw_options as draw_relocation
 from kraft.testing.sim.violation import ViolationError
 from kraft.testing.sim.world import World
 
@@ -47,6 +49,16 @@ def broker_options_of(seed: int) -> Options:
     return draw_with_brokers(Random(f"{seed}/broker options"))
 
 
+def relocation_options_of(seed: int) -> Options:
+    """What the run of this seed is like when three voters are restarted at new addresses."""
+    return draw_relocation(Random(f"{seed}/relocation options"))
+
+
+def simulate_relocation(seed: int) -> Outcome:
+    """Runs one seed of restarts at new addresses."""
+    return simulate(seed, relocation_options_of(seed))
+
+
 def simulate_brokers(seed: int) -> Outcome:
     """Runs one seed with brokers."""
     return simulate(seed, broker_options_of(seed))
@@ -58,7 +70,8 @@ def simulate(seed: int, options: Options | None = None, trace: TextIO | None = N
     of every event of a core."""
     options = options_of(seed) if options is None else options
     started = process_time()
-    world = (BrokerWorld if options.brokers else World)(seed, options, trace, listen)
+    kind = BrokerWorld if options.brokers else RelocationWorld if options.relocation else World
+    world = kind(seed, options, trace, listen)
     violation = None
     try:
         world.run()

@@ -1,0 +1,182 @@
+"""The search for a leader, and for the voters' addresses, by a replica that hears from no leader.
+
+The rules (docs/internals/discovery.md) depend on the core's clock and on answers only, never on how often or how soon
+the driver reports a loss: every bootstrap server is asked at the same time, an address that does not answer holds up
+nothing but itself, and a voter that listens elsewhere than its log says announces that to every voter it can reach.
+"""
+
+from typing import Final
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.messages import (
+    DiscoverRequest,
+    DiscoverResponse,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    Loss,
+    Lost,
+    Request,
+    Response,
+    VoteRequest,
+)
+from kraft.raft.replica import FIRST_BOOTSTRAP_ID, Replica
+from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraft.raft.types import NOBODY
+
+WRONG_NODE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INVALID_REQUEST, ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+
+def announce(replica: Replica, node_id: int) -> None:
+    """Tells a node where this one listens, and asks what it knows."""
+    replica.ask(node_id, DiscoverRequest(
+        cluster_id=replica.cluster_id, sender=replica.own_entry, epoch=replica.epoch, leader_id=replica.leader_id),
+        timeout_ms=replica.config.election_timeout_ms)
+
+
+def stands(replica: Replica, role: Follower) -> bool:
+    """Whether it stands for election when the leader is silent. Not when that said that it votes no more."""
+    return replica.may_stand and not role.dismissed
+
+
+def next_fetch(replica: Replica, max_wait_ms: int) -> FetchRequest:
+    end, role = replica.log.end, replica.role
+    is_follower = isinstance(role, Follower) and stands(replica, role)
+    return FetchRequest(
+        cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, fetch_offset=end.offset,
+        last_fetched_epoch=end.epoch, max_bytes=replica.config.fetch_max_bytes, max_wait_ms=max_wait_ms,
+        high_watermark=replica.high_watermark, is_follower=is_follower)
+
+
+def searches(replica: Replica) -> bool:
+    """Whether the replica looks for a leader and for addresses now: always without a leader, and as a follower as soon
+    as its connection to the leader broke, or the leader's answer is overdue. A replica that has just led tells the
+    others that it leads no more; it searches when they cannot know where it listens."""
+    match replica.role:
+        case Leader():
+            return False
+        case Follower() as role:
+            return role.losses > 0 or replica.now_ms >= search_ms(replica, role)
+        case Resigned():
+            return has_moved(replica)
+    return True
+
+
+def search_ms(replica: Replica, role: Follower) -> int:
+    """When a follower that heard nothing more from its leader begins to search."""
+    config = replica.config
+    return role.fetch_ms - max(0, config.fetch_timeout_ms - config.fetch_max_wait_ms - config.patience_ms)
+
+
+def has_moved(replica: Replica) -> bool:
+    """Whether this replica is a voter and listens elsewhere than its log says."""
+    config = replica.config
+    voter = replica.voters.find(config.node_id)
+    return config.can_vote and bool(config.endpoints) and voter is not None and voter.endpoints != config.endpoints
+
+
+def search(replica: Replica) -> None:
+    """Does what is due of the search beside elections: announces this replica to all that it can reach."""
+    if not searches(replica):
+        return
+    ask_bootstrap_servers(replica)
+    role = replica.role
+    if isinstance(role, Unattached):
+        ask_next_voter(replica, role)
+    elif has_moved(replica):
+        waits = role.tally.unanswered if isinstance(role, Prospective | Candidate) else ()
+        for node_id in replica.voters.ids:
+            if (node_id != replica.config.node_id and node_id not in waits and replica.may_ask(node_id)
+                    and node_id not in replica.cannot_discover):
+                announce(replica, node_id)
+
+
+def ask_bootstrap_servers(replica: Replica) -> None:
+    """Asks all of them at the same time, with DiscoverBrokers, which also tells them where this replica listens."""
+    config = replica.config
+    for number, endpoint in enumerate(config.bootstrap):
+        node_id = FIRST_BOOTSTRAP_ID - number
+        if endpoint not in config.endpoints and replica.may_ask(node_id):
+            _inquire(replica, node_id, announces=True)
+
+
+def ask_next_voter(replica: Replica, role: Unattached | Follower) -> None:
+    """Asks the voters one after the other: those of the log, and those of which DiscoverBrokers told. A voter that does
+    not answer soon is passed over: a process that hangs accepts connections, and would be waited for without end."""
+    told = [each for each in replica.directory.voters if replica.voters.find(each) is None]
+    nodes = [each for each in (*replica.voters.ids, *told)
+             if each not in (replica.config.node_id, replica.leader_id) and replica.address_of(each) is not None]
+    for _ in range(len(nodes) + 1):
+        if not nodes:
+            return
+        node_id = nodes[role.inquiries % len(nodes)]
+        may_ask = replica.may_ask(node_id)
+        if role.asked == node_id:
+            if not may_ask and replica.now_ms < role.passes_ms:
+                return
+            role.inquiries += 1
+            role.asked = NOBODY
+        elif may_ask:
+            role.asked = node_id
+            role.passes_ms = replica.now_ms + replica.config.patience_ms
+            _inquire(replica, node_id, announces=has_moved(replica))
+            return
+        elif replica.requests.is_under_way(node_id, replica.now_ms):
+            role.inquiries += 1
+        else:
+            return
+
+
+def _inquire(replica: Replica, node_id: int, *, announces: bool) -> None:
+    """Asks a node who leads. Its answer to a Fetch says so too, but a Fetch may not leave while the log is not durable
+    to its end."""
+    if announces and node_id not in replica.cannot_discover:
+        announce(replica, node_id)
+    elif replica.is_durable:
+        replica.ask(node_id, next_fetch(replica, 0), timeout_ms=replica.config.election_timeout_ms)
+
+
+def inquiry_answered(replica: Replica, node_id: int, answer: Response | Lost) -> None:
+    """An answer, or the news that there will be none, has said all that it can about who leads. A bootstrap server that
+    answered a voter knows its address now, and the leader will announce itself to a voter: it is not asked again at
+    once, as it is by an observer."""
+    role = replica.role
+    if isinstance(role, Unattached | Follower) and role.asked == node_id:
+        role.inquiries += 1
+        role.asked = NOBODY
+    is_known_there = node_id <= FIRST_BOOTSTRAP_ID and replica.may_stand and isinstance(answer, Response)
+    replica.requests.back_off(node_id, replica.now_ms, replica.config.patience_ms if is_known_there else None)
+
+
+def heard_from(replica: Replica, request: Request) -> None:
+    """A node that sends a request is up: one to it that has been without an answer for long is sent again at once."""
+    node_id = _sender(request)
+    if searches(replica) and node_id in replica.requests.unanswered(replica.now_ms, replica.config.patience_ms):
+        replica.address_failed(node_id)
+        replica.requests.forget(node_id)
+
+
+def _sender(request: Request) -> int:
+    match request:
+        case VoteRequest():
+            return request.candidate.node_id
+        case FetchRequest():
+            return request.replica.node_id
+        case DiscoverRequest():
+            return request.sender.key.node_id
+        case EndQuorumEpochRequest():
+            return request.leader_id
+    return NOBODY
+
+
+def judge_address(replica: Replica, node_id: int, answer: Response | Lost) -> None:
+    """Whether a node was found where it was asked. Another process may listen there by now: it refuses a voter's key,
+    or a request that its own id seems to have sent, and it does not act as the leader. What it says of the quorum is
+    true nevertheless: an answer to DiscoverBrokers proves nothing."""
+    replica.requests.speed_up(node_id, replica.now_ms, replica.config.patience_ms)
+    if isinstance(answer, Lost):
+        if answer.reason is not Loss.UNSUPPORTED:
+            replica.address_failed(node_id)
+    elif answer.error in WRONG_NODE or (node_id == replica.leader_id and answer.error is not ErrorCode.NONE):
+        replica.address_failed(node_id)
+    elif not isinstance(answer, DiscoverResponse):
+        replica.address_worked(node_id)

@@ -1,0 +1,71 @@
+"""Three controllers in processes of their own come back at other addresses, all of them at once: nobody listens at the
+former ones, or something there accepts connections and never answers."""
+
+import random
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from tests.integration.quorum import MakeQuorum, Quorum
+from tests.ports import free_ports
+
+ELECTION_SECONDS = 1.0
+START_SECONDS = 1.0
+"""How much later than its process a node may be up, and than its election a leader be found."""
+
+
+def relocate(quorum: Quorum, chance: random.Random, former: ExitStack) -> float:
+    """Kills all controllers and starts them elsewhere, perhaps without the former leader; gives the seconds that it
+    took from the start of the last one to a leader."""
+    leader_id = quorum.leader.node_id
+    nodes = list(quorum.nodes.values())
+    for node in chance.sample(nodes, len(nodes)):
+        node.kill()
+    is_silent = chance.random() < 0.5
+    before = [node.controller_port for node in nodes]
+    free = [port for port in free_ports(2 * len(nodes)) if port not in before]
+    for node, port in zip(nodes, free, strict=False):
+        if is_silent:
+            former.enter_context(socket.create_server(("127.0.0.1", node.controller_port), backlog=50))
+        node.move(port)
+    servers = ",".join(node.controller_address for node in nodes)
+    for node in nodes:
+        node.settings["controller.quorum.bootstrap.servers"] = servers
+    started = [node for node in nodes if node.node_id != leader_id or chance.random() < 0.5]
+    for node in started:
+        node.launch()
+    began = time.monotonic()
+    found = quorum.client(started).describe()
+    seconds = time.monotonic() - began
+    assert found.leader in [node.node_id for node in started]
+    former.close()                     # those that are started later may find the former addresses free or not
+    for node in started:
+        node.await_ready()
+    for node in nodes:
+        if node not in started:
+            node.start()
+    return seconds
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_a_quorum_at_other_addresses_finds_a_leader(new_quorum: MakeQuorum, seed: int) -> None:
+    quorum = new_quorum(3)
+    quorum.start()
+    with ExitStack() as former:
+        relocate(quorum, random.Random(seed), former)
+
+
+@pytest.mark.long
+def test_twenty_times_at_other_addresses(new_quorum: MakeQuorum, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each time within two election time-outs, beside what starting Python takes: for a machine that is idle."""
+    quorum, chance = new_quorum(3), random.Random(20)
+    quorum.start()
+    took = []
+    for _ in range(20):
+        with ExitStack() as former:
+            took.append(relocate(quorum, chance, former))
+    with capsys.disabled():
+        print("\nseconds from the last start to a leader: " + " ".join(f"{each:.2f}" for each in sorted(took)))
+    assert max(took) <= 2 * ELECTION_SECONDS + START_SECONDS
