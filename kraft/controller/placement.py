@@ -1,34 +1,107 @@
-"""Which brokers a new partition goes to (KIP-36's aim: every partition on as many racks as there are).
+"""Which brokers a new partition goes to, by the rules of Kafka's striped placement:
 
-The brokers stand in a ring that alternates between racks. Each partition begins one place further, so that leaders are
-spread evenly, and takes the next brokers in the ring of racks that it does not have yet; then any others. The distance
-of the followers grows with every round, so that the load of a failed broker falls on all others and not on its
-neighbour. `rotation` is where the first partition begins: callers vary it, so that small topics do not all begin at one
+- Fenced brokers count: a topic may have as many replicas as brokers are registered. Brokers in controlled shutdown do
+  not, until they are fenced; nor do brokers whose directories are all cordoned (KIP-1066).
+- A partition is on as many racks as possible (KIP-36), and its racks have as many replicas as each other, or one more.
+- Within a rack a fenced broker gets a replica only if every unfenced one has got one. The first replica, which leads, is
+  on an unfenced broker.
+- Replicas and leaders are even: two unfenced brokers differ by one replica, wherever racks of unequal sizes do not force
+  more.
+
+Each rack goes through its brokers round by round, each round in another order, so that the load of a failed broker
+falls on all others. `rotation` says where all begins: callers vary it, so that small topics do not all begin at one
 broker.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from math import gcd
+from operator import attrgetter
+from typing import Final
 
 from kraft.controller.decision import RefusedError
 from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 
+SPREAD: Final = 2_654_435_761
+"""An odd factor: rotations that follow each other, in any step, begin at brokers all over the ring."""
+
+_key_of = attrgetter("key")
+
 
 def ring_of(brokers: Mapping[int, BrokerRegistration]) -> list[BrokerRegistration]:
-    """Brokers that can get replicas, rack by rack in turn; fenced ones too, since they may come back."""
-    racks: dict[str, list[BrokerRegistration]] = {}
-    for broker in sorted(brokers.values(), key=lambda broker: broker.broker_id):
-        if not broker.in_controlled_shutdown and not all_cordoned(broker):
-            racks.setdefault(broker.rack or "", []).append(broker)
-    rows = zip_longest(*(racks[rack] for rack in sorted(racks)))
-    return [broker for row in rows for broker in row if broker is not None]
+    """Brokers that can get replicas, by id."""
+    return [broker for _, broker in sorted(brokers.items())
+            if (broker.fenced or not broker.in_controlled_shutdown) and not all_cordoned(broker)]
 
 
 def all_cordoned(broker: BrokerRegistration) -> bool:
     """Whether no directory of the broker may take new replicas (KIP-1066)."""
     cordoned = broker.cordoned_log_dirs or ()
     return bool(broker.log_dirs) and all(directory in cordoned for directory in broker.log_dirs)
+
+
+class _Rounds:
+    """Brokers of one rack, in rounds. `taken` counts all replicas given to them."""
+
+    def __init__(self, brokers: Sequence[int], rotation: int) -> None:
+        self._brokers = brokers
+        self._rotation = rotation
+        self._strides = [stride for stride in range(1, len(brokers) + 1) if gcd(stride, len(brokers)) == 1]
+        self._round = 0
+        self._queue: list[int] = []
+        self.taken = 0
+
+    def __len__(self) -> int:
+        return len(self._brokers)
+
+    def take(self, chosen: Sequence[int]) -> int:
+        """The next broker that is not among the chosen, fewer than all of which are of these brokers."""
+        while True:
+            for place, broker_id in enumerate(self._queue):
+                if broker_id not in chosen:
+                    del self._queue[place]
+                    self.taken += 1
+                    return broker_id
+            self._queue += self._next_round()
+
+    def _next_round(self) -> list[int]:
+        count = len(self._brokers)
+        stride = self._strides[self._round % len(self._strides)]
+        start = self._rotation + self._round
+        self._round += 1
+        return [self._brokers[(start + number * stride) % count] for number in range(count)]
+
+
+class _Rack:
+    """`key` orders racks by what they have of the partition that is being placed, by the replicas of their next broker,
+    and by their replicas on average; the least is next."""
+
+    def __init__(self, brokers: Sequence[BrokerRegistration], rotation: int) -> None:
+        self._unfenced = _Rounds([broker.broker_id for broker in brokers if not broker.fenced], rotation)
+        self._fenced = _Rounds([broker.broker_id for broker in brokers if broker.fenced], rotation)
+        self._used = 0
+        self.begin()
+
+    @property
+    def may_lead(self) -> bool:
+        return len(self._unfenced) > 0
+
+    def begin(self) -> None:
+        """The next partition is placed."""
+        self._used = 0
+        self._set_key()
+
+    def _set_key(self) -> None:
+        rounds = self._unfenced if self.may_lead else self._fenced
+        is_full = self._used == len(self._unfenced) + len(self._fenced)
+        self.key = (is_full, self._used, rounds.taken // len(rounds), rounds.taken / len(rounds))
+
+    def take(self, chosen: Sequence[int]) -> int:
+        rounds = self._unfenced if self._used < len(self._unfenced) else self._fenced
+        self._used += 1
+        broker_id = rounds.take(chosen)
+        self._set_key()
+        return broker_id
 
 
 def place(
@@ -39,25 +112,76 @@ def place(
     if replicas > len(ring):
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
                            f"replication factor {replicas}: only {len(ring)} broker(s) can take replicas")
-    alive = [broker for broker in ring if not broker.fenced]
-    if not alive:
+    leaders = {broker.broker_id: 0 for broker in ring if not broker.fenced}
+    if not leaders:
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced")
-    return [_place_one(ring, alive, replicas, rotation + number) for number in range(partitions)]
+    racks = _racks_of(ring, rotation * SPREAD >> 16)
+    leading = [rack for rack in racks if rack.may_lead]
+    found: list[tuple[int, ...]] = []
+    for _ in range(partitions):
+        chosen = _choose(racks, leading, replicas)
+        leader = min((broker_id for broker_id in chosen if broker_id in leaders), key=leaders.__getitem__)
+        leaders[leader] += 1
+        found.append(_led_by(leader, chosen))
+    while _move_leader(found, leaders):
+        pass
+    return found
 
 
-def _place_one(
-    ring: Sequence[BrokerRegistration], alive: list[BrokerRegistration], replicas: int, turn: int
-) -> tuple[int, ...]:
-    leader = alive[turn % len(alive)]
-    if replicas == 1:
-        return (leader.broker_id,)
-    others = [broker for broker in ring if broker is not leader]
-    start = ring.index(leader) + turn // len(alive)
-    others = [others[(start + step) % len(others)] for step in range(len(others))]
-    chosen, racks = [leader], [leader.rack]
-    for spread in (True, False):
-        for broker in others:
-            if len(chosen) < replicas and broker not in chosen and not (spread and broker.rack in racks):
-                chosen.append(broker)
-                racks.append(broker.rack)
-    return tuple(broker.broker_id for broker in chosen)
+def _led_by(leader: int, replicas: Sequence[int]) -> tuple[int, ...]:
+    return (leader, *(broker_id for broker_id in replicas if broker_id != leader))
+
+
+def _move_leader(found: list[tuple[int, ...]], leaders: dict[int, int]) -> bool:
+    """Makes a broker that leads most lead one partition less, and one that leads two less or more lead one more, by a
+    chain of partitions that each change leaders. Whether there was one to move."""
+    most = max(leaders.values())
+    if most - min(leaders.values()) <= 1:
+        return False
+    led: dict[int, list[int]] = {broker_id: [] for broker_id in leaders}
+    for number, replicas in enumerate(found):
+        led[replicas[0]].append(number)
+    reached = {broker_id: -1 for broker_id, count in leaders.items() if count == most}    # by which partition
+    queue = list(reached)
+    for giver in queue:
+        for number in led[giver]:
+            for taker in found[number]:
+                if taker in leaders and taker not in reached:
+                    reached[taker] = number
+                    queue.append(taker)
+                    if leaders[taker] <= most - 2:
+                        _change_leaders(found, leaders, taker, reached)
+                        return True
+    return False
+
+
+def _change_leaders(found: list[tuple[int, ...]], leaders: dict[int, int], taker: int,
+                    reached: Mapping[int, int]) -> None:
+    leaders[taker] += 1
+    while (number := reached[taker]) >= 0:
+        giver = found[number][0]
+        found[number] = _led_by(taker, found[number])
+        taker = giver
+    leaders[taker] -= 1
+
+
+def _racks_of(ring: Sequence[BrokerRegistration], start: int) -> list[_Rack]:
+    by_name: dict[str, list[BrokerRegistration]] = {}
+    for broker in ring:
+        by_name.setdefault(broker.rack or "", []).append(broker)
+    names = sorted(by_name)
+    first = start % len(names)
+    return [_Rack(by_name[name], start // len(names)) for name in (*names[first:], *names[:first])]
+
+
+def _choose(racks: Sequence[_Rack], leading: Sequence[_Rack], replicas: int) -> list[int]:
+    """The brokers of one partition, the first of them from a rack that may lead."""
+    chosen: list[int] = []
+    used: list[_Rack] = []
+    while len(chosen) < replicas:
+        rack = min(racks if chosen else leading, key=_key_of)
+        chosen.append(rack.take(chosen))
+        used.append(rack)
+    for rack in used:
+        rack.begin()
+    return chosen

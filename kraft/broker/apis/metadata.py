@@ -30,7 +30,6 @@ FIRST_VERSION_NULL_IS_ALL = 1
 FIRST_VERSION_WITH_CREATION_FLAG = 4
 FIRST_VERSION_BY_ID = 12
 CREATE_TOPICS_VERSION = 7
-DEFAULT = -1
 
 
 @serves("Metadata")
@@ -71,7 +70,8 @@ def _to_create(broker: Broker, request: MetadataRequest, context: RequestContext
 def _new_topic(broker: Broker, name: str) -> CreatableTopic:
     if name == OFFSETS_TOPIC:
         return offsets_topic(broker)
-    return CreatableTopic(name=name, num_partitions=DEFAULT, replication_factor=DEFAULT)
+    return CreatableTopic(name=name, num_partitions=broker.integer("num.partitions"),
+                          replication_factor=broker.integer("default.replication.factor"))
 
 
 def _creation_error(code: int) -> int:
