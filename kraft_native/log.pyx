@@ -438,14 +438,14 @@ cdef class Log:
         self.core.enter_write()
         return delete_records(self.core, before_offset)
 
-    def apply_retention(self, int64_t now_ms, *, int64_t segments_max=INT64_MAX) -> int:
-        """Deletes whole segments by retention.bytes and retention.ms, at most `segments_max`, and forgets producers
-        that were silent for producer.id.expiration.ms. Gives the count of segments."""
+    def apply_retention(self, int64_t now_ms, *, int64_t segments_max=INT64_MAX, bint expire_producers=True) -> int:
+        """Deletes whole segments by retention.bytes and retention.ms, at most `segments_max`. `expire_producers`:
+        forgets those that were silent for producer.id.expiration.ms, too. Gives the count of segments."""
         self.core.need_no_failure()
         if self.core.untouched():
             return 0
         self.core.enter_write()
-        return apply_retention(self.core, now_ms, segments_max)
+        return apply_retention(self.core, now_ms, segments_max, expire_producers)
 
     def remove_with(self, remover) -> None:
         """From now on files of segments that retention deletes are renamed to `.deleted`, and `remover` is called with

@@ -12,7 +12,7 @@ cdef bint truncate_to(LogCore core, int64_t offset) except -1
 # Drops everything; the log is empty and starts at `offset`.
 cdef int truncate_fully(LogCore core, int64_t offset) except -1
 # Deletes whole segments by the rules of retention; gives their count.
-cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max) except -1
+cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max, bint expire_producers) except -1
 # The next of what that would look at and is not in memory, for a segment's times; None when nothing is left.
 cdef Slice cold_for_retention(LogCore core, int64_t now_ms, int64_t segments_max)
 # Moves the log start, at most to the high watermark, and deletes segments that lie below it. Gives the log start.

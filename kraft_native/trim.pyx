@@ -198,12 +198,15 @@ cdef Py_ssize_t below_log_start(LogCore core) except -1:
     return count
 
 
-cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max) except -1:
+cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_max, bint expire_producers) except -1:
     """Kafka's order: below the log start, by size, by time (UnifiedLog.deleteOldSegments). Only segments that end at or
     below the high watermark go, from the front, and an empty active one never."""
     cdef Py_ssize_t dropped = 0
     try:
-        core.producers.remove_expired(now_ms)
+        if expire_producers:
+            core.producers.remove_expired(now_ms)
+        if segments_max <= 0:
+            return 0                   # no index is read
         dropped = drop_prefix(core, min(below_log_start(core), segments_max))
         if core.config.delete:
             dropped += drop_prefix(core, min(size_breached(core), segments_max - dropped))

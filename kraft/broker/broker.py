@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.apply_faults import ApplyFaults
@@ -10,7 +10,7 @@ from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.leader_checks import LeaderChecks
 from kraft.broker.ports import ControllerPort, LogDirPort, MovePort, RecorderPort
-from kraft.broker.producer_ids import ProducerIdBlock
+from kraft.broker.producer_ids import ProducerIds
 from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.setting import Value
@@ -25,9 +25,13 @@ from kraft.metadata.image import (
 )
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from kraft_native.coldread import ColdReader
 from kraft_native.partition import Partition
 from kraft_native.table import PartitionTable
+
+ALLOCATE_PRODUCER_IDS_VERSION: Final = 0
 
 
 class Led(NamedTuple):
@@ -56,7 +60,7 @@ class Broker:
     """What clients of each listener are told, with real ports."""
     epoch: int = -1
     """The epoch of this broker's registration; -1 before it."""
-    producer_ids: ProducerIdBlock = field(default_factory=ProducerIdBlock)
+    producer_ids: ProducerIds = field(init=False)
     leaders: LeaderChecks = field(init=False)
     """Checks of leaders before an answer names them."""
     led: dict[int, Led] = field(default_factory=dict)
@@ -65,6 +69,20 @@ class Broker:
     """Committed metadata that cannot be applied here."""
     unserved: Container[tuple[str, int]] = ()
     """Replicas here whose log cannot be opened, or failed."""
+
+    def __post_init__(self) -> None:
+        self.producer_ids = ProducerIds(self._request_producer_ids)
+
+    def _request_producer_ids(self, now_ms: int) -> None:
+        def allocated(response: Message) -> None:
+            assert isinstance(response, AllocateProducerIdsResponse)
+            if response.error_code == ErrorCode.NONE:
+                self.producer_ids.refill(response.producer_id_start, response.producer_id_len, now_ms)
+            else:
+                self.producer_ids.refused()
+
+        request = AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.epoch)
+        self.submit(request, ALLOCATE_PRODUCER_IDS_VERSION, now_ms, allocated)
 
     @property
     def node_id(self) -> int:
@@ -98,7 +116,10 @@ class Broker:
         return broker_integer(name, self.layers())
 
     def is_cordoned(self, path: str) -> bool:
-        """Whether the log directory is to get no new replicas (KIP-1066)."""
+        """Whether the log directory is to get no new replicas (KIP-1066); none is below the metadata.version that knows
+        of that."""
+        if not self.image.metadata_version.cordoned_log_dirs:
+            return False
         names = self.setting("cordoned.log.dirs")
         return isinstance(names, list) and ("*" in names or path in names)
 

@@ -2,11 +2,12 @@
 
 - Fenced brokers count: a topic may have as many replicas as brokers are registered. Brokers in controlled shutdown do
   not, until they are fenced; nor do brokers whose directories are all cordoned (KIP-1066).
-- A partition is on as many racks as possible (KIP-36), and its racks have as many replicas as each other, or one more.
-- Within a rack a fenced broker gets a replica only if every unfenced one has got one. The first replica, which leads, is
-  on an unfenced broker.
-- Replicas and leaders are even: two unfenced brokers differ by one replica, wherever racks of unequal sizes do not force
+- A partition is on as many racks as possible (KIP-36), and its racks have as many replicas as each other, or one
   more.
+- Within a rack a fenced broker gets a replica only if every unfenced one has got one. The first replica, which leads,
+  is on an unfenced broker.
+- Replicas and leaders are even: two unfenced brokers differ by one replica, wherever racks of unequal sizes do not
+  force more.
 
 Each rack goes through its brokers round by round, each round in another order, so that the load of a failed broker
 falls on all others. `rotation` says where all begins: callers vary it, so that small topics do not all begin at one

@@ -51,6 +51,7 @@ class Housekeeping:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(work) for work in (
             self._every("log.retention.check.interval.ms", self._retain, self._first_seconds),
+            self._every("producer.id.expiration.check.interval.ms", self._expire_producers),
             self._every("log.flush.offset.checkpoint.interval.ms", self._checkpoint, self._first_seconds),
             self._every(FILE_REMOVAL_PERIOD_SECONDS, self._remove_files),
             self._every(REOPENING_PERIOD_SECONDS, self._open_again),
@@ -124,7 +125,8 @@ class Housekeeping:
         if partition.removed or partition.log.failure is not None:
             return False
         try:
-            deleted = partition.log.apply_retention(self.clock(), segments_max=RETAINED_AT_ONCE_MAX)
+            deleted = partition.log.apply_retention(self.clock(), segments_max=RETAINED_AT_ONCE_MAX,
+                                                    expire_producers=False)
         except (KraftError, OSError) as error:
             log.exception("retention of %s-%d failed", partition.topic, partition.index)
             self.replicas.fence_failed(error)
@@ -132,6 +134,14 @@ class Housekeeping:
         if deleted:
             partition.log_changed()
         return deleted == RETAINED_AT_ONCE_MAX
+
+    async def _expire_producers(self) -> None:
+        """Forgets idle producers, log by log."""
+        turn = Turn()
+        for partition in list(self.broker.table):
+            if not partition.removed and partition.log.failure is None and not partition.log.closed:
+                partition.log.apply_retention(self.clock(), segments_max=0)
+            await turn.give_way()
 
     async def _remove_files(self) -> None:
         if due := self.logs.removals.take_removable():

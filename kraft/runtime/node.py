@@ -231,6 +231,7 @@ class Node:
         advertised = tuple(self._advertised(each) for each in config.broker_listeners)
         self.broker.epoch = await self.control.register_broker(
             advertised, self.logs.directory_ids, self.logs.previous_epoch)
+        self.broker.producer_ids.prepare(now_ms())
         self._applied(self.control.image)
         attempt = self.broker.faults.attempt
         attempt("addresses of brokers", partial(self._learn_endpoints, self.broker.image))

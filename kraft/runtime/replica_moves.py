@@ -179,18 +179,23 @@ class ReplicaMoves:
 
     def alter(self, topic: str, index: int, path: str) -> ErrorCode:
         """Begins a move, or ends one: see `apis.alter_replica_log_dirs`."""
+        if TopicPartition(topic, index).future_name() is None:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         target = self._logs.directory_at(path)
         home = self._logs.directory_of(topic, index)
         if self._logs.is_offline(path) or home in self._logs.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if target is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
+        if home is not target and self._broker.is_cordoned(path):
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         partition = self._broker.table.get(topic, index)
         if partition is None:
             if home is not None:
                 return ErrorCode.KAFKA_STORAGE_ERROR
             self._logs.prefer(topic, index, target)
-            return ErrorCode.REPLICA_NOT_AVAILABLE
+            exists = self._broker.image.partition(topic, index) is not None
+            return ErrorCode.REPLICA_NOT_AVAILABLE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         known = self._moves.get(name := TopicPartition(topic, index))
         if known is not None and known.future.directory is target:
             return ErrorCode.NONE

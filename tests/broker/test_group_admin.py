@@ -91,7 +91,7 @@ def test_describing_elsewhere() -> None:
     assert (group.error_code, group.group_state) == (ErrorCode.NOT_COORDINATOR, "")
     node.coordinator.partition_count = None
     (group,) = node.ask(DescribeGroupsRequest(groups=["g"])).groups
-    assert group.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert group.error_code == ErrorCode.NOT_COORDINATOR
     assert node.ask(DescribeGroupsRequest(groups=[])).groups == []
 
 

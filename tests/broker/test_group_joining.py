@@ -60,7 +60,7 @@ def test_where_nobody_coordinates() -> None:
     node = Node(load=False)
     assert join(node).response.error_code == ErrorCode.NOT_COORDINATOR
     node.coordinator.partition_count = None
-    assert join(node).response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert join(node).response.error_code == ErrorCode.NOT_COORDINATOR
     node.coordinator.partition_count = 3
     for partition in range(3):
         node.coordinator.shards.start_load(partition, 1)

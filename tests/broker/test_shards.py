@@ -168,7 +168,7 @@ def test_who_serves() -> None:
     world = World(3)
     with pytest.raises(RefusedError) as refused:
         world.shards.for_key("group", 0)
-    assert refused.value.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert refused.value.error is ErrorCode.NOT_COORDINATOR
     world.shards.partition_count = 3
     assert world.shards.partition_for("group") == 2
     with pytest.raises(RefusedError) as refused:

@@ -52,7 +52,7 @@ def test_replicas_and_leaders_are_even(shape: tuple[list[BrokerRegistration], in
         assert len(dict.fromkeys(chosen)) == replicas
         counts.update(chosen)
         leaders[chosen[0]] += 1
-        racks = Counter({rack: 0 for rack in names.values()})
+        racks = Counter(dict.fromkeys(names.values(), 0))
         racks.update(names[broker_id] for broker_id in chosen)
         assert spread(racks) <= 1
     assert len(found) == partitions

@@ -114,13 +114,13 @@ def test_who_begins_a_transaction_is_told_that_nobody_coordinates_it(new_node: C
         assert found() == (NONE, 1, node.port)
         refused = connection.send(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
                                   InitProducerIdResponse)
-        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         create(node, "__transaction_state")
         assert found() == (NONE, 1, node.port)
     producer = librdkafka_producer(node, transactional_id="t")
     with pytest.raises(confluent_kafka.KafkaException) as told:
-        producer.init_transactions(1.0)
-    assert told.value.args[0].code() == confluent_kafka.KafkaError.UNSUPPORTED_VERSION
+        producer.init_transactions()       # without a limit: it ends
+    assert told.value.args[0].code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 @pytest.mark.parametrize(("partition", "current", "epoch", "told"), [

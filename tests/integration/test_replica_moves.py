@@ -163,7 +163,7 @@ def test_what_cannot_be_moved_and_moves_that_are_taken_back(quorum: Quorum) -> N
     first, second = map(str, node.directories)
     assert move(node, "/nowhere", 0) == [ErrorCode.LOG_DIR_NOT_FOUND]
     for target in (second, first):
-        assert move(node, target, 0, 1) == 2 * [ErrorCode.REPLICA_NOT_AVAILABLE]
+        assert move(node, target, 0, 1) == 2 * [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     create(node, TOPIC, partitions=2)
     wait_until(lambda: homes(node) == {0: first, 1: first}, "they are made where they were wanted")
     librdkafka_produce(node, TOPIC, BULKY)

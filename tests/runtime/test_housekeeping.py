@@ -4,6 +4,8 @@ import asyncio
 import threading
 import time
 
+import confluent_kafka
+
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -11,6 +13,7 @@ from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.cleaning import Throttle
 from kraft.runtime.housekeeping import Housekeeping
 from kraft_native.records import BatchBuilder
+from tests.integration.admin import wait_until
 from tests.runtime.nodes import config, with_node
 
 KEYS = 50
@@ -211,3 +214,27 @@ def test_the_first_round_comes_soon_after_the_start(tmp_path):
 
     with_node(node_config(tmp_path), fill_log)
     with_node(node_config(tmp_path, log_initial_task_delay_ms="10"), wait)
+
+
+def test_idle_producers_are_forgotten_at_their_own_interval(tmp_path):
+    """Retention is far away."""
+    def work(cluster, node):
+        create(cluster, "t")
+        producer = confluent_kafka.Producer({
+            "bootstrap.servers": f"127.0.0.1:{node.listeners['PLAINTEXT'].port}", "enable.idempotence": True})
+        producer.produce("t", b"once")
+        assert producer.flush(20) == 0
+
+        async def known() -> int:
+            return len(node.broker.table.get("t", 0).producers())
+
+        wait_until(lambda: on_loop(node, known()) == 0, "it is forgotten", 20)
+
+    with_node(node_config(tmp_path, producer_id_expiration_ms="1", producer_id_expiration_check_interval_ms="50"), work)
+
+
+def test_producer_ids_are_there_before_the_first_producer(tmp_path):
+    def work(_cluster, node):
+        wait_until(lambda: node.broker.image.next_producer_id > 0, "a block is requested", 20)
+
+    with_node(node_config(tmp_path), work)

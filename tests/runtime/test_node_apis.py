@@ -142,14 +142,16 @@ def test_replicas_that_lie_where_they_shall(tmp_path):
     def work(cluster, node):
         home = str((tmp_path / "data").absolute())
 
-        def move(path):
+        def move(path, name="no such topic"):
             request = moves.AlterReplicaLogDirsRequest(dirs=[moves.AlterReplicaLogDir(path=path, topics=[
-                moves.AlterReplicaLogDirTopic(name="no such topic", partitions=[0])])])
+                moves.AlterReplicaLogDirTopic(name=name, partitions=[0])])])
             answer = cluster.send(request, AlterReplicaLogDirsResponse)
             return answer.results[0].partitions[0].error_code
 
         assert move("/no/such/directory") == ErrorCode.LOG_DIR_NOT_FOUND
-        assert move(home) == ErrorCode.REPLICA_NOT_AVAILABLE
+        assert move(home) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        long = 240 * "x"                   # no room for what the directory of a future replica is called
+        assert move("/no/such/directory", long) == move(home, long) == ErrorCode.INVALID_TOPIC_EXCEPTION
 
     with_node(config(tmp_path / "data"), work)
 

@@ -1,8 +1,9 @@
 """AlterReplicaLogDirs (key 34), versions 1 to 2: puts replicas into other log directories of this broker (KIP-113).
 
 A success says that the move has begun, or that there is nothing to move; DescribeLogDirs tells how far it has come. To
-name the directory that a replica lies in ends a move of it. A replica that is not here yet (REPLICA_NOT_AVAILABLE) is
-made in that directory when it comes.
+name the directory that a replica lies in ends a move of it. A replica that is not here yet (REPLICA_NOT_AVAILABLE), or
+whose topic does not exist (UNKNOWN_TOPIC_OR_PARTITION), is made in that directory when it comes. A cordoned directory
+accepts none (INVALID_REPLICA_ASSIGNMENT).
 """
 
 from collections import defaultdict

@@ -1,4 +1,5 @@
-"""DescribeProducers (key 61), version 0: the idempotent and transactional producers that a partition's leader knows."""
+"""DescribeProducers (key 61), version 0: the idempotent and transactional producers that this broker's replica of a
+partition knows, whether it leads or follows."""
 
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
@@ -34,7 +35,7 @@ def _partition(broker: Broker, topic: str, index: int) -> PartitionResponse:
     code = ErrorCode.NONE
     if broker.image.partition(topic, index) is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif partition is None or not partition.is_leader:
+    elif partition is None:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if code != ErrorCode.NONE or partition is None:
         return PartitionResponse(partition_index=index, error_code=code, error_message=code.message)

@@ -48,9 +48,9 @@ class Shards(Generic[S]):
     # ---------------------------------------------------------------- which shard
 
     def partition_for(self, key: str) -> int:
-        """The partition that serves `key`; refuses with COORDINATOR_NOT_AVAILABLE while the topic does not exist."""
+        """The partition that serves `key`; refuses with NOT_COORDINATOR while the topic does not exist."""
         if not self.partition_count:
-            raise RefusedError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise RefusedError(ErrorCode.NOT_COORDINATOR)
         return partition_of(key, self.partition_count)
 
     def serving(self, partition: int, now_ms: int) -> tuple[Shard, S]:

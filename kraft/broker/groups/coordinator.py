@@ -97,7 +97,7 @@ class GroupCoordinator:
 
     @property
     def partition_count(self) -> int | None:
-        """The partitions of `__consumer_offsets`; None until the topic exists: COORDINATOR_NOT_AVAILABLE so long."""
+        """The partitions of `__consumer_offsets`; None until the topic exists: NOT_COORDINATOR so long."""
         return self.shards.partition_count
 
     @partition_count.setter

@@ -70,7 +70,7 @@ class _Gather(Generic[P]):
 def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], None]) -> None:
     """Acts in the shard of `partition`, or answers with the refusal; None: there is no topic."""
     if partition is None:
-        answer.give(answer.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        answer.give(answer.refusal(ErrorCode.NOT_COORDINATOR))
         return
     try:
         shard, state = shards.serving(partition, now_ms)
