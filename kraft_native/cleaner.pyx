@@ -424,7 +424,7 @@ cdef class Cleaner:
         self.group = group
         self.transactions.kept = []
         self.swapping = swapped = False
-        self.filter.growth_left = <int64_t>SEGMENT_BYTES_MAX - bytes_of(group)
+        self.filter.growth_left = min(<int64_t>SEGMENT_BYTES_MAX, 2 * self.config.segment_bytes) - bytes_of(group)
         try:
             if len(group) == 1 and self.untouched(group[0]):
                 return 0

@@ -43,7 +43,7 @@ cdef class RecordFilter:
     cdef const uint8_t* rebuilt    # in one of these, until the next batch
     cdef BatchHeader new
     cdef Selected selected
-    cdef int64_t growth_left       # so much larger than its source a segment may become
+    cdef int64_t growth_left       # so much larger than its source a segment may become by conversion
     cdef int64_t records_read
     cdef int64_t records_kept
     cdef int64_t records_without_key

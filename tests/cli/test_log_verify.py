@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import struct
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import pytest
 from kraft.cli.command import run
 from kraft.cli.examine import Examination, Finding
 from kraft.files.partition import Partition
+from kraft_native.log import Log
 from tests.cli.partitions import PartitionMaker, flip
 from tests.golden import golden, golden_root, needs_golden, partitions
+from tests.oracle.batch import assemble
+from tests.oracle.legacy import decode, sample
 
 CASES = [(mode, case) for mode in ("killed", "clean") for case in (
     json.loads(golden("unclean", mode, "expected.json").read_text())["cases"] if golden_root() else ())]
@@ -220,3 +224,40 @@ def test_a_whole_data_directory(maker: PartitionMaker, capsys: pytest.CaptureFix
     assert [row["file"] for row in rows if "file" in row] == ["replication-offset-checkpoint", "empty-0",
                                                               f"{0:020d}.log"]
     assert run(["log", "verify", str(data / "plain")]) == 2
+
+
+def test_messages_of_formats_v0_and_v1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka before 0.10 made no time index: one of a segment without times is not missing."""
+    for magic in (0, 1):
+        directory = tmp_path / f"old-{magic}"
+        directory.mkdir()
+        data = sample(random.Random(magic), 0, 30, (magic,))
+        (directory / f"{0:020}.log").write_bytes(data)
+        (directory / f"{0:020}.index").write_bytes(b"")
+        missing = [(f"{0:020}.timeindex", -1, -1)] if magic == 1 else []
+        assert places(directory) == missing
+        if magic == 1:
+            with Log(directory):
+                pass                   # makes the indexes
+            assert places(directory) == []
+        assert run(["log", "dump", "--json", str(directory)]) == 0
+        dumped = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        messages = [message for outer in decode(data) for message in outer.messages]
+        assert [(each["offset"], each["timestamp"]) for each in dumped] == [
+            (each.offset, each.timestamp_ms) for each in messages]
+        assert run(["log", "stat", str(directory)]) == 0
+        assert f"{len(messages)} in {len(decode(data))} batches" in capsys.readouterr().out
+        damaged = bytearray(data)
+        bad = decode(data)[10]
+        damaged[bad.position + bad.size - 1] ^= 1
+        (directory / f"{0:020}.log").write_bytes(damaged)
+        finding = next(each for each in findings(directory) if each.unreadable)
+        assert (finding.position, finding.offset, finding.next_offset) == (
+            bad.position, bad.messages[0].offset, bad.messages[-1].offset + 1)
+
+
+def test_a_format_that_is_not_known(tmp_path: Path) -> None:
+    directory = tmp_path / "young-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(assemble(b"x" * 9, 0, 0, 1, 1, 1, magic=3))
+    assert "magic 3" in next(each.what for each in findings(directory) if each.unreadable)

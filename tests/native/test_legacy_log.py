@@ -282,7 +282,7 @@ def test_a_changed_magic_byte_at_the_end_is_a_torn_end(tmp_path: Path) -> None:
 # --- compaction -------------------------------------------------------------------------------------------------------
 
 def compacted(**settings: object) -> LogConfig:
-    return LogConfig(**{"cleanup_policy": "compact", "segment_bytes": 4_000, "index_interval_bytes": 200,
+    return LogConfig(**{"cleanup_policy": "compact", "segment_bytes": 100_000, "index_interval_bytes": 200,
                         "delete_retention_ms": 1_000, "min_cleanable_dirty_ratio": 0.0} | settings)
 
 
@@ -325,6 +325,35 @@ def test_compaction_makes_batches_of_v2(tmp_path: Path, seed: int) -> None:
         with Log(directory, compacted()) as log, Log(copy, compacted()) as follower:
             follower.append_as_follower(read_all(log))
             assert stored(follower) == stored(log)
+
+
+def test_conversion_does_not_make_a_segment_larger_than_twice_the_limit(tmp_path: Path) -> None:
+    """The header of v2 alone is larger than a small message of v0."""
+    small_ones = b"".join(encode(Message(number, b"%03d" % number, b""), 0) for number in range(130))
+    directory = directory_of(tmp_path, small_ones, encode(Message(130, b"last", b""), 0))
+    with Log(directory, compacted(segment_bytes=4_000)) as log:
+        assert log.segments[0].size <= log.config.segment_bytes
+        before = stored(log)
+        log.roll()
+        for force in (False, True):
+            log.compact(2_000_000_000_000 + 5_000 * force, force=force)
+            assert log.segments[0].size <= 2 * log.config.segment_bytes
+        assert {each.magic for each in walk(read_all(log))} == {0, 2}
+        assert stored(log) == before
+        assert log.recovery.intact
+
+
+def test_a_large_segment_is_read_ahead_of_the_compaction(tmp_path: Path) -> None:
+    """By a thread, which needs the interpreter lock for what is compressed."""
+    noise = random.Random(1).randbytes(150_000)
+    data = b"".join(message_set([Message(2 * number + each, b"%d" % (number % 50), noise, 5) for each in (0, 1)], 1,
+                                "snappy") for number in range(60))
+    assert len(data) > 16 << 20
+    directory = directory_of(tmp_path, data, encode(Message(120, b"last", b"", 5), 1))
+    with Log(directory, compacted(segment_bytes=64 << 20)) as log:
+        log.roll()
+        assert log.compact(2_000_000_000_000).records_kept == 51
+        assert [each.offset for each in records(read_all(log, max_bytes=32 << 20))] == [*range(21, 120, 2), 120]
 
 
 # --- replication ------------------------------------------------------------------------------------------------------
