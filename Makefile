@@ -19,6 +19,7 @@ KILL_RUNS       ?= 50
 LEADER_KILLS    ?= 3
 CLUSTER_CYCLES  ?= 200
 COMPARE_ROWS    ?= 0..99
+ATTACK_ELEMENTS ?= 100000
 EXPLORE_STATES  ?= 1300000
 COMPILE := $(BIN)/python setup.py -q build_ext --inplace
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
@@ -28,7 +29,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore kip-mutants pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -81,6 +82,10 @@ peer: build ## the tests against Apache Kafka's own classes, and with clients in
 
 compare: build ## thousands of generated requests to our node and to Kafka's, every answer compared (needs Java)
 	@$(BIN)/python -m tests.compare --rows $(COMPARE_ROWS)
+
+# A machine that does nothing else: the bounds are milliseconds.
+attack: build ## the largest requests of every API, and what a second client waits meanwhile; about four minutes
+	@$(BIN)/python -m tests.attack --elements $(ATTACK_ELEMENTS)
 
 # Every failing call, flip and length, and each third crash point; then a log that is being compacted.
 crash: build ## the crash kit: crash states, failing calls, damaged bytes; about twenty minutes on one core

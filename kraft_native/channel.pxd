@@ -8,6 +8,7 @@ from kraft_native.frames cimport RequestMemory
 from kraft_native.outgoing cimport Outgoing
 from kraft_native.reply cimport RequestHandler
 from kraft_native.request_times cimport RequestTimes
+from kraft_native.slices cimport SliceQueue
 from kraft_native.span cimport Span
 
 cdef enum:
@@ -29,6 +30,7 @@ cdef class RequestChannel:
     cdef readonly str name
     cdef readonly RequestMemory memory
     cdef readonly RequestTimes times
+    cdef readonly SliceQueue slices
     cdef Outgoing outgoing
     cdef Api apis[1024]
     cdef list handlers             # by api key: RequestHandler or None

@@ -8,6 +8,7 @@ from kraft_native.endpoint import Endpoint
 from kraft_native.frames import RequestMemory
 from kraft_native.reply import Reply, RequestHandler
 from kraft_native.request_times import RequestTimes
+from kraft_native.slices import SliceQueue
 
 @final
 class RequestChannel:
@@ -19,12 +20,13 @@ class RequestChannel:
     `ProtocolError` from it, before it returns, closes the connection as malformed. `on_failure(exception)` is told
     everything else that it or a handler raises: a fault of our own, after which the connection is closed and the node
     should stop. `call_soon` and `call_later` are the loop's; the second is for connections that are left alone for a
-    while because their client exceeded a quota.
+    while because their client exceeded a quota. `slices`: the queue of all channels of the loop; None: one of its own.
     """
 
     name: str
     memory: RequestMemory
     times: RequestTimes
+    slices: SliceQueue
     connections: set[Endpoint]
     now_ms: int
     """The time of the last sweep."""
@@ -54,6 +56,7 @@ class RequestChannel:
         on_failure: Callable[[BaseException], object],
         call_soon: Callable[[Callable[[], None]], Any],
         call_later: Callable[[float, Callable[[], None]], Any] | None = None,
+        slices: SliceQueue | None = None,
         request_bytes_max: int = 104857600,
         requests_in_progress_max: int = 256,
         frame_timeout_ms: int = 10_000,
@@ -95,6 +98,9 @@ class RequestChannel:
 
     def run_turn(self) -> None:
         """Gives every connection that was woken its turn. The loop calls it."""
+
+    def fail_later(self, cause: BaseException) -> None:
+        """A fault of our own in what was resumed."""
 
     def sweep(self, now_ms: int) -> None:
         """Enforces every limit that depends on time; `now_ms` never goes back. To be called a few times per second at

@@ -45,13 +45,14 @@ cdef class RequestChannel:
     """What the connections of one kind of listener share. See the stub for the arguments."""
 
     def __init__(self, str name not None, RequestMemory memory not None, *, on_request, on_failure, call_soon,
-                 call_later=None,
+                 call_later=None, SliceQueue slices=None,
                  request_bytes_max=100 * 1024 * 1024, requests_in_progress_max=256, frame_timeout_ms=10_000,
                  idle_timeout_ms=600_000, reply_timeout_ms=30_000, rate_min_bytes_per_second=16 * 1024):
         self.name = name
         self.memory = memory
         self.times = RequestTimes()
         self.outgoing = Outgoing()
+        self.slices = SliceQueue(call_soon, self.fail_later) if slices is None else slices
         self.on_request = on_request
         self.on_failure = on_failure
         self.call_soon = call_soon
@@ -140,10 +141,20 @@ cdef class RequestChannel:
     def run_turn(self) -> None:
         """Gives every connection that was woken its turn. The loop calls it."""
         cdef list woken = self.woken
+        cdef int64_t end_ns = self.times.read_clock() + self.slices.iteration_ns
+        cdef Py_ssize_t place
         cdef Endpoint endpoint
         self.turn_due = False
         self.woken = []
-        for endpoint in woken:
+        for place in range(len(woken)):
+            if self.times.now_ns > end_ns:
+                # The loop serves others first.
+                self.woken = woken[place:] + self.woken
+                if not self.turn_due:
+                    self.turn_due = True
+                    self.call_soon(self.run_turn)
+                break
+            endpoint = <Endpoint>woken[place]
             endpoint.woken = False
             try:
                 endpoint.take_turn()
@@ -179,6 +190,10 @@ cdef class RequestChannel:
     cdef int count_closed(self, str reason) except -1:
         self.closed[reason] = self.closed.get(reason, 0) + 1
         return 0
+
+    def fail_later(self, cause) -> None:
+        """A fault of our own in what was resumed."""
+        self.fail(cause)
 
     cdef int fail(self, object cause) except -1:
         self.failed = True

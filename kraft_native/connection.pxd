@@ -11,6 +11,21 @@ from kraft_native.request_times cimport RequestTimes
 from kraft_native.span cimport Span
 
 
+cdef enum:
+    READY_BYTES_MAX = 256 * 1024   # replies of one read are sent when they reach this, so that a stall comes in time
+    REPLY_AT_ONCE_BYTES_MAX = 16 * 1024    # larger ones are worth an object of their own
+    TELLING_BYTES_MAX = 2 * 1024    # of what the socket did not take, given to the transport to learn when it has room
+
+cdef enum:
+    STALL_ROW = 1
+    STALL_REQUEST = 2
+    STALL_WRITE = 4
+    STALL_MEMORY = 8
+    STALL_ENDED = 16
+    STALL_QUOTA = 32
+    STALL_SLICE = 64
+
+
 cdef class Connection(Endpoint):
     cdef readonly RequestChannel channel
     cdef readonly object listener  # whoever made it; asked whether it may stay, told when it is gone
@@ -31,6 +46,7 @@ cdef class Connection(Endpoint):
     cdef bytes client_id           # as the last request had it
     cdef Py_ssize_t ready_bytes    # about what was answered since the last write
     cdef int stall                 # why no request is looked at; 0: go on
+    cdef int64_t slice_end_ns      # then others have their turn
     cdef int muted                 # times that are not over yet for which the client is left alone
     cdef bint reading
     cdef bint dispatching
@@ -45,6 +61,7 @@ cdef class Connection(Endpoint):
 
     cdef int work(self) except -1
     cdef int look(self) except -1
+    cdef int defer(self, bint fresh) except -1
     cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1
     cdef int hand_over(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
     cdef bint is_behind(self, Reply reply)
@@ -53,7 +70,7 @@ cdef class Connection(Endpoint):
     cdef Reply new_reply(self, RequestHeader* header)
     cdef int worked_on(self, Reply reply) except -1
     cdef int refuse(self, str reason) except -1
-    cdef int mute(self, int32_t throttle_ms) except -1
+    cpdef int delay(self, int32_t throttle_ms) except -1
     cdef int flush(self) except -1
     cdef int take_head(self) except -1
     cdef int send(self) except -1

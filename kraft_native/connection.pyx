@@ -10,7 +10,8 @@ A connection stalls, that is looks at no further request, while
 - a request is being worked on that must be answered first (everything that the Python side serves: Kafka's order),
 - the peer leaves replies unread,
 - a large frame waits for memory,
-- its client exceeded a quota, for the time that the answer tells (KIP-219).
+- its client exceeded a quota, for the time that the answer tells (KIP-219),
+- its slice of the loop's time is used up (`slices.pyx`).
 
 What comes during a stall is kept, and reading pauses with the first bytes that come. Fairness and time-outs:
 `channel.pyx` and `frames.pyx`.
@@ -38,19 +39,6 @@ from kraft_native.request_times cimport Moments
 from kraft_native.span cimport span_left, span_of
 
 from kraft_native.errors import ProtocolError
-
-cdef enum:
-    READY_BYTES_MAX = 256 * 1024   # replies of one read are sent when they reach this, so that a stall comes in time
-    REPLY_AT_ONCE_BYTES_MAX = 16 * 1024    # larger ones are worth an object of their own
-    TELLING_BYTES_MAX = 2 * 1024    # of what the socket did not take, given to the transport to learn when it has room
-
-cdef enum:
-    STALL_ROW = 1
-    STALL_REQUEST = 2
-    STALL_WRITE = 4
-    STALL_MEMORY = 8
-    STALL_ENDED = 16
-    STALL_QUOTA = 32
 
 
 @cython.final
@@ -111,7 +99,10 @@ cdef class Connection(Endpoint):
         if self.closing:
             return
         self.frames.arrived(count)
+        if self.channel.slices.is_spent():
+            self.defer(True)
         self.work()
+        self.channel.slices.spend(self.times.now_ns - self.arrived_ns)
 
     def eof_received(self) -> bool:
         """As in Kafka, a peer that stops sending awaits nothing either."""
@@ -136,6 +127,7 @@ cdef class Connection(Endpoint):
         look at or the connection stalls. What goes wrong here is our fault: it is reported, and the connection closed.
         """
         self.dispatching = True
+        self.slice_end_ns = self.times.now_ns + self.channel.slices.slice_ns
         try:
             while True:
                 self.look()
@@ -167,6 +159,8 @@ cdef class Connection(Endpoint):
             self.dispatch(frame, size)
             if self.ready_bytes > READY_BYTES_MAX or self.channel.outgoing.is_full():
                 self.flush()
+            if self.times.now_ns >= self.slice_end_ns and self.stall == 0 and self.frames.has_whole():
+                self.defer(False)
         if found < 0:
             self.refuse("frame_size")
         self.unseen = found > 0 and self.frames.left() > 0
@@ -182,6 +176,21 @@ cdef class Connection(Endpoint):
             # Stalled for a reason of its own: the favour of going past the limit is for those who can use it.
             self.channel.memory.settle(self)
         return 0
+
+    cdef int defer(self, bint fresh) except -1:
+        """Looks at no further request until the queue gives it a slice."""
+        self.stall |= STALL_SLICE
+        return self.channel.slices.add(self, fresh)
+
+    cdef int take_slice(self) except -1:
+        self.stall &= ~STALL_SLICE
+        if self.closing or self.stall != 0:
+            return 0
+        self.times.read_clock()
+        if self.unseen:
+            self.frames.look_again()
+            return self.work()
+        return self.update_reading()
 
     cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1:
         """Finds out what the frame asks for, and whom."""
@@ -342,7 +351,7 @@ cdef class Connection(Endpoint):
         if reply.at.handed_ns != 0:
             reply.at.answered_ns = self.times.read_clock()
         if reply.throttle_ms > 0:
-            self.mute(reply.throttle_ms)
+            self.delay(reply.throttle_ms)
         if reply.parts is not None:
             for part in reply.parts:
                 self.ready_bytes += len(part)
@@ -361,21 +370,18 @@ cdef class Connection(Endpoint):
                 or size > REPLY_AT_ONCE_BYTES_MAX):
             return False
         if reply.throttle_ms > 0:
-            self.mute(reply.throttle_ms)
+            self.delay(reply.throttle_ms)
         self.channel.outgoing.put_copy(data, size)
         self.ready_bytes += size
         self.take_head()
         return True
 
-    cdef int mute(self, int32_t throttle_ms) except -1:
+    cpdef int delay(self, int32_t throttle_ms) except -1:
         if self.channel.call_later is not None and not self.closing:
             self.stall |= STALL_QUOTA
             self.muted += 1
             self.channel.call_later(throttle_ms / 1000.0, self.unmute)
         return 0
-
-    def delay(self, int32_t delay_ms) -> None:
-        self.mute(delay_ms)
 
     def unmute(self) -> None:
         """A time for which the client was left alone is over."""
@@ -388,6 +394,7 @@ cdef class Connection(Endpoint):
     cdef int flush(self) except -1:
         """Sends what is finished at the head of the row."""
         cdef Outgoing out = self.channel.outgoing
+        cdef int64_t end_ns = self.times.now_ns + self.channel.slices.slice_ns
         cdef str refused = None
         self.ready_bytes = 0
         while not self.closing and not self.stall & STALL_WRITE:
@@ -410,6 +417,8 @@ cdef class Connection(Endpoint):
                 return self.close_after_sent(refused)
             if self.unsent is None and (self.head is None or self.head.state == REPLY_OPEN):
                 break
+            if self.times.now_ns >= end_ns and not self.stall & STALL_WRITE:
+                return self.channel.wake(self)         # the peer reads as fast as this: others have their turn
         if self.head is None and self.reason is not None and not self.stall & STALL_WRITE and not self.closing:
             return self.close_after_sent(self.reason)
         return 0
@@ -458,9 +467,9 @@ cdef class Connection(Endpoint):
     # --- turns, limits, the end
 
     cdef int take_turn(self) except -1:
+        cdef int64_t began_ns = self.times.read_clock()
         if self.closing:
             return 0
-        self.times.read_clock()
         if self.stall & STALL_MEMORY and not self.memory_queued:
             if self.stall != STALL_MEMORY:
                 self.channel.memory.settle(self)
@@ -481,10 +490,10 @@ cdef class Connection(Endpoint):
             self.frames.drop()
         if self.closing or self.stall != 0:
             return 0
-        if self.unseen:
-            self.frames.look_again()
-            return self.work()
-        return self.update_reading()
+        if self.unseen and self.channel.slices.is_spent():
+            return self.defer(False)
+        self.take_slice()
+        return self.channel.slices.spend(self.times.now_ns - began_ns)
 
     cdef int memory_available(self) except -1:
         self.memory_queued = False

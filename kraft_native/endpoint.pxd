@@ -9,6 +9,9 @@ cdef class Endpoint(ReplySink):
     cdef bint woken                # listed for a turn already
     # Goes on after something changed: sends what is ready, works on what waits. Called once per turn at most.
     cdef int take_turn(self) except -1
+    cdef bint queued               # waits for its next slice
+    # Works on requests for a slice, after it waited in the queue.
+    cdef int take_slice(self) except -1
     # After memory was refused: it is this one's turn to ask again, soon, but not from inside this call.
     cdef int memory_available(self) except -1
     # Enforces the limits that depend on time.

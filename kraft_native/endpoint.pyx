@@ -7,6 +7,9 @@ cdef class Endpoint(ReplySink):
     cdef int take_turn(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what it does with its turn")
 
+    cdef int take_slice(self) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say what it does with its slice")
+
     cdef int memory_available(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what it does with memory")
 

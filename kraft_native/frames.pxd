@@ -55,6 +55,7 @@ cdef class FrameReader:
     cdef int look_again(self) except -1
     cdef int next(self, const uint8_t** frame, Py_ssize_t* size) noexcept nogil
     cdef Py_ssize_t left(self) noexcept
+    cdef bint has_whole(self) noexcept
     cdef bint keep(self) except -1
     cdef int discard(self) except -1
     cdef bint has_partial(self) noexcept

@@ -201,6 +201,11 @@ cdef class FrameReader:
         """Bytes of the round that were not handed out."""
         return self.end - self.p
 
+    cdef bint has_whole(self) noexcept:
+        """Whether the rest of the round begins with a whole frame, or one with a length below 0."""
+        cdef Py_ssize_t left = self.end - self.p
+        return left >= 4 and left - 4 >= load_i32(self.p)
+
     cdef bint keep(self) except -1:
         """Ends the round: what was not handed out outlives it. False when the next read must wait for memory; the user
         is told when it may try `grow`."""

@@ -47,6 +47,7 @@ cdef class Reply:
     cdef public int32_t throttle_ms        # set by handlers before the answer: its client exceeded a quota
     cdef ReplicationQuota time_quota       # what its handler's time counts for, once some of it was counted
     cdef int64_t counted_ns        # so much of it
+    cdef int64_t stepped_ns        # of the steps after its handler returned
     cdef readonly int16_t api_key
     cdef readonly int16_t api_version
     cdef readonly int32_t correlation_id
@@ -66,6 +67,8 @@ cdef class Reply:
     cpdef int skip(self) except -1
     # Counts the handler's time up to now that was not counted yet; nothing once the handler returned and was counted.
     cdef int count_time(self, ReplicationQuota quota, int64_t now_ns, int64_t now_ms) except -1
+    # The same for a step of the handler's work.
+    cdef int count_step(self, int64_t time_ns, int64_t now_ns) except -1
     # No reply, and the connection is closed: a body that cannot be parsed, a version out of range, acks=0 that failed.
     # `reason` is counted: one word of a fixed set, never text that a peer chose.
     cpdef int refuse(self, str reason=*) except -1

@@ -3,6 +3,7 @@
 A response on the wire is int32 length, response header (int32 correlation id; from version 1 tagged fields), body.
 """
 
+from collections.abc import Sequence
 from typing import final
 
 from typing_extensions import Buffer, disjoint_base
@@ -65,7 +66,7 @@ class Reply:
     def answer(self, body: Buffer, header_version: int) -> int:
         """The response header of that version, then `body`."""
 
-    def answer_parts(self, body: list[bytes], header_version: int) -> int:
+    def answer_parts(self, body: Sequence[Buffer], header_version: int) -> int:
         """The same with a body in parts, which must not change until they are gone."""
 
     def skip(self) -> int:

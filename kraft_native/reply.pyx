@@ -90,10 +90,17 @@ cdef class Reply:
 
     cdef int count_time(self, ReplicationQuota quota, int64_t now_ns, int64_t now_ms) except -1:
         cdef int64_t until_ns = self.at.handed_ns if self.at.handed_ns != 0 else now_ns
-        cdef int64_t spent_ns = until_ns - self.at.begun_ns - self.counted_ns
+        cdef int64_t spent_ns = until_ns - self.at.begun_ns + self.stepped_ns - self.counted_ns
         self.time_quota = quota
         self.counted_ns += spent_ns
         return quota.record(spent_ns, now_ms)
+
+    cdef int count_step(self, int64_t time_ns, int64_t now_ns) except -1:
+        if self.at.handed_ns != 0:         # else its handler has not returned: its time is counted then
+            self.stepped_ns += time_ns
+            if self.time_quota is not None:
+                self.count_time(self.time_quota, now_ns, now_ns // 1_000_000)
+        return 0
 
     cpdef int refuse(self, str reason="malformed") except -1:
         return settle(self, REPLY_REFUSED, None, reason)

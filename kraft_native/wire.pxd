@@ -32,6 +32,7 @@ cdef class WireWriter:
     cdef Py_ssize_t used
     cdef Py_ssize_t capacity
     cdef readonly bint flexible
+    cdef list later                # None: nothing is left for later
 
     # Room for `size` more bytes, which the caller fills; they count as written.
     cdef uint8_t* reserve(self, Py_ssize_t size) except NULL

@@ -59,10 +59,16 @@ class WireReader:
 
 @final
 class WireWriter:
-    """Writes one message. After a refusal the writer is of no further use."""
+    """Writes one message. After a refusal the writer is of no further use.
+
+    With a list `later` the elements of long arrays of structs are put there, each with its position, and not written:
+    see `wire_steps`.
+    """
 
     flexible: bool
-    def __new__(cls, flexible: bool = False) -> Self: ...
+    def __new__(
+        cls, flexible: bool = False, later: list[tuple[int, Collection[_Writable]]] | None = None
+    ) -> Self: ...
     def __len__(self) -> int: ...
     def int8(self, value: int) -> None: ...
     def int16(self, value: int) -> None: ...

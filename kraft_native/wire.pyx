@@ -38,6 +38,8 @@ cdef enum:
     STRING_BYTES_MAX = 0x7FFF
     LENGTH_MAX = 0x7FFFFFFF - 1
     CAPACITY_FIRST = 256
+    STRUCTS_AT_ONCE = 16           # of an array, where the rest may be left for later
+    TAGS_MAX = 1024                # of one struct; Kafka's own structs have fewer than ten
 
 # Enough for the metadata of half a million partitions with three replicas each; about 400 MB when all of them are read.
 ELEMENTS_MAX = 4_000_000
@@ -273,6 +275,8 @@ cdef class WireReader:
         if not self.flexible:
             return tags
         count = self.next_uvarint()
+        if count > TAGS_MAX:
+            raise MalformedMessageError(f"{count} tags before byte {self.position}, {TAGS_MAX} are allowed")
         self.charge(count)
         while count > 0:
             tag = self.next_uvarint()
@@ -322,11 +326,12 @@ cdef class WireReader:
 cdef class WireWriter:
     """Writes one message. After a refusal the writer is of no further use."""
 
-    def __cinit__(self, bint flexible=False):
+    def __cinit__(self, bint flexible=False, list later=None):
         self.buffer = NULL
         self.used = 0
         self.capacity = 0
         self.flexible = flexible
+        self.later = later
 
     def __dealloc__(self):
         free(self.buffer)
@@ -486,6 +491,9 @@ cdef class WireWriter:
             self.put_length(-1)
             return
         self.put_length(len(values))
+        if self.later is not None and len(values) > STRUCTS_AT_ONCE:
+            self.later.append((self.used, values))
+            return
         for value in values:
             value.write(self, version)
 

@@ -26,7 +26,7 @@ TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "coldread": ("native/test_fetch_cold",),
     "column_fill": ("native/test_columns",),
     "config": ("native/test_log",),
-    "endpoint": ("native/test_connection_limits",),
+    "endpoint": ("native/test_connection_limits", "native/test_slices"),
     "epochcheck": ("native/test_epoch_damage",),
     "fetch_entry": ("native/test_fetch",),
     "fetch_wire": ("native/test_fetch",),

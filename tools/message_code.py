@@ -1,11 +1,12 @@
 """Writes the Python module of one message from its schema."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tools.schema import Field, Schema, SchemaError, Struct, Versions
 
 COLUMNS_MAX = 120
+ReadCode = Callable[[str, Field, bool], str]
 PYTHON_TYPES = {
     "bool": "bool", "int8": "int", "int16": "int", "uint16": "int", "int32": "int", "uint32": "int", "int64": "int",
     "float64": "float", "uuid": "UUID", "string": "str", "bytes": "bytes", "records": "bytes",
@@ -61,6 +62,15 @@ class MessageCode:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
+        self.struct_by_name = {struct.name: struct for struct in schema.structs}
+
+    def has_arrays(self, struct: Struct) -> bool:
+        """Whether the struct, or one that is always inside it, has an array besides those in the values of its tags."""
+        return any(field.is_array or self.leads_to_arrays(field) for field in struct.fields if field.tag is None)
+
+    def leads_to_arrays(self, field: Field) -> bool:
+        return field.is_struct and not (field.nullable and not field.is_array) and self.has_arrays(
+            self.struct_by_name[field.kind])
 
     def text(self) -> str:
         """The whole module."""
@@ -77,8 +87,9 @@ class MessageCode:
         yield f"Made by tools/protocol.py from schemas/messages/{schema.name}.json: change that."
         yield '"""'
         yield ""
-        if "Iterable[" in body:
-            yield "from collections.abc import Iterable"
+        names = [name for name in ("Generator", "Iterable") if f"{name}[" in body]
+        if names:
+            yield f"from collections.abc import {', '.join(names)}"
         if "EllipsisType" in body:
             yield "from types import EllipsisType"
         yield "from typing import Self"
@@ -90,6 +101,11 @@ class MessageCode:
         names = [name for name, use in wanted if use in body]
         yield f"from kraft.protocol.message import {', '.join(names)}"
         yield "from kraft_native.wire import WireReader, WireWriter"
+        steps = sorted(set(re.findall(r"\b(\w+_steps)\(r, [\w.]+", body)) - {"read_steps"})
+        if steps:
+            line = f"from kraft_native.wire_steps import {', '.join(steps)}"
+            lines = ["from kraft_native.wire_steps import (", *(f"    {name}," for name in steps), ")"]
+            yield from [line] if len(line) <= COLUMNS_MAX else lines
 
     def struct(self, struct: Struct) -> Iterator[str]:
         is_message = struct is self.schema.message
@@ -102,6 +118,9 @@ class MessageCode:
         yield from indented(self.initializer(struct))
         yield ""
         yield from indented(self.reader(struct))
+        if self.has_arrays(struct):
+            yield ""
+            yield from indented(self.step_reader(struct))
         yield ""
         yield from indented(self.writer(struct))
 
@@ -137,11 +156,19 @@ class MessageCode:
     def reader(self, struct: Struct) -> Iterator[str]:
         yield "@classmethod"
         yield "def read(cls, r: WireReader, version: int) -> Self:"
+        yield from self.reader_body(struct, self.read_code)
+
+    def step_reader(self, struct: Struct) -> Iterator[str]:
+        yield "@classmethod"
+        yield "def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:"
+        yield from self.reader_body(struct, self.step_code)
+
+    def reader_body(self, struct: Struct, code: ReadCode) -> Iterator[str]:
         tagged = [field for field in struct.fields if field.tag is not None]
         yield f"    {'struct =' if tagged else 'return'} cls("
         for field in struct.fields:
             if field.tag is None:
-                yield from argument(field.attribute, self.read_versioned(struct, field))
+                yield from argument(field.attribute, self.read_versioned(struct, field, code))
         if self.schema.flexible and not tagged:
             yield "        unknown_tags=r.unknown_tags(),"
         yield "    )"
@@ -163,15 +190,15 @@ class MessageCode:
         yield "    struct.unknown_tags = tuple(unknown)"
         yield "    return struct"
 
-    def read_versioned(self, struct: Struct, field: Field) -> str:
+    def read_versioned(self, struct: Struct, field: Field, read_code: ReadCode) -> str:
         """The field's value from `r` in every version of the struct."""
-        code = self.read_code("r", field, bool(field.nullable))
+        code = read_code("r", field, bool(field.nullable))
         if (struct.name, field.name) in self.schema.inflexible:
             code = legacy(field, code)
         nullable = condition(field.nullable, field.versions) if field.nullable else ""
         present = condition(field.versions, struct.versions)
         if nullable:
-            code = f"{code} if {nullable} else {self.read_code('r', field, False)}"
+            code = f"{code} if {nullable} else {read_code('r', field, False)}"
             if present:
                 code = f"({code})"
         return f"{code} if {present} else {default_code(field)}" if present else code
@@ -186,6 +213,22 @@ class MessageCode:
             return f"{field.kind}.read({r}, version)"
         method = METHODS.get(field.kind, field.kind)
         return f"{r}.{prefix}array({r}.{method})" if field.is_array else f"{r}.{prefix}{method}()"
+
+    def step_code(self, r: str, field: Field, nullable: bool) -> str:
+        """As `read_code`, in steps where the field is an array or a struct that has one."""
+        prefix = "nullable_" if nullable else ""
+        inner = self.leads_to_arrays(field)
+        if not field.is_array and not inner:
+            return self.read_code(r, field, nullable)
+        if not field.is_struct:
+            call = f"{prefix}array_steps({r}, {r}.{METHODS.get(field.kind, field.kind)})"
+        elif field.is_array and inner:
+            call = f"{prefix}nested_steps({r}, {field.kind}.read_steps, version)"
+        elif field.is_array:
+            call = f"{prefix}structs_steps({r}, {field.kind}.read, version)"
+        else:
+            call = f"{field.kind}.read_steps({r}, version)"
+        return f"(yield from {call})"
 
     def writer(self, struct: Struct) -> Iterator[str]:
         yield "def write(self, w: WireWriter, version: int) -> None:"

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from kraft.broker.api import Answer, RequestContext, Steps
 from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.leader_checks import LeaderChecks
 from kraft.broker.ports import ControllerPort, LogDirPort, MovePort, RecorderPort
 from kraft.broker.producer_ids import ProducerIds
+from kraft.broker.request_parts import TOO_MANY, serve_in_parts
 from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
 from kraft.config.node import Endpoint, NodeConfig
 from kraft.config.setting import Value
@@ -101,6 +103,19 @@ class Broker:
                client_id: str | None = None) -> None:
         """Passes a request on to the active controller. See `ControllerPort`."""
         self.controller.submit(request, version, now_ms, answer, client_id)
+
+    def submit_steps(self, request: Message, context: RequestContext, answer: Answer,
+                     version: int | None = None) -> Steps:
+        """The same in steps, for a client: a request with many elements goes in parts. `version`: of the request, where
+        it is not the client's."""
+        def send(part: Message, answer_part: Answer) -> None:
+            self.submit(part, context.version if version is None else version, context.now_ms, answer_part,
+                        context.client_id)
+
+        return serve_in_parts(request, send, answer, context.run, self._too_many)
+
+    def _too_many(self, request: Message) -> Message:
+        return self.controller.refuse(request, ErrorCode.POLICY_VIOLATION, TOO_MANY)
 
     def layers(self) -> BrokerLayers:
         """This broker's settings in force, dynamic ones over the node's file."""

@@ -36,6 +36,9 @@ class ControllerPort(Protocol):
         """Decides `request`; `answer` gets the response once what it tells is committed. `client_id`: of the client
         that asked for it, whose quota holds; None: the node itself asks."""
 
+    def refuse(self, request: Message, code: ErrorCode, message: str) -> Message:
+        """The response that refuses all of a request that the controller decides."""
+
     @property
     def lease_left_ms(self) -> int | None:
         """Until this broker's lease ends, negative when it has; None: no controller has told of one."""

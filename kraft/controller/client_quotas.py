@@ -5,6 +5,7 @@ that have no entity of their own.
 """
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -19,7 +20,6 @@ from kraft.metadata.client_quotas import (
     REQUEST_PERCENTAGE,
     USER,
 )
-from kraft.metadata.image import QuotaEntity
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import client_quota_record as record_file
@@ -44,12 +44,16 @@ _FRACTION_MAX: Final = 1e-6
 def alter_client_quotas(context: Context, request: AlterClientQuotasRequest) -> Decision[AlterClientQuotasResponse]:
     """Each entity's limits, all or none of them. With `validate_only` the answer is the same and nothing is set."""
     entities = [_entity(entry) for entry in request.entries]
+    keys = [tuple(sorted(entity.items())) for entity in entities]
+    counts = Counter(keys)
     records: list[Record] = []
     answers: list[AnswerEntry] = []
-    for entry, entity in zip(request.entries, entities, strict=True):
+    for entry, entity, key in zip(request.entries, entities, keys, strict=True):
         code, message = ErrorCode.NONE, None
         try:
-            records += _alter(context.image.quotas, entity, entry.ops, twice=entities.count(entity) > 1)
+            # Kafka may have written the two parts of an entity in the other order.
+            current = context.image.quotas.get(key) or context.image.quotas.get(key[::-1]) or {}
+            records += _alter(current, entity, entry.ops, twice=counts[key] > 1)
         except RefusedError as refusal:
             code, message = refusal.error, refusal.message
         answers.append(_answer(entry, code, message))
@@ -72,19 +76,17 @@ def _entity(entry: EntryData) -> dict[str, str | None]:
 
 
 def _alter(
-    quotas: Mapping[QuotaEntity, Mapping[str, float]], entity: Mapping[str, str | None], operations: Iterable[OpData],
-    *, twice: bool
+    current: Mapping[str, float], entity: Mapping[str, str | None], operations: Iterable[OpData], *, twice: bool
 ) -> list[Record]:
     if twice:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "the entity is named more than once")
     allowed = _limits_of(entity)
-    current = next((values for known, values in quotas.items() if dict(known) == entity), {})
     records: list[Record] = []
-    named: list[str] = []
+    named: dict[str, None] = {}
     for operation in operations:
         if operation.key in named:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"{operation.key} is named more than once")
-        named.append(operation.key)
+        named[operation.key] = None
         if operation.remove:
             if operation.key in current:
                 records.append(_record(entity, operation.key, 0.0, remove=True))

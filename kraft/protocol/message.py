@@ -9,11 +9,13 @@ making such a class, and a node needs several hundred of them to start.
 """
 
 from abc import abstractmethod
+from collections.abc import Generator
 from typing import ClassVar, Self
 from uuid import UUID
 
 from kraft_native.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import write_steps
 
 Tags = tuple[tuple[int, bytes], ...]
 
@@ -47,6 +49,12 @@ class Struct:
     def read(cls, r: WireReader, version: int) -> Self:
         """Reads the struct as `version` of its message has it. Raises `MalformedMessageError`."""
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        """As `read`, a generator that gives way after every few elements of an array."""
+        yield
+        return cls.read(r, version)
+
     @abstractmethod
     def write(self, w: WireWriter, version: int) -> None:
         """Appends the struct as `version` of its message has it. A field that the version does not carry must have its
@@ -73,6 +81,19 @@ class Message(Struct):
             raise UnsupportedVersionError(
                 f"{cls.__name__} has the versions {cls.VERSIONS.start} to {cls.VERSIONS.stop - 1}, not {version}")
         return WireReader(data, version >= cls.FLEXIBLE_FROM)
+
+    @classmethod
+    def decode_steps(cls, data: bytes, version: int, elements_max: int) -> Generator[None, None, Self]:
+        """As `decode`, a generator that gives way after every few elements. A message with more than `elements_max`
+        array elements and tags is malformed."""
+        if version not in cls.VERSIONS:
+            raise UnsupportedVersionError(
+                f"{cls.__name__} has the versions {cls.VERSIONS.start} to {cls.VERSIONS.stop - 1}, not {version}")
+        r = WireReader(data, version >= cls.FLEXIBLE_FROM, elements_max)
+        try:
+            return (yield from cls.read_steps(r, version))
+        except MalformedMessageError as error:
+            raise MalformedMessageError(f"{cls.__name__} version {version}: {error}") from None
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int, *, exact: bool = False) -> Self:
@@ -105,6 +126,21 @@ class Message(Struct):
         except OverflowError as error:
             raise InvalidArgumentError(f"{type(self).__name__} version {version}: {error}") from error
         return w.finish()
+
+    def encode_steps(self, version: int) -> Generator[None, None, list[bytes | bytearray]]:
+        """As `encode`, a generator that gives way after every few elements of an array of structs. It returns the parts
+        that follow each other, large ones but the last."""
+        if version not in self.VERSIONS:
+            raise UnsupportedVersionError(
+                f"{type(self).__name__} has the versions {self.VERSIONS.start} to {self.VERSIONS.stop - 1}, "
+                f"not {version}")
+        w = WireWriter(version >= self.FLEXIBLE_FROM, [])
+        parts: list[bytes | bytearray] = []
+        try:
+            yield from write_steps(w, parts, (self,), version)
+        except OverflowError as error:
+            raise InvalidArgumentError(f"{type(self).__name__} version {version}: {error}") from error
+        return parts
 
 
 def absent(struct: Struct, field: str, version: int) -> UnsupportedVersionError:

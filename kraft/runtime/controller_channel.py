@@ -235,11 +235,11 @@ def _opened(envelope: EnvelopeResponse, waiting: _Waiting) -> Message | None:
     return api.response.decode(body, waiting.version)
 
 
-def refusal(request: Message, code: ErrorCode) -> Message:
-    """The answer to a request that no controller was found for."""
+def refusal(request: Message, code: ErrorCode, message: str | None = None) -> Message:
+    """The answer to a request that no controller was found for, or that may not be put to one."""
     codec = codec_of(request)
     if codec is not None:
         return codec.refuse(code)
     if isinstance(request, DescribeQuorumRequest):
-        return describe_quorum_refused(request, code, None)
-    return HANDLERS[type(request)].refuse(request, code, None)
+        return describe_quorum_refused(request, code, message)
+    return HANDLERS[type(request)].refuse(request, code, message)

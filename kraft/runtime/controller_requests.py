@@ -5,12 +5,15 @@ A broker's requests for its clients come in an Envelope (KIP-590): the request w
 
 import logging
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import ip_address
 from typing import Final
 
+from kraft.broker.api import Steps
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
+from kraft.broker.request_parts import TOO_MANY, serve_in_parts
 from kraft.controller.controller import HANDLERS
+from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
@@ -30,7 +33,7 @@ from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of
 from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.broker_connections import BrokerConnections
 from kraft.runtime.quorum import Quorum
-from kraft.runtime.requests import NEVER_FLEXIBLE
+from kraft.runtime.requests import NEVER_FLEXIBLE, decoded
 from kraft.runtime.server import Server
 from kraft_native.channel import RequestChannel
 from kraft_native.errors import KraftError, ProtocolError
@@ -67,13 +70,14 @@ class ControllerRouter:
 
     def __init__(self, quorum: Quorum, server: Server, cluster_id: str, served: Callable[[], None]) -> None:
         self.quorum = quorum
+        self.server = server
         self._brokers = BrokerConnections(quorum.metadata, server)
         self.cluster_id = cluster_id
         self.served = served
         self._templates = FetchTemplates()
 
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
-        """Raises `ProtocolError` for a malformed body."""
+        """A malformed body closes the connection. A Fetch that is malformed raises `ProtocolError`."""
         if not self.quorum.can_answer:
             reply.refuse("shutdown")   # nobody would answer it; who asks finds out at once
             return
@@ -82,27 +86,38 @@ class ControllerRouter:
         if api_key == FETCH_CODEC.key:
             self._fetch(reply, source, version, body)
             return
-        api = API_BY_KEY[api_key]
-        header_version = api.response_header_version(version)
-        request = api.request.decode(body, version)
+        self._run(reply, self._steps(reply, API_BY_KEY[api_key], source, body))
+
+    def _steps(self, reply: Reply, api: Api, source: int, body: bytes) -> Steps:
+        version = reply.api_version
+        request = yield from decoded(api, version, body)
 
         def respond(response: Message) -> None:
             reply.throttle_ms = getattr(response, "throttle_time_ms", 0)
-            try:
-                encoded = response.encode(version)
-            except KraftError:
-                log.exception("%s version %d: its answer cannot be written", api.name, version)
-                reply.refuse("failure")
-            else:
-                reply.answer(encoded, header_version)
+            self._run(reply, self._send(reply, response))
 
-        if isinstance(request, BrokerHeartbeatRequest) and sink is not None:
-            self._brokers.heard(sink, request)
+        run = partial(self._run, reply)
+        if isinstance(request, BrokerHeartbeatRequest) and reply.sink is not None:
+            self._brokers.heard(reply.sink, request)
         if isinstance(request, EnvelopeRequest):
-            self._open(request, source, respond)
+            yield from self._open(request, source, respond, run)
         else:
-            self._serve(version, request, source, respond, (reply.client_id or b"").decode("utf-8", "replace"))
+            client_id = (reply.client_id or b"").decode("utf-8", "replace")
+            yield from self._serve(version, request, source, respond, client_id, run)
         self.served()
+
+    def _send(self, reply: Reply, response: Message) -> Steps:
+        api = API_BY_KEY[reply.api_key]
+        try:
+            parts = yield from response.encode_steps(reply.api_version)
+        except KraftError:
+            log.exception("%s version %d: its answer cannot be written", api.name, reply.api_version)
+            reply.refuse("failure")
+        else:
+            reply.answer_parts(parts, api.response_header_version(reply.api_version))
+
+    def _run(self, reply: Reply, steps: Steps) -> None:
+        self.server.slices.start(reply, _guarded(reply, steps))
 
     def _fetch(self, reply: Reply, source: int, version: int, body: bytes) -> None:
         """What replicas ask all the time."""
@@ -125,7 +140,8 @@ class ControllerRouter:
 
         self.quorum.ask(source, asked, answer)
 
-    def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None) -> None:
+    def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None,
+               run: Callable[[Steps], None]) -> Steps:
         codec = codec_of(request)
         if codec is not None:
             ask_core(self.quorum, codec, request, version, source, respond)
@@ -136,9 +152,12 @@ class ControllerRouter:
         elif isinstance(request, ControllerHeartbeatRequest):
             respond(self.quorum.keeper.heard(request))
         else:
-            self.quorum.metadata.submit(request, version, self.quorum.clock(), respond, client_id)
+            yield from serve_in_parts(
+                request, lambda part, answer: self.quorum.metadata.submit(
+                    part, version, self.quorum.clock(), answer, client_id),
+                respond, run, refuse_too_many)
 
-    def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond) -> None:
+    def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond, run: Callable[[Steps], None]) -> Steps:
         """Serves the request inside as if it had come itself; what cannot be read or forwarded is the envelope's
         error."""
         try:
@@ -146,7 +165,7 @@ class ControllerRouter:
             version = inner.header.request_api_version
             if not inner.api.forwardable or inner.api.key not in SERVED or version not in inner.api.versions:
                 raise WrongPartitionError(f"{inner.api.name} version {version} cannot be forwarded")
-            request = inner.api.request.decode(inner.body, version)
+            request = yield from decoded(inner.api, version, bytes(inner.body))
         except ProtocolError as error:
             log.debug("Envelope: %s", error)
             respond(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
@@ -157,13 +176,17 @@ class ControllerRouter:
                 # Given up on the way: the forwarding broker asks the next controller, and its client need not know.
                 respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
                 return
+            run(seal(response))
+
+        def seal(response: Message) -> Steps:
             header = encode_response_header(inner.api, version, inner.header.correlation_id)
-            respond(EnvelopeResponse(response_data=header + response.encode(version)))
+            parts = yield from response.encode_steps(version)
+            respond(EnvelopeResponse(response_data=b"".join((header, *parts))))
 
         if not self.quorum.metadata.controller.active:
             respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
         else:
-            self._serve(version, request, source, wrap, inner.header.client_id)
+            yield from self._serve(version, request, source, wrap, inner.header.client_id, run)
 
     def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
         """The voters."""
@@ -180,6 +203,19 @@ class ControllerRouter:
         entries = (*self.quorum.recorder.entries(request.max_entries), self.quorum.recorded_state())
         return DescribeRecorderResponse(
             node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
+
+
+def _guarded(reply: Reply, steps: Steps) -> Steps:
+    try:
+        yield from steps
+    except ProtocolError as error:
+        log.debug("%s version %d is refused: %s", API_BY_KEY[reply.api_key].name, reply.api_version, error)
+        reply.refuse("malformed")
+
+
+def refuse_too_many(request: Message) -> Message:
+    """POLICY_VIOLATION for every element of a request that has too many."""
+    return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, TOO_MANY)
 
 
 def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:

@@ -104,6 +104,14 @@ METRICS: Final = (
            "Requests that failed by a fault of the node; each is logged, and its connection closed."),
     Metric("kraft_loop_delay_seconds", "gauge", (), "",
            "How long the event loop let this scrape wait: what a request may wait for others."),
+    Metric("kraft_request_slices_used_up_total", "counter", ("request",), "",
+           "Requests that did not end within their slice of the loop's time and were resumed later."),
+    Metric("kraft_connection_slices_used_up_total", "counter", (), "",
+           "Times that a connection had more requests than its slice of the loop's time sufficed for."),
+    Metric("kraft_slices_waiting", "gauge", (), "", "Connections and requests that wait for their next slice."),
+    Metric("kraft_slice_longest_seconds", "gauge", ("request",), "",
+           "The longest step since the start that took more than a slice: nobody else was served meanwhile. Without a "
+           "request: of a connection."),
     # --- topics
     _topics("bytesin", "BytesInPerSec", "Bytes of record batches appended."),
     _topics("bytesout", "BytesOutPerSec", "Bytes of record batches sent to consumers."),

@@ -135,6 +135,7 @@ def _read_process(node: "Node | ControllerNode", asked: float, sheet: Sheet) -> 
     sheet.put("kafka_log_logflushstats_logflushtimems_total", flushes["busy_ns"] / 1e6)
     sheet.put("kraft_log_flushed_bytes_total", flushes["bytes"])
     _read_server(node.server, sheet)
+    _read_slices(node.server, sheet)
     _read_requests(node.server, sheet)
 
 
@@ -169,6 +170,16 @@ def _read_server(server: Server, sheet: Sheet) -> None:
     sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))
     sheet.put("kraft_request_memory_peak_bytes", memory.peak_bytes)
     sheet.put("kraft_request_memory_waiting_connections", memory.waiting_users)
+
+
+def _read_slices(server: Server, sheet: Sheet) -> None:
+    slices = server.slices
+    for key, count in sorted(slices.used_up.items()):
+        sheet.put("kraft_request_slices_used_up_total", count, API_BY_KEY[key].name)
+    sheet.put("kraft_connection_slices_used_up_total", slices.deferred)
+    sheet.put("kraft_slices_waiting", slices.waiting_count)
+    for key, longest_ns in sorted(slices.longest_ns.items()):
+        sheet.put("kraft_slice_longest_seconds", longest_ns / 1e9, API_BY_KEY[key].name if key >= 0 else "")
 
 
 def _read_requests(server: Server, sheet: Sheet) -> None:

@@ -282,7 +282,8 @@ class Node:
 
     def _channel(self, listener: str) -> RequestChannel:
         is_controller = listener in self.config.controller_listener_names
-        router = RequestRouter(self.broker, listener, self.groups.schedule, None if is_controller else self.quotas)
+        router = RequestRouter(self.broker, listener, self.groups.schedule, self.server.slices,
+                               None if is_controller else self.quotas)
         self.routers.append(router)
         if is_controller:
             return self._controller_channel(listener, router)

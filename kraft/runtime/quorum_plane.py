@@ -14,13 +14,14 @@ from kraft.controller.local_broker import LocalBroker, State
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.raft.types import NOBODY, Endpoint
 from kraft.raft.wire_changes import codec_of
 from kraft.raft.wire_discovery import DISCOVER_CODEC
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.broker_registration import RegistrationError, broker_registration
-from kraft.runtime.controller_channel import Answer, ControllerChannel
+from kraft.runtime.controller_channel import Answer, ControllerChannel, refusal
 from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import ask_core
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
@@ -108,6 +109,10 @@ class QuorumPlane:
             channel = self._own
         channel.submit(request, version, answer, client_id)
         self.schedule()
+
+    def refuse(self, request: Message, code: ErrorCode, message: str) -> Message:
+        """See `ControllerPort`."""
+        return refusal(request, code, message)
 
     async def register_broker(self, endpoints: tuple[ConfigEndpoint, ...], directories: tuple[UUID, ...],
                               previous_epoch: int) -> int:

@@ -3,22 +3,33 @@
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
+from inspect import isgeneratorfunction
 from typing import Final
 
-from kraft.broker.api import RequestContext
+from kraft.broker.api import RequestContext, Steps
 from kraft.broker.apis import handler_of
 from kraft.broker.broker import Broker
+from kraft.broker.request_parts import PLANS
+from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.message import Message
 from kraft.protocol.response_errors import count_errors
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
+from kraft_native.slices import SliceQueue
 
 log = logging.getLogger(__name__)
 
 NEVER_FLEXIBLE: Final = 0x7FFF
+ELEMENTS_MAX: Final = 131_072
+"""Array elements and tags of a request that is served in steps, at all levels together; one with more is malformed."""
+ELEMENTS_AT_ONCE_MAX: Final = 2_000
+"""The same of a request that is served in one step."""
+SMALL_BYTES: Final = 2 * 1024
+"""A body up to this size is decoded at once: that takes less than a millisecond whatever is in it."""
 
 
 def now_ms() -> int:
@@ -26,55 +37,85 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def decoded(api: Api, version: int, body: bytes, *, in_steps: bool = False) -> Generator[None, None, Message]:
+    """The request in `body`, read in steps when it is large. `in_steps`: it is served so, too; those that are given to
+    the controller and to coordinators in parts are. Raises `ProtocolError` for a malformed one."""
+    kind = api.request
+    if len(body) <= SMALL_BYTES:
+        return kind.decode(body, version)
+    return (yield from kind.decode_steps(
+        body, version, ELEMENTS_MAX if in_steps or kind in PLANS else ELEMENTS_AT_ONCE_MAX))
+
+
 class RequestRouter:
     """Serves one listener's cold APIs. Its `on_request` is what a `RequestChannel` calls.
+
+    Decoding, the handler and encoding work in steps that `slices` shares out: no request holds the loop for longer than
+    a slice, whatever is in it.
 
     A handler that fails by a fault of ours is logged, and its connection is closed: one request that we cannot serve
     must not take down all the others. Assertions are different: they say that a state is broken, and stop the node.
     """
 
-    def __init__(self, broker: Broker, listener: str, served: Callable[[], None], quotas: ClientQuotas | None = None,
-                 clock: Callable[[], int] = now_ms) -> None:
+    def __init__(self, broker: Broker, listener: str, served: Callable[[], None], slices: SliceQueue,
+                 quotas: ClientQuotas | None = None, clock: Callable[[], int] = now_ms) -> None:
         """`served` is called after each request: deadlines may have moved. `quotas`: None where clients have none."""
         self.broker = broker
         self.listener = listener
         self.served = served
+        self.slices = slices
         self.clock = clock
         self.quotas = quotas
         self.failures = 0
         self.errors: dict[int, Counter[int]] = defaultdict(Counter)
         """By api key: how often each of Kafka's error codes was told."""
 
-    def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
-        """Decodes, hands over, and answers when the handler does. Raises `ProtocolError` for a malformed body."""
-        api = API_BY_KEY[api_key]
-        request = api.request.decode(body, version)
-        sink = reply.sink
-        context = RequestContext(version, (reply.client_id or b"").decode("utf-8", "replace"),
-                                 getattr(sink, "peer_host", ""), self.listener, self.clock())
-        header_version = api.response_header_version(version)
+    def on_request(self, reply: Reply, api_key: int, _version: int, body: bytes) -> None:
+        """Decodes, hands over, and answers when the handler does. A malformed body closes the connection."""
+        self._run(reply, self._serve(reply, API_BY_KEY[api_key], body))
 
-        def answer(response: Message) -> None:
-            self._throttle(reply, response)
-            try:
-                encoded = response.encode(version)
-            except KraftError as error:
-                self._failed(reply, api.name, context, error)
-            else:
-                count_errors(response, self.errors[api_key])
-                reply.answer(encoded, header_version)
-
+    def _serve(self, reply: Reply, api: Api, body: bytes) -> Steps:
+        version = reply.api_version
+        handler = handler_of(api.key)
+        request = yield from decoded(api, version, body, in_steps=isgeneratorfunction(handler))
+        context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
+                                 self.clock(), partial(self._run, reply))
         try:
-            handler_of(api_key)(self.broker, request, context, answer)
+            work = handler(self.broker, request, context, partial(self._answer, reply))
+            if work is not None:
+                yield from work
+        finally:
+            self.served()
+
+    def _answer(self, reply: Reply, response: Message) -> None:
+        self._throttle(reply, response)
+        self._run(reply, self._send(reply, response))
+
+    def _send(self, reply: Reply, response: Message) -> Steps:
+        api = API_BY_KEY[reply.api_key]
+        try:
+            parts = yield from response.encode_steps(reply.api_version)
+        except KraftError as error:
+            self._failed(reply, error)
+            return
+        yield from count_errors(response, self.errors[api.key])
+        reply.answer_parts(parts, api.response_header_version(reply.api_version))
+
+    def _run(self, reply: Reply, steps: Steps) -> None:
+        self.slices.start(reply, self._guarded(reply, steps))
+
+    def _guarded(self, reply: Reply, steps: Steps) -> Steps:
+        """What goes wrong ends the one request."""
+        try:
+            yield from steps
         except ProtocolError as error:
-            log.debug("%s version %d of client %s is refused: %s", api.name, version, context.client_id, error,
-                      exc_info=error)
-            raise
+            log.debug("%s version %d of client %s is refused: %s", API_BY_KEY[reply.api_key].name, reply.api_version,
+                      _client_id(reply), error, exc_info=error)
+            reply.refuse("malformed")
         except AssertionError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends one connection
-            self._failed(reply, api.name, context, error)
-        self.served()
+            self._failed(reply, error)
 
     def _throttle(self, reply: Reply, response: Message) -> None:
         """The connection is left alone for as long as the controller told its client, or for longer when the time that
@@ -86,9 +127,13 @@ class RequestRouter:
         if told_ms is not None and reply.throttle_ms > told_ms:
             response.throttle_time_ms = reply.throttle_ms  # type: ignore[attr-defined]
 
-    def _failed(self, reply: Reply, name: str, context: RequestContext, error: Exception) -> None:
+    def _failed(self, reply: Reply, error: Exception) -> None:
         """A fault of ours: it is logged, and the connection of the request that met it is closed."""
         self.failures += 1
-        log.error("%s version %d of client %s failed by a fault of our own", name, context.version,
-                  context.client_id, exc_info=error)
+        log.error("%s version %d of client %s failed by a fault of our own", API_BY_KEY[reply.api_key].name,
+                  reply.api_version, _client_id(reply), exc_info=error)
         reply.refuse("failure")
+
+
+def _client_id(reply: Reply) -> str:
+    return (reply.client_id or b"").decode("utf-8", "replace")

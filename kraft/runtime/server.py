@@ -10,6 +10,7 @@ for request memory; ours are what the machine can carry.
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import socket
@@ -17,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, replace
+from functools import cached_property
 from typing import cast
 
 from kraft.broker.client_quotas import ConnectionRates
@@ -27,10 +29,13 @@ from kraft_native.connection import Connection
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.frames import RequestMemory
 from kraft_native.reply import Reply, ReplySink
+from kraft_native.slices import SliceQueue
 
 log = logging.getLogger(__name__)
 
 SWEEP_MS_MAX = 500
+# Between full garbage collections: those of the interpreter's own choice come when large requests are being served.
+GARBAGE_MS = 300_000
 SYSTEM_BUFFER = -1
 # Of <linux/socket.h>, since 5.14: which buffers have a size that was set, and which the system makes larger as needed.
 SO_BUF_LOCK = 72
@@ -129,6 +134,7 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
         self._closing = False
+        self._collect_ms = int(clock() * 1000) + GARBAGE_MS
         self._watched: dict[ReplySink, Callable[[], None]] = {}
 
     def channel(self, name: str, on_request: Callable[[Reply, int, int, bytes], object]) -> RequestChannel:
@@ -141,6 +147,7 @@ class Server:
             on_failure=self._failed,
             call_soon=self._call_soon or asyncio.get_running_loop().call_soon,
             call_later=asyncio.get_running_loop().call_later,
+            slices=self.slices,
             request_bytes_max=limits.request_bytes_max,
             requests_in_progress_max=limits.requests_in_progress_max,
             frame_timeout_ms=limits.frame_timeout_ms,
@@ -150,6 +157,11 @@ class Server:
         )
         self.channels.append(channel)
         return channel
+
+    @cached_property
+    def slices(self) -> SliceQueue:
+        """What is resumed in later iterations of the loop, of all channels. To be asked for inside the running loop."""
+        return SliceQueue(asyncio.get_running_loop().call_soon, self._failed)
 
     async def bind(self, name: str, host: str, port: int) -> Listener:
         """Takes an address without accepting yet: who connects waits until `accept`. `host` empty: every address.
@@ -309,6 +321,9 @@ class Server:
         now_ms = int(self._clock() * 1000)
         for channel in self.channels:
             channel.sweep(now_ms)
+        if now_ms >= self._collect_ms and self.slices.waiting_count == 0:
+            self._collect_ms = now_ms + GARBAGE_MS
+            gc.collect()
 
     def _failed(self, cause: BaseException) -> None:
         log.critical("a fault of our own while serving requests; the node stops", exc_info=cause)

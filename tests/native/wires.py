@@ -7,6 +7,7 @@ from kraft_native.channel import RequestChannel
 from kraft_native.connection import Connection
 from kraft_native.frames import RequestMemory
 from kraft_native.reply import Reply
+from kraft_native.slices import SliceQueue
 
 METADATA, API_VERSIONS, PIPELINED = 3, 18, 20
 FLEXIBLE_FROM = 9
@@ -131,7 +132,8 @@ class Wire:
 class Bench:
     """A channel whose turns the test takes, and the requests that reached the Python side."""
 
-    def __init__(self, memory_bytes: int = 1 << 30, **limits: int) -> None:
+    def __init__(self, memory_bytes: int = 1 << 30, slice_us: int = 1_000_000, **limits: int) -> None:
+        """A slice lasts long unless a test is about slices: what happens then does not depend on the machine."""
         self.requests: list[tuple[Reply, int, int, bytes]] = []
         self.failures: list[BaseException] = []
         self.refuse: str | None = None
@@ -144,7 +146,9 @@ class Bench:
         self.memory = RequestMemory(memory_bytes)
         self.channel = RequestChannel(
             "test", self.memory, on_request=self.on_request, on_failure=self.failures.append,
-            call_soon=self.turns.append, call_later=lambda *timer: self.timers.append(timer), **limits,
+            call_soon=self.turns.append, call_later=lambda *timer: self.timers.append(timer),
+            slices=SliceQueue(self.turns.append, self.failures.append, slice_us=slice_us, iteration_us=slice_us),
+            **limits,
         )
         self.channel.serve_api_versions(BODIES, INVALID, UNSUPPORTED)
         self.channel.serve(METADATA, 1, 13, FLEXIBLE_FROM)

@@ -14,7 +14,8 @@ from kraft.protocol.response_errors import count_errors
 
 def counted(response):
     counts = Counter()
-    count_errors(response, counts)
+    for _ in count_errors(response, counts):
+        pass
     return counts
 
 

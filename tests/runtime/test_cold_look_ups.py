@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kraft.broker.api import RequestContext
+from kraft.broker.api import RequestContext, run_through
 from kraft.broker.apis.list_offsets import MAX_TIMESTAMP, list_offsets
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
@@ -177,12 +177,12 @@ def test_list_offsets_answers_when_all_of_it_is_there(tmp_path: Path) -> None:
         times = (START_MS + 15, MAX_TIMESTAMP, START_MS + 5)
         asked = [ListOffsetsTopic(name=f"t{number}", partitions=[ListOffsetsPartition(timestamp=timestamp)])
                  for number, timestamp in enumerate(times)]
-        list_offsets(broker, ListOffsetsRequest(topics=asked), context, answers.append)  # type: ignore[arg-type]
+        run_through(list_offsets(broker, ListOffsetsRequest(topics=asked), context, answers.append))
         need(not answers)
         assert cold.pending_count == len(times)
         settle(cold, lambda: answers)
         [answer] = answers
         assert [(each.error_code, each.offset) for topic in answer.topics for each in topic.partitions] == [
             (0, 15), (0, BATCHES - 1), (0, 5)]
-        list_offsets(broker, ListOffsetsRequest(topics=asked), context, answers.append)  # type: ignore[arg-type]
+        run_through(list_offsets(broker, ListOffsetsRequest(topics=asked), context, answers.append))
         assert len(answers) == 2               # at once

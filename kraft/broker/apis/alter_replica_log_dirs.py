@@ -8,7 +8,7 @@ accepts none (INVALID_REPLICA_ASSIGNMENT).
 
 from collections import defaultdict
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from kraft.protocol.messages.alter_replica_log_dirs_response import (
@@ -20,7 +20,7 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
 
 @serves("AlterReplicaLogDirs")
 def alter_replica_log_dirs(broker: Broker, request: AlterReplicaLogDirsRequest, _context: RequestContext,
-                           answer: Answer) -> None:
+                           answer: Answer) -> Steps:
     """Each replica on its own."""
     broker.table.settle()
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
@@ -29,5 +29,6 @@ def alter_replica_log_dirs(broker: Broker, request: AlterReplicaLogDirsRequest, 
             for index in topic.partitions:
                 code = broker.moves.alter(topic.name, index, wanted.path)
                 results[topic.name].append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+                yield
     answer(AlterReplicaLogDirsResponse(results=[
         AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()]))

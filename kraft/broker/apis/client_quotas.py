@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.metadata.image import QuotaEntity
 from kraft.protocol.error_codes import ErrorCode
@@ -26,22 +26,25 @@ class _Refused(NamedTuple):
 
 @serves("DescribeClientQuotas")
 def describe_client_quotas(broker: Broker, request: DescribeClientQuotasRequest, _context: RequestContext,
-                           answer: Answer) -> None:
+                           answer: Answer) -> Steps:
     """With `strict` an entity has no types but those of the filter."""
     refused = _refusal(request.components)
     if refused is not None:
         answer(DescribeClientQuotasResponse(error_code=refused.code, error_message=refused.message, entries=None))
         return
-    answer(DescribeClientQuotasResponse(error_message=None, entries=[
-        EntryData(entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-                  values=[ValueData(key=key, value=value) for key, value in limits.items()])
-        for entity, limits in broker.image.quotas.items()
-        if _matches(entity, request.components, strict=request.strict)]))
+    entries = []
+    for entity, limits in broker.image.quotas.items():
+        if _matches(entity, request.components, strict=request.strict):
+            entries.append(EntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                values=[ValueData(key=key, value=value) for key, value in limits.items()]))
+        yield
+    answer(DescribeClientQuotasResponse(error_message=None, entries=entries))
 
 
 def _refusal(components: list[ComponentData]) -> _Refused | None:
     kinds = [each.entity_type for each in components]
-    for each in components:
+    for each in components[:len(TYPES) + 1]:           # of more than the types there are, two are the same
         if not each.entity_type:
             return _Refused(ErrorCode.INVALID_REQUEST, "a filter component without an entity type")
         if kinds.count(each.entity_type) > 1:

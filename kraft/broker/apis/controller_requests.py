@@ -5,7 +5,7 @@ DescribeQuorum (55), UnregisterBroker (64), AssignReplicasToDirs (73, on a contr
 AddRaftVoter (80), RemoveRaftVoter (81).
 """
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.message import Message
 
@@ -14,6 +14,6 @@ from kraft.protocol.message import Message
         "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials",
         "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs", "AddRaftVoter",
         "RemoveRaftVoter")
-def pass_on(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> None:
+def pass_on(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
     """The controller's answer is the broker's."""
-    broker.submit(request, context.version, context.now_ms, answer, context.client_id)
+    return broker.submit_steps(request, context, answer)

@@ -7,7 +7,7 @@ comes after this one shows the records again. What does not happen within the re
 from functools import partial
 from typing import NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal
 from kraft.protocol.error_codes import ErrorCode
@@ -33,13 +33,16 @@ class _Deletion(NamedTuple):
 
 
 @serves("DeleteRecords")
-def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: RequestContext, answer: Answer) -> None:
+def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: RequestContext, answer: Answer) -> Steps:
     """Each partition has its own error: a log that is only compacted refuses with POLICY_VIOLATION."""
     due: list[_Deletion] = []
-    response = DeleteRecordsResponse(topics=[
-        DeleteRecordsTopicResult(name=topic.name, partitions=[
-            _partition(broker, topic.name, each, due) for each in topic.partitions])
-        for topic in request.topics])
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        result = DeleteRecordsTopicResult(name=topic.name)
+        response.topics.append(result)
+        for each in topic.partitions:
+            result.partitions.append(_partition(broker, topic.name, each, due))
+            yield
     if not due:
         answer(response)
         return
@@ -56,9 +59,10 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: Requ
         registration = broker.image.brokers.get(broker_id)
         return registration is not None and not registration.fenced
 
-    for each in due:
-        each.partition.call_when_deleted(each.before_offset, is_alive, partial(settled, each.result),
-                                         timeout_ms=request.timeout_ms)
+    for deletion in due:
+        deletion.partition.call_when_deleted(deletion.before_offset, is_alive, partial(settled, deletion.result),
+                                             timeout_ms=request.timeout_ms)
+        yield
 
 
 def _partition(broker: Broker, topic: str, asked: DeleteRecordsPartition,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.config import tables
 from kraft.config.effective import (
@@ -57,22 +57,33 @@ class _RefusedError(Exception):
 
 
 @serves("DescribeConfigs")
-def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: RequestContext, answer: Answer) -> None:
-    """Each resource has its own result and its own error."""
+def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: RequestContext,
+                     answer: Answer) -> Steps:
+    """Each resource has its own result and its own error; one that is named twice has one, with the settings that it is
+    asked for first."""
     results = []
-    for resource in request.resources:
-        try:
-            found = _settings(broker, resource)
-            code, message = ErrorCode.NONE, None
-        except _RefusedError as refused:
-            found, code, message = [], refused.code, str(refused)
-        keys = resource.configuration_keys
-        configs = [_told(each, request, resource)
-                   for each in found if not keys or each.setting.name in keys]
-        results.append(DescribeConfigsResult(
-            error_code=code, error_message=message, resource_type=resource.resource_type,
-            resource_name=resource.resource_name, configs=configs))
+    named: dict[tuple[int, str], DescribeConfigsResource] = {}
+    for each in request.resources:
+        named.setdefault((each.resource_type, each.resource_name), each)
+        yield
+    for resource in named.values():
+        results.append(_result(broker, request, resource))
+        yield
     answer(DescribeConfigsResponse(results=results))
+
+
+def _result(broker: Broker, request: DescribeConfigsRequest,
+            resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    try:
+        found = _settings(broker, resource)
+        code, message = ErrorCode.NONE, None
+    except _RefusedError as refused:
+        found, code, message = [], refused.code, str(refused)
+    keys = dict.fromkeys(resource.configuration_keys or ())
+    configs = [_told(each, request, resource) for each in found if not keys or each.setting.name in keys]
+    return DescribeConfigsResult(
+        error_code=code, error_message=message, resource_type=resource.resource_type,
+        resource_name=resource.resource_name, configs=configs)
 
 
 def _is_cluster_default(resource: DescribeConfigsResource) -> bool:

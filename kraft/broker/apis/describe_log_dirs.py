@@ -2,9 +2,10 @@
 and how far those have come that move here from another directory."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping
+from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves, sorted_steps
 from kraft.broker.broker import Broker
 from kraft.broker.ports import LogDirUsage
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -15,22 +16,34 @@ from kraft.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsTopic,
 )
 
+NONE: Final = {-1: None}
+"""The partitions of a topic that is not asked for."""
+
 
 @serves("DescribeLogDirs")
 def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context: RequestContext,
-                      answer: Answer) -> None:
+                      answer: Answer) -> Steps:
     """All logs when no topics are given; a topic without partitions means all of its partitions here."""
     broker.table.settle()
-    wanted = None if request.topics is None else {topic.topic: tuple(topic.partitions) for topic in request.topics}
-    answer(DescribeLogDirsResponse(results=[
-        _directory(each, wanted, cordoned=broker.is_cordoned(each.path)) for each in broker.log_dirs.usage()]))
+    wanted: dict[str, dict[int, None]] | None = None
+    if request.topics is not None:
+        wanted = {}
+        for topic in request.topics:
+            wanted[topic.topic] = dict.fromkeys(topic.partitions)
+            yield
+    response = DescribeLogDirsResponse()
+    for each in broker.log_dirs.usage():
+        result = yield from _directory(each, wanted, cordoned=broker.is_cordoned(each.path))
+        response.results.append(result)
+    answer(response)
 
 
-def _directory(usage: LogDirUsage, wanted: Mapping[str, Sequence[int]] | None, *,
-               cordoned: bool) -> DescribeLogDirsResult:
+def _directory(usage: LogDirUsage, wanted: Mapping[str, Mapping[int, None]] | None, *,
+               cordoned: bool) -> Generator[None, None, DescribeLogDirsResult]:
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    for each in sorted(usage.logs):
-        partitions = None if wanted is None else wanted.get(each.topic, (-1,))
+    for each in (yield from sorted_steps(usage.logs)):
+        yield
+        partitions = None if wanted is None else wanted.get(each.topic, NONE)
         if not partitions or each.partition in partitions:
             topics[each.topic].append(DescribeLogDirsPartition(
                 partition_index=each.partition, partition_size=each.size_bytes, offset_lag=each.offset_lag,

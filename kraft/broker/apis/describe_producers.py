@@ -1,7 +1,9 @@
 """DescribeProducers (key 61), version 0: the idempotent and transactional producers that this broker's replica of a
 partition knows, whether it leads or follows."""
 
-from kraft.broker.api import Answer, RequestContext, serves
+from functools import partial
+
+from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.log_dir import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -17,12 +19,15 @@ from kraft_native.errors import InvalidArgumentError
 
 @serves("DescribeProducers")
 def describe_producers(broker: Broker, request: DescribeProducersRequest, _context: RequestContext,
-                       answer: Answer) -> None:
-    """Each partition has its own error."""
-    answer(DescribeProducersResponse(topics=[
-        TopicResponse(name=topic.name, partitions=[
-            _partition(broker, topic.name, index) for index in topic.partition_indexes])
-        for topic in request.topics]))
+                       answer: Answer) -> Steps:
+    """Each partition has its own error; one that is named twice is described once."""
+    topics = []
+    for topic in request.topics:
+        partitions = yield from each_step(partial(_partition, broker, topic.name),
+                                          list(dict.fromkeys(topic.partition_indexes)))
+        topics.append(TopicResponse(name=topic.name, partitions=partitions))
+        yield
+    answer(DescribeProducersResponse(topics=topics))
 
 
 def _partition(broker: Broker, topic: str, index: int) -> PartitionResponse:

@@ -1,6 +1,9 @@
 """DescribeTopicPartitions (key 75), version 0: topics in the order of their names, in pages with a cursor (KIP-966)."""
 
-from kraft.broker.api import Answer, RequestContext, serves
+from bisect import bisect_left
+from collections.abc import Generator
+
+from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves, sorted_steps
 from kraft.broker.authorized import TOPIC_OPERATIONS
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import is_internal
@@ -18,12 +21,12 @@ from kraft.protocol.messages.describe_topic_partitions_response import (
 
 @serves("DescribeTopicPartitions")
 def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext,
-                              answer: Answer) -> None:
+                              answer: Answer) -> Steps:
     """At most as many partitions as client and broker allow; the cursor says where the next page begins: at a partition
     of a topic that is asked for."""
     room = min(max(request.response_partition_limit, 1), broker.integer("max.request.partition.size.limit"))
     asked = [topic.name for topic in request.topics]
-    names = sorted(dict.fromkeys(asked)) if asked else sorted(broker.image.topic_ids)
+    names = yield from sorted_steps(dict.fromkeys(asked) if asked else broker.image.topic_ids)
     first = 0
     if request.cursor is not None:
         if request.cursor.partition_index < 0 or (asked and request.cursor.topic_name not in asked):
@@ -31,14 +34,15 @@ def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRe
                 DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name)
                 for name in asked]))
             return
-        names = [name for name in names if name >= request.cursor.topic_name]
+        names = names[bisect_left(names, request.cursor.topic_name):]
         if names and names[0] == request.cursor.topic_name:
             first = request.cursor.partition_index
     topics = []
     for number, name in enumerate(names):
         start = first if number == 0 else 0
-        topic, taken, rest = _topic(broker, context, name, start, room)
+        topic, taken, rest = yield from _topic(broker, context, name, start, room)
         topics.append(topic)
+        yield
         room -= taken
         cursor = Cursor(topic_name=name, partition_index=start + taken) if rest else None
         if cursor is None and room == 0 and number + 1 < len(names):
@@ -50,7 +54,7 @@ def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRe
 
 
 def _topic(broker: Broker, context: RequestContext, name: str, start: int,
-           room: int) -> tuple[DescribeTopicPartitionsResponseTopic, int, bool]:
+           room: int) -> Generator[None, None, tuple[DescribeTopicPartitionsResponseTopic, int, bool]]:
     """The topic with at most `room` partitions, how many these are, and whether there are more."""
     found = broker.image.topic(name)
     if found is None:
@@ -59,9 +63,11 @@ def _topic(broker: Broker, context: RequestContext, name: str, start: int,
         return missing, 0, False
     indexes = [index for index in sorted(found.partitions) if index >= start]
     chosen = indexes[:room]
+    partitions = yield from each_step(
+        lambda index: _partition(broker, context, index, found.partitions[index]), chosen)
     topic = DescribeTopicPartitionsResponseTopic(
         name=name, topic_id=found.topic_id, is_internal=is_internal(name),
-        partitions=[_partition(broker, context, index, found.partitions[index]) for index in chosen],
+        partitions=partitions,
         topic_authorized_operations=TOPIC_OPERATIONS)
     return topic, len(chosen), len(chosen) < len(indexes)
 

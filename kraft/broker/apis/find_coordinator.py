@@ -8,7 +8,7 @@ Keys of share groups are answered with INVALID_REQUEST, as a broker does that ha
 
 from typing import Final, NamedTuple
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.hashing import partition_of
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_topic
@@ -34,21 +34,28 @@ class _Found(NamedTuple):
 
 
 @serves("FindCoordinator")
-def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer) -> None:
-    """One coordinator per key. One whose process has ended is not available (`kraft.broker.leader_checks`)."""
+def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer) -> Steps:
+    """One coordinator per key; one that is named twice is answered twice, as Kafka does. One whose process has ended is
+    not available (`kraft.broker.leader_checks`)."""
     keys = request.coordinator_keys if context.version >= FIRST_BATCH_VERSION else [request.key]
     topic = broker.image.topic(TOPICS.get(request.key_type, ""))
-    leaders = [] if topic is None else [
-        topic.partitions[partition_of(key, len(topic.partitions))].leader for key in keys]
-    broker.leaders.submit(leaders, lambda ended: _answer(broker, request, context, answer, ended))
+    if topic is None and request.key_type == GROUP:
+        _create(broker, context)
+    leaders: dict[int, None] = {}
+    if topic is not None:
+        for key in keys:
+            leaders[topic.partitions[partition_of(key, len(topic.partitions))].leader] = None
+            yield
+    broker.leaders.submit(leaders, lambda ended: context.run(_respond(broker, request, context, answer, ended)))
 
 
-def _answer(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer,
-            ended: tuple[int, ...]) -> None:
+def _respond(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer,
+             ended: tuple[int, ...]) -> Steps:
     if context.version >= FIRST_BATCH_VERSION:
-        answer(FindCoordinatorResponse(coordinators=[
-            _coordinator(key, _find(broker, key, request.key_type, context, ended))
-            for key in request.coordinator_keys]))
+        coordinators = yield from each_step(
+            lambda key: _coordinator(key, _find(broker, key, request.key_type, context, ended)),
+            request.coordinator_keys)
+        answer(FindCoordinatorResponse(coordinators=coordinators))
         return
     found = _find(broker, request.key, request.key_type, context, ended)
     message = "NONE" if found.error == ErrorCode.NONE else found.error.message
@@ -69,7 +76,6 @@ def _find(broker: Broker, key: str, key_type: int, context: RequestContext, ende
     elif key_type == TRANSACTION:
         node_id = broker.node_id
     else:
-        _create(broker, context)
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     leader = broker.image.brokers.get(node_id)
     address = None if leader is None or leader.fenced or node_id in ended else endpoint_of(leader, context.listener)

@@ -2,15 +2,18 @@
 DescribeGroups (15), ListGroups (16), OffsetCommit (8), OffsetFetch (9), DeleteGroups (42), OffsetDelete (47).
 """
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
+from kraft.broker.request_parts import serve_in_parts
 from kraft.protocol.message import Message
 
 
 @serves("JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "OffsetCommit",
         "OffsetFetch", "DeleteGroups", "OffsetDelete")
-def group_request(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> None:
+def group_request(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
     """The coordinator answers, now or when its records are committed. Kafka writes hosts with a slash before them."""
     asked = CoordinatorContext(context.version, context.client_id, f"/{context.client_host}")
-    broker.groups.handle(request, asked, answer, context.now_ms)
+    return serve_in_parts(
+        request, lambda part, answer_part: broker.groups.handle(part, asked, answer_part, context.now_ms),
+        answer, context.run)

@@ -8,10 +8,12 @@ Records are looked at for a time of theirs and for the largest. What is not in m
 another thread before any partition is answered.
 """
 
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -38,7 +40,7 @@ CONSUMER: Final = -1
 
 
 @serves("ListOffsets")
-def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> None:
+def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> Steps:
     """Each partition has its own error. A partition named twice in one request is refused with INVALID_REQUEST."""
     waiting = 1
 
@@ -46,13 +48,15 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
         nonlocal waiting
         waiting -= 1
         if waiting == 0:
-            answer(_response(broker, request, context))
+            context.run(_respond(broker, request, context, answer))
 
     for topic in request.topics:
         for asked in topic.partitions:
-            partition = broker.partition(topic.name, asked.partition_index)
-            if partition is not None and partition.is_leader:
-                waiting += _warm(broker.cold_reader, partition, asked.timestamp, go_on)
+            if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                partition = broker.partition(topic.name, asked.partition_index)
+                if partition is not None and partition.is_leader:
+                    waiting += _warm(broker.cold_reader, partition, asked.timestamp, go_on)
+                yield
     go_on()
 
 
@@ -63,18 +67,21 @@ def _warm(cold_reader: ColdReader, partition: Partition, timestamp: int, done: C
     return timestamp >= 0 and cold_reader.warm_time(partition.log, timestamp, done)
 
 
-def _response(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+def _respond(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> Steps:
     topics = []
     for topic in request.topics:
-        indexes = [each.partition_index for each in topic.partitions]
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=[
-            _refused(each, ErrorCode.INVALID_REQUEST) if indexes.count(each.partition_index) > 1
-            else _partition(broker, topic.name, each, request, context) for each in topic.partitions]))
-    return ListOffsetsResponse(topics=topics)
+        counts = Counter(each.partition_index for each in topic.partitions)
+        partitions = yield from each_step(partial(_partition, broker, topic.name, counts, request, context),
+                                          topic.partitions)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+        yield
+    answer(ListOffsetsResponse(topics=topics))
 
 
-def _partition(broker: Broker, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest,
-               context: RequestContext) -> ListOffsetsPartitionResponse:
+def _partition(broker: Broker, topic: str, counts: Counter[int], request: ListOffsetsRequest, context: RequestContext,
+               asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    if counts[asked.partition_index] > 1:
+        return _refused(asked, ErrorCode.INVALID_REQUEST)
     if asked.timestamp < 0 and context.version < FIRST_VERSION.get(asked.timestamp, 1 << 15):
         return _refused(asked, ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.partition(topic, asked.partition_index)

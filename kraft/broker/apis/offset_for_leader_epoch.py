@@ -3,7 +3,9 @@
 An epoch that is -1 or that the log does not know is answered with (-1, -1) and no error.
 """
 
-from kraft.broker.api import Answer, RequestContext, serves
+from functools import partial
+
+from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -19,12 +21,14 @@ from kraft_native.errors import KraftError
 
 @serves("OffsetForLeaderEpoch")
 def offset_for_leader_epoch(broker: Broker, request: OffsetForLeaderEpochRequest, _context: RequestContext,
-                            answer: Answer) -> None:
+                            answer: Answer) -> Steps:
     """Each partition has its own error."""
-    answer(OffsetForLeaderEpochResponse(topics=[
-        OffsetForLeaderTopicResult(topic=topic.topic, partitions=[
-            _partition(broker, topic.topic, each) for each in topic.partitions])
-        for topic in request.topics]))
+    topics = []
+    for topic in request.topics:
+        partitions = yield from each_step(partial(_partition, broker, topic.topic), topic.partitions)
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+        yield
+    answer(OffsetForLeaderEpochResponse(topics=topics))
 
 
 def _partition(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -4,7 +4,7 @@ DescribeAcls (29), CreateAcls (30), DeleteAcls (31): SECURITY_DISABLED. SaslHand
 ILLEGAL_SASL_STATE, as the listener is plain. Delegation tokens (38 to 41): not available on a plain listener.
 """
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -31,19 +31,21 @@ def describe_acls(_broker: Broker, _request: Message, _context: RequestContext, 
 
 
 @serves("CreateAcls")
-def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestContext, answer: Answer) -> None:
+def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
     """Each creation is refused."""
-    answer(CreateAclsResponse(results=[
-        AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-        for _ in request.creations]))
+    results = yield from each_step(
+        lambda _: AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER),
+        request.creations)
+    answer(CreateAclsResponse(results=results))
 
 
 @serves("DeleteAcls")
-def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestContext, answer: Answer) -> None:
+def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
     """Each filter is refused."""
-    answer(DeleteAclsResponse(filter_results=[
-        DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-        for _ in request.filters]))
+    results = yield from each_step(
+        lambda _: DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER),
+        request.filters)
+    answer(DeleteAclsResponse(filter_results=results))
 
 
 @serves("SaslHandshake")

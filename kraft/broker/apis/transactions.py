@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
@@ -24,8 +24,9 @@ def list_transactions(_broker: Broker, request: ListTransactionsRequest, _contex
 
 @serves("DescribeTransactions")
 def describe_transactions(_broker: Broker, request: DescribeTransactionsRequest, _context: RequestContext,
-                          answer: Answer) -> None:
+                          answer: Answer) -> Steps:
     """TRANSACTIONAL_ID_NOT_FOUND for each."""
-    answer(DescribeTransactionsResponse(transaction_states=[
-        TransactionState(error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=each)
-        for each in request.transactional_ids]))
+    states = yield from each_step(
+        lambda each: TransactionState(error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=each),
+        request.transactional_ids)
+    answer(DescribeTransactionsResponse(transaction_states=states))

@@ -1,6 +1,8 @@
 """DescribeUserScramCredentials (key 50), version 0: which users have SCRAM credentials, without their secrets."""
 
-from kraft.broker.api import Answer, RequestContext, serves
+from collections import Counter
+
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
@@ -13,14 +15,20 @@ from kraft.protocol.messages.describe_user_scram_credentials_response import (
 
 @serves("DescribeUserScramCredentials")
 def describe_user_scram_credentials(broker: Broker, request: DescribeUserScramCredentialsRequest,
-                                    _context: RequestContext, answer: Answer) -> None:
+                                    _context: RequestContext, answer: Answer) -> Steps:
     """All users when none is named."""
     known: dict[str, list[CredentialInfo]] = {}
-    for (mechanism, name), record in sorted(broker.image.scram.items()):
-        known.setdefault(name, []).append(CredentialInfo(mechanism=mechanism, iterations=record.iterations))
-    asked = [each.name for each in request.users or ()] or list(known)
-    answer(DescribeUserScramCredentialsResponse(error_message=None, results=[
-        _result(name, known.get(name), twice=asked.count(name) > 1) for name in dict.fromkeys(asked)]))
+    scram = broker.image.scram
+    for mechanism, name in sorted(scram):
+        iterations = scram[mechanism, name].iterations
+        known.setdefault(name, []).append(CredentialInfo(mechanism=mechanism, iterations=iterations))
+        yield
+    counts = Counter([each.name for each in request.users or ()] or list(known))
+    results = []
+    for name, count in counts.items():
+        results.append(_result(name, known.get(name), twice=count > 1))
+        yield
+    answer(DescribeUserScramCredentialsResponse(error_message=None, results=results))
 
 
 def _result(name: str, infos: list[CredentialInfo] | None, *, twice: bool) -> DescribeUserScramCredentialsResult:

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AddPartitionsToTxnRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class AddPartitionsToTxnTopic(Struct):
@@ -28,6 +29,14 @@ class AddPartitionsToTxnTopic(Struct):
         return cls(
             name=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -64,6 +73,17 @@ class AddPartitionsToTxnTransaction(Struct):
             producer_epoch=r.int16(),
             verify_only=r.boolean(),
             topics=r.structs(AddPartitionsToTxnTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            transactional_id=r.string(),
+            producer_id=r.int64(),
+            producer_epoch=r.int16(),
+            verify_only=r.boolean(),
+            topics=(yield from nested_steps(r, AddPartitionsToTxnTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -109,6 +129,25 @@ class AddPartitionsToTxnRequest(Message):
             v3_and_below_producer_id=r.int64() if version <= 3 else 0,
             v3_and_below_producer_epoch=r.int16() if version <= 3 else 0,
             v3_and_below_topics=r.structs(AddPartitionsToTxnTopic.read, version) if version <= 3 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            transactions=(
+                (yield from nested_steps(r, AddPartitionsToTxnTransaction.read_steps, version))
+                if version >= 4
+                else []
+            ),
+            v3_and_below_transactional_id=r.string() if version <= 3 else "",
+            v3_and_below_producer_id=r.int64() if version <= 3 else 0,
+            v3_and_below_producer_epoch=r.int16() if version <= 3 else 0,
+            v3_and_below_topics=(
+                (yield from nested_steps(r, AddPartitionsToTxnTopic.read_steps, version))
+                if version <= 3
+                else []
+            ),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AddPartitionsToTxnResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
@@ -58,6 +59,14 @@ class AddPartitionsToTxnTopicResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            results_by_partition=(yield from structs_steps(r, AddPartitionsToTxnPartitionResult.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.results_by_partition, version)
@@ -82,6 +91,14 @@ class AddPartitionsToTxnResult(Struct):
         return cls(
             transactional_id=r.string(),
             topic_results=r.structs(AddPartitionsToTxnTopicResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            transactional_id=r.string(),
+            topic_results=(yield from nested_steps(r, AddPartitionsToTxnTopicResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -121,6 +138,24 @@ class AddPartitionsToTxnResponse(Message):
             results_by_transaction=r.structs(AddPartitionsToTxnResult.read, version) if version >= 4 else [],
             results_by_topic_v3_and_below=(
                 r.structs(AddPartitionsToTxnTopicResult.read, version)
+                if version <= 3
+                else []
+            ),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16() if version >= 4 else 0,
+            results_by_transaction=(
+                (yield from nested_steps(r, AddPartitionsToTxnResult.read_steps, version))
+                if version >= 4
+                else []
+            ),
+            results_by_topic_v3_and_below=(
+                (yield from nested_steps(r, AddPartitionsToTxnTopicResult.read_steps, version))
                 if version <= 3
                 else []
             ),

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/AddRaftVoterRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class Listener(Struct):
@@ -76,6 +77,18 @@ class AddRaftVoterRequest(Message):
             voter_id=r.int32(),
             voter_directory_id=r.uuid(),
             listeners=r.structs(Listener.read, version),
+            ack_when_committed=r.boolean() if version >= 1 else True,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            cluster_id=r.nullable_string(),
+            timeout_ms=r.int32(),
+            voter_id=r.int32(),
+            voter_directory_id=r.uuid(),
+            listeners=(yield from structs_steps(r, Listener.read, version)),
             ack_when_committed=r.boolean() if version >= 1 else True,
             unknown_tags=r.unknown_tags(),
         )

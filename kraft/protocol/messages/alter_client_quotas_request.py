@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AlterClientQuotasRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class EntityData(Struct):
@@ -89,6 +90,14 @@ class EntryData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            entity=(yield from structs_steps(r, EntityData.read, version)),
+            ops=(yield from structs_steps(r, OpData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.structs(self.entity, version)
         w.structs(self.ops, version)
@@ -115,6 +124,14 @@ class AlterClientQuotasRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             entries=r.structs(EntryData.read, version),
+            validate_only=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            entries=(yield from nested_steps(r, EntryData.read_steps, version)),
             validate_only=r.boolean(),
             unknown_tags=r.unknown_tags(),
         )

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AlterPartitionReassignmentsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, nullable_array_steps
 
 
 class ReassignablePartition(Struct):
@@ -28,6 +29,14 @@ class ReassignablePartition(Struct):
         return cls(
             partition_index=r.int32(),
             replicas=r.nullable_array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            replicas=(yield from nullable_array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -55,6 +64,14 @@ class ReassignableTopic(Struct):
         return cls(
             name=r.string(),
             partitions=r.structs(ReassignablePartition.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from nested_steps(r, ReassignablePartition.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -88,6 +105,15 @@ class AlterPartitionReassignmentsRequest(Message):
             timeout_ms=r.int32(),
             allow_replication_factor_change=r.boolean() if version >= 1 else True,
             topics=r.structs(ReassignableTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            timeout_ms=r.int32(),
+            allow_replication_factor_change=r.boolean() if version >= 1 else True,
+            topics=(yield from nested_steps(r, ReassignableTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

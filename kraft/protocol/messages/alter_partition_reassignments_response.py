@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AlterPartitionReassignmentsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class ReassignablePartitionResponse(Struct):
@@ -62,6 +63,14 @@ class ReassignableTopicResponse(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, ReassignablePartitionResponse.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -101,6 +110,17 @@ class AlterPartitionReassignmentsResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             responses=r.structs(ReassignableTopicResponse.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            allow_replication_factor_change=r.boolean() if version >= 1 else True,
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            responses=(yield from nested_steps(r, ReassignableTopicResponse.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

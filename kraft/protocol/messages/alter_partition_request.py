@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/AlterPartitionRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class BrokerState(Struct):
@@ -74,6 +75,18 @@ class PartitionData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            leader_epoch=r.int32(),
+            new_isr=(yield from array_steps(r, r.int32)) if version <= 2 else [],
+            new_isr_with_epochs=(yield from structs_steps(r, BrokerState.read, version)) if version >= 3 else [],
+            leader_recovery_state=r.int8(),
+            partition_epoch=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.int32(self.leader_epoch)
@@ -111,6 +124,14 @@ class TopicData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from nested_steps(r, PartitionData.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.structs(self.partitions, version)
@@ -141,6 +162,15 @@ class AlterPartitionRequest(Message):
             broker_id=r.int32(),
             broker_epoch=r.int64(),
             topics=r.structs(TopicData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            broker_id=r.int32(),
+            broker_epoch=r.int64(),
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

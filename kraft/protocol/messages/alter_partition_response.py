@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/AlterPartitionResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class PartitionData(Struct):
@@ -50,6 +51,19 @@ class PartitionData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            error_code=r.int16(),
+            leader_id=r.int32(),
+            leader_epoch=r.int32(),
+            isr=(yield from array_steps(r, r.int32)),
+            leader_recovery_state=r.int8(),
+            partition_epoch=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.int16(self.error_code)
@@ -79,6 +93,14 @@ class TopicData(Struct):
         return cls(
             topic_id=r.uuid(),
             partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from nested_steps(r, PartitionData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -112,6 +134,15 @@ class AlterPartitionResponse(Message):
             throttle_time_ms=r.int32(),
             error_code=r.int16(),
             topics=r.structs(TopicData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

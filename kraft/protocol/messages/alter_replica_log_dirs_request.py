@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AlterReplicaLogDirsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class AlterReplicaLogDirTopic(Struct):
@@ -28,6 +29,14 @@ class AlterReplicaLogDirTopic(Struct):
         return cls(
             name=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -58,6 +67,14 @@ class AlterReplicaLogDir(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            path=r.string(),
+            topics=(yield from nested_steps(r, AlterReplicaLogDirTopic.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.path)
         w.structs(self.topics, version)
@@ -82,6 +99,13 @@ class AlterReplicaLogDirsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             dirs=r.structs(AlterReplicaLogDir.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            dirs=(yield from nested_steps(r, AlterReplicaLogDir.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

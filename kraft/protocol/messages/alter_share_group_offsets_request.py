@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AlterShareGroupOffsetsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class AlterShareGroupOffsetsRequestPartition(Struct):
@@ -58,6 +59,14 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from structs_steps(r, AlterShareGroupOffsetsRequestPartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic_name)
         w.structs(self.partitions, version)
@@ -85,6 +94,14 @@ class AlterShareGroupOffsetsRequest(Message):
         return cls(
             group_id=r.string(),
             topics=r.structs(AlterShareGroupOffsetsRequestTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from nested_steps(r, AlterShareGroupOffsetsRequestTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/AlterShareGroupOffsetsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class AlterShareGroupOffsetsResponsePartition(Struct):
@@ -66,6 +67,15 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            topic_id=r.uuid(),
+            partitions=(yield from structs_steps(r, AlterShareGroupOffsetsResponsePartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic_name)
         w.uuid(self.topic_id)
@@ -100,6 +110,16 @@ class AlterShareGroupOffsetsResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             responses=r.structs(AlterShareGroupOffsetsResponseTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            responses=(yield from nested_steps(r, AlterShareGroupOffsetsResponseTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/AlterUserScramCredentialsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class ScramCredentialDeletion(Struct):
@@ -97,6 +98,14 @@ class AlterUserScramCredentialsRequest(Message):
         return cls(
             deletions=r.structs(ScramCredentialDeletion.read, version),
             upsertions=r.structs(ScramCredentialUpsertion.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            deletions=(yield from structs_steps(r, ScramCredentialDeletion.read, version)),
+            upsertions=(yield from structs_steps(r, ScramCredentialUpsertion.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

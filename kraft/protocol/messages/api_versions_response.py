@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ApiVersionsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class ApiVersion(Struct):
@@ -137,6 +138,32 @@ class ApiVersionsResponse(Message):
         struct = cls(
             error_code=r.int16(),
             api_keys=r.structs(ApiVersion.read, version),
+            throttle_time_ms=r.int32() if version >= 1 else 0,
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.supported_features = value.structs(SupportedFeatureKey.read, version)
+                value.finish()
+            elif tag == 1:
+                struct.finalized_features_epoch = value.int64()
+                value.finish()
+            elif tag == 2:
+                struct.finalized_features = value.structs(FinalizedFeatureKey.read, version)
+                value.finish()
+            elif tag == 3:
+                struct.zk_migration_ready = value.boolean()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            error_code=r.int16(),
+            api_keys=(yield from structs_steps(r, ApiVersion.read, version)),
             throttle_time_ms=r.int32() if version >= 1 else 0,
         )
         unknown = []

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/AssignReplicasToDirsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionData(Struct):
@@ -59,6 +60,14 @@ class TopicData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from structs_steps(r, PartitionData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.structs(self.partitions, version)
@@ -83,6 +92,14 @@ class DirectoryData(Struct):
         return cls(
             id=r.uuid(),
             topics=r.structs(TopicData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            id=r.uuid(),
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -116,6 +133,15 @@ class AssignReplicasToDirsResponse(Message):
             throttle_time_ms=r.int32(),
             error_code=r.int16(),
             directories=r.structs(DirectoryData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            directories=(yield from nested_steps(r, DirectoryData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/BeginQuorumEpochRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionData(Struct):
@@ -65,6 +66,14 @@ class TopicData(Struct):
         return cls(
             topic_name=r.string(),
             partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from structs_steps(r, PartitionData.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -132,6 +141,16 @@ class BeginQuorumEpochRequest(Message):
             voter_id=r.int32() if version >= 1 else -1,
             topics=r.structs(TopicData.read, version),
             leader_endpoints=r.structs(LeaderEndpoint.read, version) if version >= 1 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            cluster_id=r.nullable_string(),
+            voter_id=r.int32() if version >= 1 else -1,
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
+            leader_endpoints=(yield from structs_steps(r, LeaderEndpoint.read, version)) if version >= 1 else [],
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/BeginQuorumEpochResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionData(Struct):
@@ -63,6 +64,14 @@ class TopicData(Struct):
         return cls(
             topic_name=r.string(),
             partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from structs_steps(r, PartitionData.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -126,6 +135,22 @@ class BeginQuorumEpochResponse(Message):
         struct = cls(
             error_code=r.int16(),
             topics=r.structs(TopicData.read, version),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            error_code=r.int16(),
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
         )
         unknown = []
         for tag, value in r.tags():

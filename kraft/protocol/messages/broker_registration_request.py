@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/BrokerRegistrationRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, structs_steps
 
 
 class Listener(Struct):
@@ -121,6 +122,21 @@ class BrokerRegistrationRequest(Message):
             rack=r.nullable_string(),
             is_migrating_zk_broker=r.boolean() if version >= 1 else False,
             log_dirs=r.array(r.uuid) if version >= 2 else [],
+            previous_broker_epoch=r.int64() if version >= 3 else -1,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            broker_id=r.int32(),
+            cluster_id=r.string(),
+            incarnation_id=r.uuid(),
+            listeners=(yield from structs_steps(r, Listener.read, version)),
+            features=(yield from structs_steps(r, Feature.read, version)),
+            rack=r.nullable_string(),
+            is_migrating_zk_broker=r.boolean() if version >= 1 else False,
+            log_dirs=(yield from array_steps(r, r.uuid)) if version >= 2 else [],
             previous_broker_epoch=r.int64() if version >= 3 else -1,
             unknown_tags=r.unknown_tags(),
         )

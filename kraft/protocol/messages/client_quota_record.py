@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ClientQuotaRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class EntityData(Struct):
@@ -61,6 +62,16 @@ class ClientQuotaRecord(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             entity=r.structs(EntityData.read, version),
+            key=r.string(),
+            value=r.float64(),
+            remove=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            entity=(yield from structs_steps(r, EntityData.read, version)),
             key=r.string(),
             value=r.float64(),
             remove=r.boolean(),

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ConsumerGroupCurrentMemberAssignmentValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicPartitions(Struct):
@@ -31,6 +32,22 @@ class TopicPartitions(Struct):
         struct = cls(
             topic_id=r.uuid(),
             partitions=r.array(r.int32),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.assignment_epochs = value.nullable_array(value.int32)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            topic_id=r.uuid(),
+            partitions=(yield from array_steps(r, r.int32)),
         )
         unknown = []
         for tag, value in r.tags():
@@ -86,6 +103,17 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
             state=r.int8(),
             assigned_partitions=r.structs(TopicPartitions.read, version),
             partitions_pending_revocation=r.structs(TopicPartitions.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            member_epoch=r.int32(),
+            previous_member_epoch=r.int32(),
+            state=r.int8(),
+            assigned_partitions=(yield from nested_steps(r, TopicPartitions.read_steps, version)),
+            partitions_pending_revocation=(yield from nested_steps(r, TopicPartitions.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ConsumerGroupHeartbeatRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nullable_array_steps, nullable_nested_steps
 
 
 class TopicPartitions(Struct):
@@ -29,6 +30,14 @@ class TopicPartitions(Struct):
         return cls(
             topic_id=r.uuid(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -86,6 +95,22 @@ class ConsumerGroupHeartbeatRequest(Message):
             subscribed_topic_regex=r.nullable_string() if version >= 1 else None,
             server_assignor=r.nullable_string(),
             topic_partitions=r.nullable_structs(TopicPartitions.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            member_id=r.string(),
+            member_epoch=r.int32(),
+            instance_id=r.nullable_string(),
+            rack_id=r.nullable_string(),
+            rebalance_timeout_ms=r.int32(),
+            subscribed_topic_names=(yield from nullable_array_steps(r, r.string)),
+            subscribed_topic_regex=r.nullable_string() if version >= 1 else None,
+            server_assignor=r.nullable_string(),
+            topic_partitions=(yield from nullable_nested_steps(r, TopicPartitions.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ConsumerGroupMemberMetadataValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from types import EllipsisType
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, structs_steps
 
 
 class ClassicProtocol(Struct):
@@ -56,6 +57,14 @@ class ClassicMemberMetadata(Struct):
         return cls(
             session_timeout_ms=r.int32(),
             supported_protocols=r.structs(ClassicProtocol.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            session_timeout_ms=r.int32(),
+            supported_protocols=(yield from structs_steps(r, ClassicProtocol.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -108,6 +117,28 @@ class ConsumerGroupMemberMetadataValue(Message):
             client_id=r.string(),
             client_host=r.string(),
             subscribed_topic_names=r.array(r.string),
+            subscribed_topic_regex=r.nullable_string(),
+            rebalance_timeout_ms=r.int32(),
+            server_assignor=r.nullable_string(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.classic_member_metadata = value.tagged_struct(ClassicMemberMetadata.read, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            instance_id=r.nullable_string(),
+            rack_id=r.nullable_string(),
+            client_id=r.string(),
+            client_host=r.string(),
+            subscribed_topic_names=(yield from array_steps(r, r.string)),
             subscribed_topic_regex=r.nullable_string(),
             rebalance_timeout_ms=r.int32(),
             server_assignor=r.nullable_string(),

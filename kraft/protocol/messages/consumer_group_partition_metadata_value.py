@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ConsumerGroupPartitionMetadataValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class PartitionMetadata(Struct):
@@ -29,6 +30,14 @@ class PartitionMetadata(Struct):
         return cls(
             partition=r.int32(),
             racks=r.array(r.string),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition=r.int32(),
+            racks=(yield from array_steps(r, r.string)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -65,6 +74,16 @@ class TopicMetadata(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            topic_name=r.string(),
+            num_partitions=r.int32(),
+            partition_metadata=(yield from nested_steps(r, PartitionMetadata.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.string(self.topic_name)
@@ -91,6 +110,13 @@ class ConsumerGroupPartitionMetadataValue(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.structs(TopicMetadata.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from nested_steps(r, TopicMetadata.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

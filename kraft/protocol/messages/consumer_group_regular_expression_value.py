@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ConsumerGroupRegularExpressionValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class ConsumerGroupRegularExpressionValue(Message):
@@ -32,6 +33,15 @@ class ConsumerGroupRegularExpressionValue(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.array(r.string),
+            version=r.int64(),
+            timestamp=r.int64(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from array_steps(r, r.string)),
             version=r.int64(),
             timestamp=r.int64(),
             unknown_tags=r.unknown_tags(),

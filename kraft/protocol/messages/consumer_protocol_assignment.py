@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ConsumerProtocolAssignment.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicPartition(Struct):
@@ -26,6 +27,13 @@ class TopicPartition(Struct):
         return cls(
             topic=r.string(),
             partitions=r.array(r.int32),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
         )
 
     def write(self, w: WireWriter, version: int) -> None:
@@ -49,6 +57,13 @@ class ConsumerProtocolAssignment(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             assigned_partitions=r.structs(TopicPartition.read, version),
+            user_data=r.nullable_blob(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            assigned_partitions=(yield from nested_steps(r, TopicPartition.read_steps, version)),
             user_data=r.nullable_blob(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ConsumerProtocolSubscription.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicPartition(Struct):
@@ -26,6 +27,13 @@ class TopicPartition(Struct):
         return cls(
             topic=r.string(),
             partitions=r.array(r.int32),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
         )
 
     def write(self, w: WireWriter, version: int) -> None:
@@ -57,6 +65,16 @@ class ConsumerProtocolSubscription(Message):
             topics=r.array(r.string),
             user_data=r.nullable_blob(),
             owned_partitions=r.structs(TopicPartition.read, version) if version >= 1 else [],
+            generation_id=r.int32() if version >= 2 else -1,
+            rack_id=r.nullable_string() if version >= 3 else None,
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from array_steps(r, r.string)),
+            user_data=r.nullable_blob(),
+            owned_partitions=(yield from nested_steps(r, TopicPartition.read_steps, version)) if version >= 1 else [],
             generation_id=r.int32() if version >= 2 else -1,
             rack_id=r.nullable_string() if version >= 3 else None,
         )

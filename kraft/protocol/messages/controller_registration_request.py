@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ControllerRegistrationRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class Listener(Struct):
@@ -107,6 +108,17 @@ class ControllerRegistrationRequest(Message):
             zk_migration_ready=r.boolean(),
             listeners=r.structs(Listener.read, version),
             features=r.structs(Feature.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            controller_id=r.int32(),
+            incarnation_id=r.uuid(),
+            zk_migration_ready=r.boolean(),
+            listeners=(yield from structs_steps(r, Listener.read, version)),
+            features=(yield from structs_steps(r, Feature.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/CreateAclsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class AclCreation(Struct):
@@ -78,6 +79,13 @@ class CreateAclsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             creations=r.structs(AclCreation.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            creations=(yield from structs_steps(r, AclCreation.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

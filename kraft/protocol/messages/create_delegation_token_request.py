@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/CreateDelegationTokenRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class CreatableRenewers(Struct):
@@ -63,6 +64,16 @@ class CreateDelegationTokenRequest(Message):
             owner_principal_type=r.nullable_string() if version >= 3 else "",
             owner_principal_name=r.nullable_string() if version >= 3 else "",
             renewers=r.structs(CreatableRenewers.read, version),
+            max_lifetime_ms=r.int64(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            owner_principal_type=r.nullable_string() if version >= 3 else "",
+            owner_principal_name=r.nullable_string() if version >= 3 else "",
+            renewers=(yield from structs_steps(r, CreatableRenewers.read, version)),
             max_lifetime_ms=r.int64(),
             unknown_tags=r.unknown_tags(),
         )

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/CreatePartitionsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, nullable_nested_steps
 
 
 class CreatePartitionsAssignment(Struct):
@@ -25,6 +26,13 @@ class CreatePartitionsAssignment(Struct):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             broker_ids=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            broker_ids=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -57,6 +65,15 @@ class CreatePartitionsTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            count=r.int32(),
+            assignments=(yield from nullable_nested_steps(r, CreatePartitionsAssignment.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.int32(self.count)
@@ -86,6 +103,15 @@ class CreatePartitionsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.structs(CreatePartitionsTopic.read, version),
+            timeout_ms=r.int32(),
+            validate_only=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from nested_steps(r, CreatePartitionsTopic.read_steps, version)),
             timeout_ms=r.int32(),
             validate_only=r.boolean(),
             unknown_tags=r.unknown_tags(),

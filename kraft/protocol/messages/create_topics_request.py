@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/CreateTopicsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class CreatableReplicaAssignment(Struct):
@@ -28,6 +29,14 @@ class CreatableReplicaAssignment(Struct):
         return cls(
             partition_index=r.int32(),
             broker_ids=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            broker_ids=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -94,6 +103,17 @@ class CreatableTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            num_partitions=r.int32(),
+            replication_factor=r.int16(),
+            assignments=(yield from nested_steps(r, CreatableReplicaAssignment.read_steps, version)),
+            configs=(yield from structs_steps(r, CreatableTopicConfig.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.int32(self.num_partitions)
@@ -125,6 +145,15 @@ class CreateTopicsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.structs(CreatableTopic.read, version),
+            timeout_ms=r.int32(),
+            validate_only=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from nested_steps(r, CreatableTopic.read_steps, version)),
             timeout_ms=r.int32(),
             validate_only=r.boolean(),
             unknown_tags=r.unknown_tags(),

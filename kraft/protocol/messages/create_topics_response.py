@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/CreateTopicsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, nullable_structs_steps
 
 
 class CreatableTopicConfigs(Struct):
@@ -99,6 +100,27 @@ class CreatableTopicResult(Struct):
         struct.unknown_tags = tuple(unknown)
         return struct
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            name=r.string(),
+            topic_id=r.uuid() if version >= 7 else ZERO_UUID,
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            num_partitions=r.int32() if version >= 5 else -1,
+            replication_factor=r.int16() if version >= 5 else -1,
+            configs=(yield from nullable_structs_steps(r, CreatableTopicConfigs.read, version)) if version >= 5 else [],
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.topic_config_error_code = value.int16()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         if version >= 7:
@@ -140,6 +162,14 @@ class CreateTopicsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             topics=r.structs(CreatableTopicResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            topics=(yield from nested_steps(r, CreatableTopicResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

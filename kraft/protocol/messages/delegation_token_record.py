@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DelegationTokenRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class DelegationTokenRecord(Message):
@@ -45,6 +46,19 @@ class DelegationTokenRecord(Message):
             owner=r.string(),
             requester=r.string(),
             renewers=r.array(r.string),
+            issue_timestamp=r.int64(),
+            max_timestamp=r.int64(),
+            expiration_timestamp=r.int64(),
+            token_id=r.string(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            owner=r.string(),
+            requester=r.string(),
+            renewers=(yield from array_steps(r, r.string)),
             issue_timestamp=r.int64(),
             max_timestamp=r.int64(),
             expiration_timestamp=r.int64(),

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DeleteAclsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class DeleteAclsFilter(Struct):
@@ -78,6 +79,13 @@ class DeleteAclsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             filters=r.structs(DeleteAclsFilter.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            filters=(yield from structs_steps(r, DeleteAclsFilter.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DeleteAclsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class DeleteAclsMatchingAcl(Struct):
@@ -92,6 +93,15 @@ class DeleteAclsFilterResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            matching_acls=(yield from structs_steps(r, DeleteAclsMatchingAcl.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         w.nullable_string(self.error_message)
@@ -120,6 +130,14 @@ class DeleteAclsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             filter_results=r.structs(DeleteAclsFilterResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            filter_results=(yield from nested_steps(r, DeleteAclsFilterResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DeleteGroupsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class DeletableGroupResult(Struct):
@@ -58,6 +59,14 @@ class DeleteGroupsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             results=r.structs(DeletableGroupResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            results=(yield from structs_steps(r, DeletableGroupResult.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DeleteRecordsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class DeleteRecordsPartitionResult(Struct):
@@ -62,6 +63,14 @@ class DeleteRecordsTopicResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, DeleteRecordsPartitionResult.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -89,6 +98,14 @@ class DeleteRecordsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             topics=r.structs(DeleteRecordsTopicResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            topics=(yield from nested_steps(r, DeleteRecordsTopicResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DeleteShareGroupOffsetsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class DeleteShareGroupOffsetsRequestTopic(Struct):
@@ -54,6 +55,14 @@ class DeleteShareGroupOffsetsRequest(Message):
         return cls(
             group_id=r.string(),
             topics=r.structs(DeleteShareGroupOffsetsRequestTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from structs_steps(r, DeleteShareGroupOffsetsRequestTopic.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DeleteShareGroupOffsetsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class DeleteShareGroupOffsetsResponseTopic(Struct):
@@ -73,6 +74,16 @@ class DeleteShareGroupOffsetsResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             responses=r.structs(DeleteShareGroupOffsetsResponseTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            responses=(yield from structs_steps(r, DeleteShareGroupOffsetsResponseTopic.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DeleteTopicsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, structs_steps
 
 
 class DeleteTopicState(Struct):
@@ -61,6 +62,15 @@ class DeleteTopicsRequest(Message):
         return cls(
             topics=r.structs(DeleteTopicState.read, version) if version >= 6 else [],
             topic_names=r.array(r.string) if version <= 5 else [],
+            timeout_ms=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from structs_steps(r, DeleteTopicState.read, version)) if version >= 6 else [],
+            topic_names=(yield from array_steps(r, r.string)) if version <= 5 else [],
             timeout_ms=r.int32(),
             unknown_tags=r.unknown_tags(),
         )

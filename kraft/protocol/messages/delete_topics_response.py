@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DeleteTopicsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class DeletableTopicResult(Struct):
@@ -72,6 +73,14 @@ class DeleteTopicsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             responses=r.structs(DeletableTopicResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            responses=(yield from structs_steps(r, DeletableTopicResult.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeAclsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class AclDescription(Struct):
@@ -72,6 +73,16 @@ class DescribeAclsResource(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            resource_type=r.int8(),
+            resource_name=r.string(),
+            pattern_type=r.int8(),
+            acls=(yield from structs_steps(r, AclDescription.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int8(self.resource_type)
         w.string(self.resource_name)
@@ -107,6 +118,16 @@ class DescribeAclsResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             resources=r.structs(DescribeAclsResource.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            resources=(yield from nested_steps(r, DescribeAclsResource.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

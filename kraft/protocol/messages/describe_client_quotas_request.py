@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeClientQuotasRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class ComponentData(Struct):
@@ -61,6 +62,14 @@ class DescribeClientQuotasRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             components=r.structs(ComponentData.read, version),
+            strict=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            components=(yield from structs_steps(r, ComponentData.read, version)),
             strict=r.boolean(),
             unknown_tags=r.unknown_tags(),
         )

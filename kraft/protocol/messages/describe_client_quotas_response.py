@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeClientQuotasResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nullable_nested_steps, structs_steps
 
 
 class EntityData(Struct):
@@ -85,6 +86,14 @@ class EntryData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            entity=(yield from structs_steps(r, EntityData.read, version)),
+            values=(yield from structs_steps(r, ValueData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.structs(self.entity, version)
         w.structs(self.values, version)
@@ -118,6 +127,16 @@ class DescribeClientQuotasResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             entries=r.nullable_structs(EntryData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            entries=(yield from nullable_nested_steps(r, EntryData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeClusterResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class DescribeClusterBroker(Struct):
@@ -95,6 +96,28 @@ class DescribeClusterResponse(Message):
             cluster_id=r.string(),
             controller_id=r.int32(),
             brokers=r.structs(DescribeClusterBroker.read, version),
+            cluster_authorized_operations=r.int32(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 100:
+                struct.lease_ended_ms = value.int64()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            endpoint_type=r.int8() if version >= 1 else 1,
+            cluster_id=r.string(),
+            controller_id=r.int32(),
+            brokers=(yield from structs_steps(r, DescribeClusterBroker.read, version)),
             cluster_authorized_operations=r.int32(),
         )
         unknown = []

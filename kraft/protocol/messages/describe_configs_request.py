@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeConfigsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, nullable_array_steps
 
 
 class DescribeConfigsResource(Struct):
@@ -31,6 +32,15 @@ class DescribeConfigsResource(Struct):
             resource_type=r.int8(),
             resource_name=r.string(),
             configuration_keys=r.nullable_array(r.string),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            resource_type=r.int8(),
+            resource_name=r.string(),
+            configuration_keys=(yield from nullable_array_steps(r, r.string)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -63,6 +73,15 @@ class DescribeConfigsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             resources=r.structs(DescribeConfigsResource.read, version),
+            include_synonyms=r.boolean(),
+            include_documentation=r.boolean() if version >= 3 else False,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            resources=(yield from nested_steps(r, DescribeConfigsResource.read_steps, version)),
             include_synonyms=r.boolean(),
             include_documentation=r.boolean() if version >= 3 else False,
             unknown_tags=r.unknown_tags(),

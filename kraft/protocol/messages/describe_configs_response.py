@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeConfigsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class DescribeConfigsSynonym(Struct):
@@ -83,6 +84,20 @@ class DescribeConfigsResourceResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            value=r.nullable_string(),
+            read_only=r.boolean(),
+            config_source=r.int8(),
+            is_sensitive=r.boolean(),
+            synonyms=(yield from structs_steps(r, DescribeConfigsSynonym.read, version)),
+            config_type=r.int8() if version >= 3 else 0,
+            documentation=r.nullable_string() if version >= 3 else "",
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.nullable_string(self.value)
@@ -127,6 +142,17 @@ class DescribeConfigsResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            resource_type=r.int8(),
+            resource_name=r.string(),
+            configs=(yield from nested_steps(r, DescribeConfigsResourceResult.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         w.nullable_string(self.error_message)
@@ -157,6 +183,14 @@ class DescribeConfigsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             results=r.structs(DescribeConfigsResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            results=(yield from nested_steps(r, DescribeConfigsResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

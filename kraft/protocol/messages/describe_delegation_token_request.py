@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeDelegationTokenRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nullable_structs_steps
 
 
 class DescribeDelegationTokenOwner(Struct):
@@ -55,6 +56,13 @@ class DescribeDelegationTokenRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             owners=r.nullable_structs(DescribeDelegationTokenOwner.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            owners=(yield from nullable_structs_steps(r, DescribeDelegationTokenOwner.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeDelegationTokenResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class DescribedDelegationTokenRenewer(Struct):
@@ -85,6 +86,22 @@ class DescribedDelegationToken(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            principal_type=r.string(),
+            principal_name=r.string(),
+            token_requester_principal_type=r.string() if version >= 3 else "",
+            token_requester_principal_name=r.string() if version >= 3 else "",
+            issue_timestamp=r.int64(),
+            expiry_timestamp=r.int64(),
+            max_timestamp=r.int64(),
+            token_id=r.string(),
+            hmac=r.blob(),
+            renewers=(yield from structs_steps(r, DescribedDelegationTokenRenewer.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.principal_type)
         w.string(self.principal_name)
@@ -128,6 +145,15 @@ class DescribeDelegationTokenResponse(Message):
         return cls(
             error_code=r.int16(),
             tokens=r.structs(DescribedDelegationToken.read, version),
+            throttle_time_ms=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            tokens=(yield from nested_steps(r, DescribedDelegationToken.read_steps, version)),
             throttle_time_ms=r.int32(),
             unknown_tags=r.unknown_tags(),
         )

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeGroupsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class DescribeGroupsRequest(Message):
@@ -30,6 +31,14 @@ class DescribeGroupsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             groups=r.array(r.string),
+            include_authorized_operations=r.boolean() if version >= 3 else False,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            groups=(yield from array_steps(r, r.string)),
             include_authorized_operations=r.boolean() if version >= 3 else False,
             unknown_tags=r.unknown_tags(),
         )

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeGroupsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class DescribedGroupMember(Struct):
@@ -99,6 +100,20 @@ class DescribedGroup(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            error_message=r.nullable_string() if version >= 6 else None,
+            group_id=r.string(),
+            group_state=r.string(),
+            protocol_type=r.string(),
+            protocol_data=r.string(),
+            members=(yield from structs_steps(r, DescribedGroupMember.read, version)),
+            authorized_operations=r.int32() if version >= 3 else -2147483648,
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         if version >= 6:
@@ -138,6 +153,14 @@ class DescribeGroupsResponse(Message):
         return cls(
             throttle_time_ms=r.int32() if version >= 1 else 0,
             groups=r.structs(DescribedGroup.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 1 else 0,
+            groups=(yield from nested_steps(r, DescribedGroup.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeLogDirsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nullable_nested_steps
 
 
 class DescribableLogDirTopic(Struct):
@@ -28,6 +29,14 @@ class DescribableLogDirTopic(Struct):
         return cls(
             topic=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -55,6 +64,13 @@ class DescribeLogDirsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.nullable_structs(DescribableLogDirTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from nullable_nested_steps(r, DescribableLogDirTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

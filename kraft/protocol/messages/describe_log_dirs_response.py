@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeLogDirsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class DescribeLogDirsPartition(Struct):
@@ -66,6 +67,14 @@ class DescribeLogDirsTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, DescribeLogDirsPartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -99,6 +108,18 @@ class DescribeLogDirsResult(Struct):
             error_code=r.int16(),
             log_dir=r.string(),
             topics=r.structs(DescribeLogDirsTopic.read, version),
+            total_bytes=r.int64() if version >= 4 else -1,
+            usable_bytes=r.int64() if version >= 4 else -1,
+            is_cordoned=r.boolean() if version >= 5 else False,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            log_dir=r.string(),
+            topics=(yield from nested_steps(r, DescribeLogDirsTopic.read_steps, version)),
             total_bytes=r.int64() if version >= 4 else -1,
             usable_bytes=r.int64() if version >= 4 else -1,
             is_cordoned=r.boolean() if version >= 5 else False,
@@ -142,6 +163,15 @@ class DescribeLogDirsResponse(Message):
             throttle_time_ms=r.int32(),
             error_code=r.int16() if version >= 3 else 0,
             results=r.structs(DescribeLogDirsResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16() if version >= 3 else 0,
+            results=(yield from nested_steps(r, DescribeLogDirsResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

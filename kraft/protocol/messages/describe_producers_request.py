@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeProducersRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicRequest(Struct):
@@ -28,6 +29,14 @@ class TopicRequest(Struct):
         return cls(
             name=r.string(),
             partition_indexes=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partition_indexes=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -55,6 +64,13 @@ class DescribeProducersRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.structs(TopicRequest.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from nested_steps(r, TopicRequest.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

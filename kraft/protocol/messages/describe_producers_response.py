@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeProducersResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class ProducerState(Struct):
@@ -83,6 +84,16 @@ class PartitionResponse(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            active_producers=(yield from structs_steps(r, ProducerState.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.int16(self.error_code)
@@ -109,6 +120,14 @@ class TopicResponse(Struct):
         return cls(
             name=r.string(),
             partitions=r.structs(PartitionResponse.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from nested_steps(r, PartitionResponse.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -139,6 +158,14 @@ class DescribeProducersResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             topics=r.structs(TopicResponse.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            topics=(yield from nested_steps(r, TopicResponse.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeQuorumRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionData(Struct):
@@ -54,6 +55,14 @@ class TopicData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from structs_steps(r, PartitionData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic_name)
         w.structs(self.partitions, version)
@@ -78,6 +87,13 @@ class DescribeQuorumRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.structs(TopicData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DescribeQuorumResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class ReplicaState(Struct):
@@ -110,6 +111,28 @@ class PartitionData(Struct):
         struct.unknown_tags = tuple(unknown)
         return struct
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            partition_index=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string() if version >= 2 else "",
+            leader_id=r.int32(),
+            leader_epoch=r.int32(),
+            high_watermark=r.int64(),
+            current_voters=(yield from structs_steps(r, ReplicaState.read, version)),
+            observers=(yield from structs_steps(r, ReplicaState.read, version)),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 100:
+                struct.target_voters = value.nullable_structs(ReplicaState.read, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.int16(self.error_code)
@@ -146,6 +169,14 @@ class TopicData(Struct):
         return cls(
             topic_name=r.string(),
             partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from nested_steps(r, PartitionData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -207,6 +238,14 @@ class Node(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            node_id=r.int32(),
+            listeners=(yield from structs_steps(r, Listener.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.node_id)
         w.structs(self.listeners, version)
@@ -240,6 +279,16 @@ class DescribeQuorumResponse(Message):
             error_message=r.nullable_string() if version >= 2 else "",
             topics=r.structs(TopicData.read, version),
             nodes=r.structs(Node.read, version) if version >= 2 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            error_message=r.nullable_string() if version >= 2 else "",
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
+            nodes=(yield from nested_steps(r, Node.read_steps, version)) if version >= 2 else [],
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeRecorderResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class DescribeRecorderResponse(Message):
@@ -34,6 +35,15 @@ class DescribeRecorderResponse(Message):
             error_code=r.int16(),
             node_id=r.int32(),
             entries=r.array(r.string),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            node_id=r.int32(),
+            entries=(yield from array_steps(r, r.string)),
             unknown_tags=r.unknown_tags(),
         )
 

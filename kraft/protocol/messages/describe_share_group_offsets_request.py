@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeShareGroupOffsetsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, nullable_nested_steps
 
 
 class DescribeShareGroupOffsetsRequestTopic(Struct):
@@ -28,6 +29,14 @@ class DescribeShareGroupOffsetsRequestTopic(Struct):
         return cls(
             topic_name=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -58,6 +67,14 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from nullable_nested_steps(r, DescribeShareGroupOffsetsRequestTopic.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.group_id)
         w.nullable_structs(self.topics, version)
@@ -82,6 +99,13 @@ class DescribeShareGroupOffsetsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             groups=r.structs(DescribeShareGroupOffsetsRequestGroup.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            groups=(yield from nested_steps(r, DescribeShareGroupOffsetsRequestGroup.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DescribeShareGroupOffsetsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class DescribeShareGroupOffsetsResponsePartition(Struct):
@@ -81,6 +82,15 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            topic_id=r.uuid(),
+            partitions=(yield from structs_steps(r, DescribeShareGroupOffsetsResponsePartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic_name)
         w.uuid(self.topic_id)
@@ -115,6 +125,16 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from nested_steps(r, DescribeShareGroupOffsetsResponseTopic.read_steps, version)),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.group_id)
         w.structs(self.topics, version)
@@ -144,6 +164,14 @@ class DescribeShareGroupOffsetsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             groups=r.structs(DescribeShareGroupOffsetsResponseGroup.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            groups=(yield from nested_steps(r, DescribeShareGroupOffsetsResponseGroup.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

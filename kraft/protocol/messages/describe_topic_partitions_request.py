@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeTopicPartitionsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class TopicRequest(Struct):
@@ -82,6 +83,15 @@ class DescribeTopicPartitionsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topics=r.structs(TopicRequest.read, version),
+            response_partition_limit=r.int32(),
+            cursor=r.nullable_struct(Cursor.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(yield from structs_steps(r, TopicRequest.read, version)),
             response_partition_limit=r.int32(),
             cursor=r.nullable_struct(Cursor.read, version),
             unknown_tags=r.unknown_tags(),

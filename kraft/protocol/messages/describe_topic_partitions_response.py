@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DescribeTopicPartitionsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, nullable_array_steps
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
@@ -56,6 +57,21 @@ class DescribeTopicPartitionsResponsePartition(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            partition_index=r.int32(),
+            leader_id=r.int32(),
+            leader_epoch=r.int32(),
+            replica_nodes=(yield from array_steps(r, r.int32)),
+            isr_nodes=(yield from array_steps(r, r.int32)),
+            eligible_leader_replicas=(yield from nullable_array_steps(r, r.int32)),
+            last_known_elr=(yield from nullable_array_steps(r, r.int32)),
+            offline_replicas=(yield from array_steps(r, r.int32)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         w.int32(self.partition_index)
@@ -100,6 +116,18 @@ class DescribeTopicPartitionsResponseTopic(Struct):
             topic_id=r.uuid(),
             is_internal=r.boolean(),
             partitions=r.structs(DescribeTopicPartitionsResponsePartition.read, version),
+            topic_authorized_operations=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            name=r.nullable_string(),
+            topic_id=r.uuid(),
+            is_internal=r.boolean(),
+            partitions=(yield from nested_steps(r, DescribeTopicPartitionsResponsePartition.read_steps, version)),
             topic_authorized_operations=r.int32(),
             unknown_tags=r.unknown_tags(),
         )
@@ -164,6 +192,15 @@ class DescribeTopicPartitionsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             topics=r.structs(DescribeTopicPartitionsResponseTopic.read, version),
+            next_cursor=r.nullable_struct(Cursor.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            topics=(yield from nested_steps(r, DescribeTopicPartitionsResponseTopic.read_steps, version)),
             next_cursor=r.nullable_struct(Cursor.read, version),
             unknown_tags=r.unknown_tags(),
         )

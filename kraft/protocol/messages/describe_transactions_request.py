@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeTransactionsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class DescribeTransactionsRequest(Message):
@@ -28,6 +29,13 @@ class DescribeTransactionsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             transactional_ids=r.array(r.string),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            transactional_ids=(yield from array_steps(r, r.string)),
             unknown_tags=r.unknown_tags(),
         )
 

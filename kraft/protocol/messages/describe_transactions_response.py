@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeTransactionsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicData(Struct):
@@ -28,6 +29,14 @@ class TopicData(Struct):
         return cls(
             topic=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -79,6 +88,20 @@ class TransactionState(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            transactional_id=r.string(),
+            transaction_state=r.string(),
+            transaction_timeout_ms=r.int32(),
+            transaction_start_time_ms=r.int64(),
+            producer_id=r.int64(),
+            producer_epoch=r.int16(),
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         w.string(self.transactional_id)
@@ -112,6 +135,14 @@ class DescribeTransactionsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             transaction_states=r.structs(TransactionState.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            transaction_states=(yield from nested_steps(r, TransactionState.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

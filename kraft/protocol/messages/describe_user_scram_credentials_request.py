@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeUserScramCredentialsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nullable_structs_steps
 
 
 class UserName(Struct):
@@ -51,6 +52,13 @@ class DescribeUserScramCredentialsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             users=r.nullable_structs(UserName.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            users=(yield from nullable_structs_steps(r, UserName.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/DescribeUserScramCredentialsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class CredentialInfo(Struct):
@@ -64,6 +65,16 @@ class DescribeUserScramCredentialsResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            user=r.string(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            credential_infos=(yield from structs_steps(r, CredentialInfo.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.user)
         w.int16(self.error_code)
@@ -99,6 +110,16 @@ class DescribeUserScramCredentialsResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             results=r.structs(DescribeUserScramCredentialsResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            results=(yield from nested_steps(r, DescribeUserScramCredentialsResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DiscoverBrokersRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class Listener(Struct):
@@ -83,6 +84,19 @@ class DiscoverBrokersRequest(Message):
             replica_directory_id=r.uuid(),
             boot_timestamp=r.int64(),
             listeners=r.structs(Listener.read, version),
+            leader_id=r.int32(),
+            leader_epoch=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            cluster_id=r.nullable_string(),
+            replica_id=r.int32(),
+            replica_directory_id=r.uuid(),
+            boot_timestamp=r.int64(),
+            listeners=(yield from structs_steps(r, Listener.read, version)),
             leader_id=r.int32(),
             leader_epoch=r.int32(),
             unknown_tags=r.unknown_tags(),

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/DiscoverBrokersResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, nullable_structs_steps, structs_steps
 
 
 class Voter(Struct):
@@ -100,6 +101,16 @@ class Broker(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            broker_id=r.int32(),
+            directory_id=r.uuid(),
+            boot_timestamp=r.int64(),
+            listeners=(yield from structs_steps(r, Listener.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.broker_id)
         w.uuid(self.directory_id)
@@ -147,6 +158,19 @@ class DiscoverBrokersResponse(Message):
             current_voters=r.structs(Voter.read, version),
             target_voters=r.nullable_structs(Voter.read, version),
             brokers=r.structs(Broker.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            cluster_id=r.nullable_string(),
+            leader_id=r.int32(),
+            leader_epoch=r.int32(),
+            current_voters=(yield from structs_steps(r, Voter.read, version)),
+            target_voters=(yield from nullable_structs_steps(r, Voter.read, version)),
+            brokers=(yield from nested_steps(r, Broker.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ElectLeadersRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nullable_nested_steps
 
 
 class TopicPartitions(Struct):
@@ -28,6 +29,14 @@ class TopicPartitions(Struct):
         return cls(
             topic=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -60,6 +69,15 @@ class ElectLeadersRequest(Message):
         return cls(
             election_type=r.int8() if version >= 1 else 0,
             topic_partitions=r.nullable_structs(TopicPartitions.read, version),
+            timeout_ms=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            election_type=r.int8() if version >= 1 else 0,
+            topic_partitions=(yield from nullable_nested_steps(r, TopicPartitions.read_steps, version)),
             timeout_ms=r.int32(),
             unknown_tags=r.unknown_tags(),
         )

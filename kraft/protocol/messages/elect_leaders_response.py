@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ElectLeadersResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionResult(Struct):
@@ -62,6 +63,14 @@ class ReplicaElectionResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partition_result=(yield from structs_steps(r, PartitionResult.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic)
         w.structs(self.partition_result, version)
@@ -92,6 +101,15 @@ class ElectLeadersResponse(Message):
             throttle_time_ms=r.int32(),
             error_code=r.int16() if version >= 1 else 0,
             replica_election_results=r.structs(ReplicaElectionResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16() if version >= 1 else 0,
+            replica_election_results=(yield from nested_steps(r, ReplicaElectionResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/EndQuorumEpochRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class ReplicaInfo(Struct):
@@ -70,6 +71,17 @@ class PartitionData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            leader_id=r.int32(),
+            leader_epoch=r.int32(),
+            preferred_successors=(yield from array_steps(r, r.int32)) if version <= 0 else [],
+            preferred_candidates=(yield from structs_steps(r, ReplicaInfo.read, version)) if version >= 1 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.int32(self.leader_id)
@@ -99,6 +111,14 @@ class TopicData(Struct):
         return cls(
             topic_name=r.string(),
             partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from nested_steps(r, PartitionData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -163,6 +183,15 @@ class EndQuorumEpochRequest(Message):
             cluster_id=r.nullable_string(),
             topics=r.structs(TopicData.read, version),
             leader_endpoints=r.structs(LeaderEndpoint.read, version) if version >= 1 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            cluster_id=r.nullable_string(),
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
+            leader_endpoints=(yield from structs_steps(r, LeaderEndpoint.read, version)) if version >= 1 else [],
             unknown_tags=r.unknown_tags(),
         )
 

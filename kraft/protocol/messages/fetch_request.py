@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/FetchRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class ReplicaState(Struct):
@@ -137,6 +138,15 @@ class FetchTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string() if version <= 12 else "",
+            topic_id=r.uuid() if version >= 13 else ZERO_UUID,
+            partitions=(yield from structs_steps(r, FetchPartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         if version <= 12:
             w.string(self.topic)
@@ -167,6 +177,15 @@ class ForgottenTopic(Struct):
             topic=r.string() if version <= 12 else "",
             topic_id=r.uuid() if version >= 13 else ZERO_UUID,
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string() if version <= 12 else "",
+            topic_id=r.uuid() if version >= 13 else ZERO_UUID,
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -232,6 +251,40 @@ class FetchRequest(Message):
             session_epoch=r.int32() if version >= 7 else -1,
             topics=r.structs(FetchTopic.read, version),
             forgotten_topics_data=r.structs(ForgottenTopic.read, version) if version >= 7 else [],
+            rack_id=r.string() if version >= 11 else "",
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.cluster_id = value.nullable_string()
+                value.finish()
+            elif tag == 1 and version >= 15:
+                struct.replica_state = ReplicaState.read(value, version)
+                value.finish()
+            elif tag == 100:
+                struct.is_follower = value.boolean()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            replica_id=r.int32() if version <= 14 else -1,
+            max_wait_ms=r.int32(),
+            min_bytes=r.int32(),
+            max_bytes=r.int32(),
+            isolation_level=r.int8(),
+            session_id=r.int32() if version >= 7 else 0,
+            session_epoch=r.int32() if version >= 7 else -1,
+            topics=(yield from nested_steps(r, FetchTopic.read_steps, version)),
+            forgotten_topics_data=(
+                (yield from nested_steps(r, ForgottenTopic.read_steps, version))
+                if version >= 7
+                else []
+            ),
             rack_id=r.string() if version >= 11 else "",
         )
         unknown = []

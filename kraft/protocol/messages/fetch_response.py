@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/FetchResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, nullable_structs_steps
 
 
 class EpochEndOffset(Struct):
@@ -187,6 +188,37 @@ class PartitionData(Struct):
         struct.unknown_tags = tuple(unknown)
         return struct
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            partition_index=r.int32(),
+            error_code=r.int16(),
+            high_watermark=r.int64(),
+            last_stable_offset=r.int64(),
+            log_start_offset=r.int64() if version >= 5 else -1,
+            aborted_transactions=(yield from nullable_structs_steps(r, AbortedTransaction.read, version)),
+            preferred_read_replica=r.int32() if version >= 11 else -1,
+            records=r.nullable_blob(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.diverging_epoch = EpochEndOffset.read(value, version)
+                value.finish()
+            elif tag == 1:
+                struct.current_leader = LeaderIdAndEpoch.read(value, version)
+                value.finish()
+            elif tag == 2:
+                struct.snapshot_id = SnapshotId.read(value, version)
+                value.finish()
+            elif tag == 100:
+                struct.not_follower = value.boolean()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.int16(self.error_code)
@@ -247,6 +279,15 @@ class FetchableTopicResponse(Struct):
             topic=r.string() if version <= 12 else "",
             topic_id=r.uuid() if version >= 13 else ZERO_UUID,
             partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string() if version <= 12 else "",
+            topic_id=r.uuid() if version >= 13 else ZERO_UUID,
+            partitions=(yield from nested_steps(r, PartitionData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -323,6 +364,24 @@ class FetchResponse(Message):
             error_code=r.int16() if version >= 7 else 0,
             session_id=r.int32() if version >= 7 else 0,
             responses=r.structs(FetchableTopicResponse.read, version),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0 and version >= 16:
+                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16() if version >= 7 else 0,
+            session_id=r.int32() if version >= 7 else 0,
+            responses=(yield from nested_steps(r, FetchableTopicResponse.read_steps, version)),
         )
         unknown = []
         for tag, value in r.tags():

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/FetchSnapshotRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class SnapshotId(Struct):
@@ -109,6 +110,14 @@ class TopicSnapshot(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, PartitionSnapshot.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -141,6 +150,23 @@ class FetchSnapshotRequest(Message):
             replica_id=r.int32(),
             max_bytes=r.int32(),
             topics=r.structs(TopicSnapshot.read, version),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.cluster_id = value.nullable_string()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            replica_id=r.int32(),
+            max_bytes=r.int32(),
+            topics=(yield from nested_steps(r, TopicSnapshot.read_steps, version)),
         )
         unknown = []
         for tag, value in r.tags():

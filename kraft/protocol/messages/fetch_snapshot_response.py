@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/FetchSnapshotResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class SnapshotId(Struct):
@@ -145,6 +146,14 @@ class TopicSnapshot(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, PartitionSnapshot.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -208,6 +217,23 @@ class FetchSnapshotResponse(Message):
             throttle_time_ms=r.int32(),
             error_code=r.int16(),
             topics=r.structs(TopicSnapshot.read, version),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0 and version >= 1:
+                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            topics=(yield from nested_steps(r, TopicSnapshot.read_steps, version)),
         )
         unknown = []
         for tag, value in r.tags():

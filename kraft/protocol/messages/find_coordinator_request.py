@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/FindCoordinatorRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class FindCoordinatorRequest(Message):
@@ -34,6 +35,15 @@ class FindCoordinatorRequest(Message):
             key=r.string() if version <= 3 else "",
             key_type=r.int8() if version >= 1 else 0,
             coordinator_keys=r.array(r.string) if version >= 4 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            key=r.string() if version <= 3 else "",
+            key_type=r.int8() if version >= 1 else 0,
+            coordinator_keys=(yield from array_steps(r, r.string)) if version >= 4 else [],
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/FindCoordinatorResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class Coordinator(Struct):
@@ -91,6 +92,19 @@ class FindCoordinatorResponse(Message):
             host=r.string() if version <= 3 else "",
             port=r.int32() if version <= 3 else 0,
             coordinators=r.structs(Coordinator.read, version) if version >= 4 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 1 else 0,
+            error_code=r.int16() if version <= 3 else 0,
+            error_message=r.nullable_string() if 1 <= version <= 3 else "",
+            node_id=r.int32() if version <= 3 else 0,
+            host=r.string() if version <= 3 else "",
+            port=r.int32() if version <= 3 else 0,
+            coordinators=(yield from structs_steps(r, Coordinator.read, version)) if version >= 4 else [],
             unknown_tags=r.unknown_tags(),
         )
 

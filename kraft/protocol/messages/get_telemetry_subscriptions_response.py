@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/GetTelemetrySubscriptionsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class GetTelemetrySubscriptionsResponse(Message):
@@ -56,6 +57,21 @@ class GetTelemetrySubscriptionsResponse(Message):
             telemetry_max_bytes=r.int32(),
             delta_temporality=r.boolean(),
             requested_metrics=r.array(r.string),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            client_instance_id=r.uuid(),
+            subscription_id=r.int32(),
+            accepted_compression_types=(yield from array_steps(r, r.int8)),
+            push_interval_ms=r.int32(),
+            telemetry_max_bytes=r.int32(),
+            delta_temporality=r.boolean(),
+            requested_metrics=(yield from array_steps(r, r.string)),
             unknown_tags=r.unknown_tags(),
         )
 

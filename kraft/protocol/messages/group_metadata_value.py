@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/GroupMetadataValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class MemberMetadata(Struct):
@@ -101,6 +102,18 @@ class GroupMetadataValue(Message):
             leader=r.nullable_string(),
             current_state_timestamp=r.int64() if version >= 2 else -1,
             members=r.structs(MemberMetadata.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            protocol_type=r.string(),
+            generation=r.int32(),
+            protocol=r.nullable_string(),
+            leader=r.nullable_string(),
+            current_state_timestamp=r.int64() if version >= 2 else -1,
+            members=(yield from structs_steps(r, MemberMetadata.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

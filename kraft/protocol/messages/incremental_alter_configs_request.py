@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/IncrementalAlterConfigsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class AlterableConfig(Struct):
@@ -65,6 +66,15 @@ class AlterConfigsResource(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            resource_type=r.int8(),
+            resource_name=r.string(),
+            configs=(yield from structs_steps(r, AlterableConfig.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int8(self.resource_type)
         w.string(self.resource_name)
@@ -92,6 +102,14 @@ class IncrementalAlterConfigsRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             resources=r.structs(AlterConfigsResource.read, version),
+            validate_only=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            resources=(yield from nested_steps(r, AlterConfigsResource.read_steps, version)),
             validate_only=r.boolean(),
             unknown_tags=r.unknown_tags(),
         )

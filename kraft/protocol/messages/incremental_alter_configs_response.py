@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/IncrementalAlterConfigsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class AlterConfigsResourceResponse(Struct):
@@ -66,6 +67,14 @@ class IncrementalAlterConfigsResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             responses=r.structs(AlterConfigsResourceResponse.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            responses=(yield from structs_steps(r, AlterConfigsResourceResponse.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/JoinGroupRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class JoinGroupRequestProtocol(Struct):
@@ -78,6 +79,20 @@ class JoinGroupRequest(Message):
             group_instance_id=r.nullable_string() if version >= 5 else None,
             protocol_type=r.string(),
             protocols=r.structs(JoinGroupRequestProtocol.read, version),
+            reason=r.nullable_string() if version >= 8 else None,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            session_timeout_ms=r.int32(),
+            rebalance_timeout_ms=r.int32() if version >= 1 else -1,
+            member_id=r.string(),
+            group_instance_id=r.nullable_string() if version >= 5 else None,
+            protocol_type=r.string(),
+            protocols=(yield from structs_steps(r, JoinGroupRequestProtocol.read, version)),
             reason=r.nullable_string() if version >= 8 else None,
             unknown_tags=r.unknown_tags(),
         )

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/JoinGroupResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class JoinGroupResponseMember(Struct):
@@ -87,6 +88,21 @@ class JoinGroupResponse(Message):
             skip_assignment=r.boolean() if version >= 9 else False,
             member_id=r.string(),
             members=r.structs(JoinGroupResponseMember.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 2 else 0,
+            error_code=r.int16(),
+            generation_id=r.int32(),
+            protocol_type=r.nullable_string() if version >= 7 else None,
+            protocol_name=r.nullable_string() if version >= 7 else r.string(),
+            leader=r.string(),
+            skip_assignment=r.boolean() if version >= 9 else False,
+            member_id=r.string(),
+            members=(yield from structs_steps(r, JoinGroupResponseMember.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/LeaderChangeMessage.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class Voter(Struct):
@@ -67,6 +68,16 @@ class LeaderChangeMessage(Message):
             leader_id=r.int32(),
             voters=r.structs(Voter.read, version),
             granting_voters=r.structs(Voter.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            version=r.int16(),
+            leader_id=r.int32(),
+            voters=(yield from structs_steps(r, Voter.read, version)),
+            granting_voters=(yield from structs_steps(r, Voter.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

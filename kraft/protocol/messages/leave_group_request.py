@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/LeaveGroupRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class MemberIdentity(Struct):
@@ -66,6 +67,15 @@ class LeaveGroupRequest(Message):
             group_id=r.string(),
             member_id=r.string() if version <= 2 else "",
             members=r.structs(MemberIdentity.read, version) if version >= 3 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            member_id=r.string() if version <= 2 else "",
+            members=(yield from structs_steps(r, MemberIdentity.read, version)) if version >= 3 else [],
             unknown_tags=r.unknown_tags(),
         )
 

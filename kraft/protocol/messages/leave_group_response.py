@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/LeaveGroupResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class MemberResponse(Struct):
@@ -65,6 +66,15 @@ class LeaveGroupResponse(Message):
             throttle_time_ms=r.int32() if version >= 1 else 0,
             error_code=r.int16(),
             members=r.structs(MemberResponse.read, version) if version >= 3 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 1 else 0,
+            error_code=r.int16(),
+            members=(yield from structs_steps(r, MemberResponse.read, version)) if version >= 3 else [],
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListConfigResourcesRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class ListConfigResourcesRequest(Message):
@@ -28,6 +29,13 @@ class ListConfigResourcesRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             resource_types=r.array(r.int8) if version >= 1 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            resource_types=(yield from array_steps(r, r.int8)) if version >= 1 else [],
             unknown_tags=r.unknown_tags(),
         )
 

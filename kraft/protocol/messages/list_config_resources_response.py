@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListConfigResourcesResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class ConfigResource(Struct):
@@ -62,6 +63,15 @@ class ListConfigResourcesResponse(Message):
             throttle_time_ms=r.int32(),
             error_code=r.int16(),
             config_resources=r.structs(ConfigResource.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            config_resources=(yield from structs_steps(r, ConfigResource.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListGroupsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class ListGroupsRequest(Message):
@@ -31,6 +32,14 @@ class ListGroupsRequest(Message):
         return cls(
             states_filter=r.array(r.string) if version >= 4 else [],
             types_filter=r.array(r.string) if version >= 5 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            states_filter=(yield from array_steps(r, r.string)) if version >= 4 else [],
+            types_filter=(yield from array_steps(r, r.string)) if version >= 5 else [],
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListGroupsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class ListedGroup(Struct):
@@ -71,6 +72,15 @@ class ListGroupsResponse(Message):
             throttle_time_ms=r.int32() if version >= 1 else 0,
             error_code=r.int16(),
             groups=r.structs(ListedGroup.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 1 else 0,
+            error_code=r.int16(),
+            groups=(yield from structs_steps(r, ListedGroup.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

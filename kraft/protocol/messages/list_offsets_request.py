@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListOffsetsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class ListOffsetsPartition(Struct):
@@ -63,6 +64,14 @@ class ListOffsetsTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, ListOffsetsPartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -95,6 +104,16 @@ class ListOffsetsRequest(Message):
             replica_id=r.int32(),
             isolation_level=r.int8() if version >= 2 else 0,
             topics=r.structs(ListOffsetsTopic.read, version),
+            timeout_ms=r.int32() if version >= 10 else 0,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            replica_id=r.int32(),
+            isolation_level=r.int8() if version >= 2 else 0,
+            topics=(yield from nested_steps(r, ListOffsetsTopic.read_steps, version)),
             timeout_ms=r.int32() if version >= 10 else 0,
             unknown_tags=r.unknown_tags(),
         )

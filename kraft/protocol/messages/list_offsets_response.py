@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListOffsetsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class ListOffsetsPartitionResponse(Struct):
@@ -73,6 +74,14 @@ class ListOffsetsTopicResponse(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, ListOffsetsPartitionResponse.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -100,6 +109,14 @@ class ListOffsetsResponse(Message):
         return cls(
             throttle_time_ms=r.int32() if version >= 2 else 0,
             topics=r.structs(ListOffsetsTopicResponse.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 2 else 0,
+            topics=(yield from nested_steps(r, ListOffsetsTopicResponse.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListPartitionReassignmentsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nullable_nested_steps
 
 
 class ListPartitionReassignmentsTopics(Struct):
@@ -28,6 +29,14 @@ class ListPartitionReassignmentsTopics(Struct):
         return cls(
             name=r.string(),
             partition_indexes=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partition_indexes=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -58,6 +67,14 @@ class ListPartitionReassignmentsRequest(Message):
         return cls(
             timeout_ms=r.int32(),
             topics=r.nullable_structs(ListPartitionReassignmentsTopics.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            timeout_ms=r.int32(),
+            topics=(yield from nullable_nested_steps(r, ListPartitionReassignmentsTopics.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListPartitionReassignmentsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class OngoingPartitionReassignment(Struct):
@@ -37,6 +38,16 @@ class OngoingPartitionReassignment(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            replicas=(yield from array_steps(r, r.int32)),
+            adding_replicas=(yield from array_steps(r, r.int32)),
+            removing_replicas=(yield from array_steps(r, r.int32)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.array(w.int32, self.replicas)
@@ -63,6 +74,14 @@ class OngoingTopicReassignment(Struct):
         return cls(
             name=r.string(),
             partitions=r.structs(OngoingPartitionReassignment.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from nested_steps(r, OngoingPartitionReassignment.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -99,6 +118,16 @@ class ListPartitionReassignmentsResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             topics=r.structs(OngoingTopicReassignment.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            topics=(yield from nested_steps(r, OngoingTopicReassignment.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListTransactionsRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class ListTransactionsRequest(Message):
@@ -35,6 +36,16 @@ class ListTransactionsRequest(Message):
         return cls(
             state_filters=r.array(r.string),
             producer_id_filters=r.array(r.int64),
+            duration_filter=r.int64() if version >= 1 else -1,
+            transactional_id_pattern=r.nullable_string() if version >= 2 else None,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            state_filters=(yield from array_steps(r, r.string)),
+            producer_id_filters=(yield from array_steps(r, r.int64)),
             duration_filter=r.int64() if version >= 1 else -1,
             transactional_id_pattern=r.nullable_string() if version >= 2 else None,
             unknown_tags=r.unknown_tags(),

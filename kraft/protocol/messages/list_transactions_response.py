@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ListTransactionsResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, structs_steps
 
 
 class TransactionState(Struct):
@@ -68,6 +69,16 @@ class ListTransactionsResponse(Message):
             error_code=r.int16(),
             unknown_state_filters=r.array(r.string),
             transaction_states=r.structs(TransactionState.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            unknown_state_filters=(yield from array_steps(r, r.string)),
+            transaction_states=(yield from structs_steps(r, TransactionState.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

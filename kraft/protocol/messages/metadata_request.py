@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/MetadataRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nullable_structs_steps, structs_steps
 
 
 class MetadataRequestTopic(Struct):
@@ -72,6 +73,20 @@ class MetadataRequest(Message):
                 r.nullable_structs(MetadataRequestTopic.read, version)
                 if version >= 1
                 else r.structs(MetadataRequestTopic.read, version)
+            ),
+            allow_auto_topic_creation=r.boolean() if version >= 4 else True,
+            include_cluster_authorized_operations=r.boolean() if 8 <= version <= 10 else False,
+            include_topic_authorized_operations=r.boolean() if version >= 8 else False,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topics=(
+                (yield from nullable_structs_steps(r, MetadataRequestTopic.read, version))
+                if version >= 1
+                else (yield from structs_steps(r, MetadataRequestTopic.read, version))
             ),
             allow_auto_topic_creation=r.boolean() if version >= 4 else True,
             include_cluster_authorized_operations=r.boolean() if 8 <= version <= 10 else False,

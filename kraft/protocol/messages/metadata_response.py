@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/MetadataResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class MetadataResponseBroker(Struct):
@@ -86,6 +87,19 @@ class MetadataResponsePartition(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            partition_index=r.int32(),
+            leader_id=r.int32(),
+            leader_epoch=r.int32() if version >= 7 else -1,
+            replica_nodes=(yield from array_steps(r, r.int32)),
+            isr_nodes=(yield from array_steps(r, r.int32)),
+            offline_replicas=(yield from array_steps(r, r.int32)) if version >= 5 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         w.int32(self.partition_index)
@@ -130,6 +144,18 @@ class MetadataResponseTopic(Struct):
             topic_id=r.uuid() if version >= 10 else ZERO_UUID,
             is_internal=r.boolean() if version >= 1 else False,
             partitions=r.structs(MetadataResponsePartition.read, version),
+            topic_authorized_operations=r.int32() if version >= 8 else -2147483648,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            name=r.nullable_string() if version >= 12 else r.string(),
+            topic_id=r.uuid() if version >= 10 else ZERO_UUID,
+            is_internal=r.boolean() if version >= 1 else False,
+            partitions=(yield from nested_steps(r, MetadataResponsePartition.read_steps, version)),
             topic_authorized_operations=r.int32() if version >= 8 else -2147483648,
             unknown_tags=r.unknown_tags(),
         )
@@ -189,6 +215,19 @@ class MetadataResponse(Message):
             cluster_id=r.nullable_string() if version >= 2 else None,
             controller_id=r.int32() if version >= 1 else -1,
             topics=r.structs(MetadataResponseTopic.read, version),
+            cluster_authorized_operations=r.int32() if 8 <= version <= 10 else -2147483648,
+            error_code=r.int16() if version >= 13 else 0,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 3 else 0,
+            brokers=(yield from structs_steps(r, MetadataResponseBroker.read, version)),
+            cluster_id=r.nullable_string() if version >= 2 else None,
+            controller_id=r.int32() if version >= 1 else -1,
+            topics=(yield from nested_steps(r, MetadataResponseTopic.read_steps, version)),
             cluster_authorized_operations=r.int32() if 8 <= version <= 10 else -2147483648,
             error_code=r.int16() if version >= 13 else 0,
             unknown_tags=r.unknown_tags(),

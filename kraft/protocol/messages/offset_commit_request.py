@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/OffsetCommitRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class OffsetCommitRequestPartition(Struct):
@@ -71,6 +72,15 @@ class OffsetCommitRequestTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string() if version <= 9 else "",
+            topic_id=r.uuid() if version >= 10 else ZERO_UUID,
+            partitions=(yield from structs_steps(r, OffsetCommitRequestPartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         if version <= 9:
             w.string(self.name)
@@ -116,6 +126,18 @@ class OffsetCommitRequest(Message):
             group_instance_id=r.nullable_string() if version >= 7 else None,
             retention_time_ms=r.int64() if version <= 4 else -1,
             topics=r.structs(OffsetCommitRequestTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            generation_id_or_member_epoch=r.int32(),
+            member_id=r.string(),
+            group_instance_id=r.nullable_string() if version >= 7 else None,
+            retention_time_ms=r.int64() if version <= 4 else -1,
+            topics=(yield from nested_steps(r, OffsetCommitRequestTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/OffsetCommitResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class OffsetCommitResponsePartition(Struct):
@@ -62,6 +63,15 @@ class OffsetCommitResponseTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string() if version <= 9 else "",
+            topic_id=r.uuid() if version >= 10 else ZERO_UUID,
+            partitions=(yield from structs_steps(r, OffsetCommitResponsePartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         if version <= 9:
             w.string(self.name)
@@ -92,6 +102,14 @@ class OffsetCommitResponse(Message):
         return cls(
             throttle_time_ms=r.int32() if version >= 3 else 0,
             topics=r.structs(OffsetCommitResponseTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 3 else 0,
+            topics=(yield from nested_steps(r, OffsetCommitResponseTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/OffsetDeleteRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class OffsetDeleteRequestPartition(Struct):
@@ -47,6 +48,13 @@ class OffsetDeleteRequestTopic(Struct):
             partitions=r.structs(OffsetDeleteRequestPartition.read, version),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, OffsetDeleteRequestPartition.read, version)),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -70,6 +78,13 @@ class OffsetDeleteRequest(Message):
         return cls(
             group_id=r.string(),
             topics=r.structs(OffsetDeleteRequestTopic.read, version),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from nested_steps(r, OffsetDeleteRequestTopic.read_steps, version)),
         )
 
     def write(self, w: WireWriter, version: int) -> None:

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/OffsetDeleteResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class OffsetDeleteResponsePartition(Struct):
@@ -51,6 +52,13 @@ class OffsetDeleteResponseTopic(Struct):
             partitions=r.structs(OffsetDeleteResponsePartition.read, version),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, OffsetDeleteResponsePartition.read, version)),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -77,6 +85,14 @@ class OffsetDeleteResponse(Message):
             error_code=r.int16(),
             throttle_time_ms=r.int32(),
             topics=r.structs(OffsetDeleteResponseTopic.read, version),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            throttle_time_ms=r.int32(),
+            topics=(yield from nested_steps(r, OffsetDeleteResponseTopic.read_steps, version)),
         )
 
     def write(self, w: WireWriter, version: int) -> None:

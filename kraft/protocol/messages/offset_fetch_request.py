@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/OffsetFetchRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, nullable_nested_steps
 
 
 class OffsetFetchRequestTopic(Struct):
@@ -29,6 +30,14 @@ class OffsetFetchRequestTopic(Struct):
         return cls(
             name=r.string(),
             partition_indexes=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partition_indexes=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -59,6 +68,15 @@ class OffsetFetchRequestTopics(Struct):
             name=r.string() if version <= 9 else "",
             topic_id=r.uuid() if version >= 10 else ZERO_UUID,
             partition_indexes=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string() if version <= 9 else "",
+            topic_id=r.uuid() if version >= 10 else ZERO_UUID,
+            partition_indexes=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -95,6 +113,16 @@ class OffsetFetchRequestGroup(Struct):
             member_id=r.nullable_string() if version >= 9 else None,
             member_epoch=r.int32() if version >= 9 else -1,
             topics=r.nullable_structs(OffsetFetchRequestTopics.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            member_id=r.nullable_string() if version >= 9 else None,
+            member_epoch=r.int32() if version >= 9 else -1,
+            topics=(yield from nullable_nested_steps(r, OffsetFetchRequestTopics.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -140,6 +168,22 @@ class OffsetFetchRequest(Message):
                 else []
             ),
             groups=r.structs(OffsetFetchRequestGroup.read, version) if version >= 8 else [],
+            require_stable=r.boolean() if version >= 7 else False,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string() if version <= 7 else "",
+            topics=(
+                ((yield from nullable_nested_steps(r, OffsetFetchRequestTopic.read_steps, version))
+                if version >= 2
+                else (yield from nested_steps(r, OffsetFetchRequestTopic.read_steps, version)))
+                if version <= 7
+                else []
+            ),
+            groups=(yield from nested_steps(r, OffsetFetchRequestGroup.read_steps, version)) if version >= 8 else [],
             require_stable=r.boolean() if version >= 7 else False,
             unknown_tags=r.unknown_tags(),
         )

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/OffsetFetchResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class OffsetFetchResponsePartition(Struct):
@@ -71,6 +72,14 @@ class OffsetFetchResponseTopic(Struct):
         return cls(
             name=r.string(),
             partitions=r.structs(OffsetFetchResponsePartition.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, OffsetFetchResponsePartition.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -145,6 +154,15 @@ class OffsetFetchResponseTopics(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string() if version <= 9 else "",
+            topic_id=r.uuid() if version >= 10 else ZERO_UUID,
+            partitions=(yield from structs_steps(r, OffsetFetchResponsePartitions.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         if version <= 9:
             w.string(self.name)
@@ -174,6 +192,15 @@ class OffsetFetchResponseGroup(Struct):
         return cls(
             group_id=r.string(),
             topics=r.structs(OffsetFetchResponseTopics.read, version),
+            error_code=r.int16(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from nested_steps(r, OffsetFetchResponseTopics.read_steps, version)),
             error_code=r.int16(),
             unknown_tags=r.unknown_tags(),
         )
@@ -212,6 +239,16 @@ class OffsetFetchResponse(Message):
             topics=r.structs(OffsetFetchResponseTopic.read, version) if version <= 7 else [],
             error_code=r.int16() if 2 <= version <= 7 else 0,
             groups=r.structs(OffsetFetchResponseGroup.read, version) if version >= 8 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32() if version >= 3 else 0,
+            topics=(yield from nested_steps(r, OffsetFetchResponseTopic.read_steps, version)) if version <= 7 else [],
+            error_code=r.int16() if 2 <= version <= 7 else 0,
+            groups=(yield from nested_steps(r, OffsetFetchResponseGroup.read_steps, version)) if version >= 8 else [],
             unknown_tags=r.unknown_tags(),
         )
 

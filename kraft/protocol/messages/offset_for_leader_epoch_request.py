@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/OffsetForLeaderEpochRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class OffsetForLeaderPartition(Struct):
@@ -62,6 +63,14 @@ class OffsetForLeaderTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from structs_steps(r, OffsetForLeaderPartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic)
         w.structs(self.partitions, version)
@@ -89,6 +98,14 @@ class OffsetForLeaderEpochRequest(Message):
         return cls(
             replica_id=r.int32() if version >= 3 else -2,
             topics=r.structs(OffsetForLeaderTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            replica_id=r.int32() if version >= 3 else -2,
+            topics=(yield from nested_steps(r, OffsetForLeaderTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

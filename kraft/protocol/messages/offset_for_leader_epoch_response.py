@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/OffsetForLeaderEpochResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class EpochEndOffset(Struct):
@@ -66,6 +67,14 @@ class OffsetForLeaderTopicResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from structs_steps(r, EpochEndOffset.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic)
         w.structs(self.partitions, version)
@@ -93,6 +102,14 @@ class OffsetForLeaderEpochResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             topics=r.structs(OffsetForLeaderTopicResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            topics=(yield from nested_steps(r, OffsetForLeaderTopicResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/PartitionRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class PartitionRecord(Message):
@@ -66,6 +67,36 @@ class PartitionRecord(Message):
             leader_epoch=r.int32(),
             partition_epoch=r.int32(),
             directories=r.array(r.uuid) if version >= 1 else [],
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.leader_recovery_state = value.int8()
+                value.finish()
+            elif tag == 1 and version >= 2:
+                struct.eligible_leader_replicas = value.nullable_array(value.int32)
+                value.finish()
+            elif tag == 2 and version >= 2:
+                struct.last_known_elr = value.nullable_array(value.int32)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            partition_id=r.int32(),
+            topic_id=r.uuid(),
+            replicas=(yield from array_steps(r, r.int32)),
+            isr=(yield from array_steps(r, r.int32)),
+            removing_replicas=(yield from array_steps(r, r.int32)),
+            adding_replicas=(yield from array_steps(r, r.int32)),
+            leader=r.int32(),
+            leader_epoch=r.int32(),
+            partition_epoch=r.int32(),
+            directories=(yield from array_steps(r, r.uuid)) if version >= 1 else [],
         )
         unknown = []
         for tag, value in r.tags():

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ProduceRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionProduceData(Struct):
@@ -62,6 +63,15 @@ class TopicProduceData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string() if version <= 12 else "",
+            topic_id=r.uuid() if version >= 13 else ZERO_UUID,
+            partition_data=(yield from structs_steps(r, PartitionProduceData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         if version <= 12:
             w.string(self.name)
@@ -98,6 +108,16 @@ class ProduceRequest(Message):
             acks=r.int16(),
             timeout_ms=r.int32(),
             topic_data=r.structs(TopicProduceData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            transactional_id=r.nullable_string(),
+            acks=r.int16(),
+            timeout_ms=r.int32(),
+            topic_data=(yield from nested_steps(r, TopicProduceData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ProduceResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class BatchIndexAndErrorMessage(Struct):
@@ -114,6 +115,31 @@ class PartitionProduceResponse(Struct):
         struct.unknown_tags = tuple(unknown)
         return struct
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            index=r.int32(),
+            error_code=r.int16(),
+            base_offset=r.int64(),
+            log_append_time_ms=r.int64(),
+            log_start_offset=r.int64() if version >= 5 else -1,
+            record_errors=(
+                (yield from structs_steps(r, BatchIndexAndErrorMessage.read, version))
+                if version >= 8
+                else []
+            ),
+            error_message=r.nullable_string() if version >= 8 else None,
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0 and version >= 10:
+                struct.current_leader = LeaderIdAndEpoch.read(value, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.index)
         w.int16(self.error_code)
@@ -156,6 +182,15 @@ class TopicProduceResponse(Struct):
             name=r.string() if version <= 12 else "",
             topic_id=r.uuid() if version >= 13 else ZERO_UUID,
             partition_responses=r.structs(PartitionProduceResponse.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string() if version <= 12 else "",
+            topic_id=r.uuid() if version >= 13 else ZERO_UUID,
+            partition_responses=(yield from nested_steps(r, PartitionProduceResponse.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -225,6 +260,22 @@ class ProduceResponse(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         struct = cls(
             responses=r.structs(TopicProduceResponse.read, version),
+            throttle_time_ms=r.int32(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0 and version >= 10:
+                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            responses=(yield from nested_steps(r, TopicProduceResponse.read_steps, version)),
             throttle_time_ms=r.int32(),
         )
         unknown = []

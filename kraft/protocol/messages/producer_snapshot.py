@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ProducerSnapshot.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class ProducerEntry(Struct):
@@ -77,6 +78,13 @@ class ProducerSnapshot(Message):
         return cls(
             crc=r.uint32(),
             producer_entries=r.structs(ProducerEntry.read, version),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            crc=r.uint32(),
+            producer_entries=(yield from structs_steps(r, ProducerEntry.read, version)),
         )
 
     def write(self, w: WireWriter, version: int) -> None:

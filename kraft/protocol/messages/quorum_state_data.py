@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/QuorumStateData.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nullable_structs_steps
 
 
 class Voter(Struct):
@@ -72,6 +73,19 @@ class QuorumStateData(Message):
             voted_directory_id=r.uuid() if version >= 1 else ZERO_UUID,
             applied_offset=r.int64() if version <= 0 else 0,
             current_voters=r.nullable_structs(Voter.read, version) if version <= 0 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            cluster_id=r.string() if version <= 0 else "",
+            leader_id=r.int32(),
+            leader_epoch=r.int32(),
+            voted_id=r.int32(),
+            voted_directory_id=r.uuid() if version >= 1 else ZERO_UUID,
+            applied_offset=r.int64() if version <= 0 else 0,
+            current_voters=(yield from nullable_structs_steps(r, Voter.read, version)) if version <= 0 else [],
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ReadShareGroupStateResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class StateBatch(Struct):
@@ -81,6 +82,18 @@ class PartitionResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            state_epoch=r.int32(),
+            start_offset=r.int64(),
+            state_batches=(yield from structs_steps(r, StateBatch.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition)
         w.int16(self.error_code)
@@ -112,6 +125,14 @@ class ReadStateResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from nested_steps(r, PartitionResult.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.structs(self.partitions, version)
@@ -136,6 +157,13 @@ class ReadShareGroupStateResponse(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             results=r.structs(ReadStateResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            results=(yield from nested_steps(r, ReadStateResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ReadShareGroupStateSummaryRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionData(Struct):
@@ -59,6 +60,14 @@ class ReadStateSummaryData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from structs_steps(r, PartitionData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.structs(self.partitions, version)
@@ -86,6 +95,14 @@ class ReadShareGroupStateSummaryRequest(Message):
         return cls(
             group_id=r.string(),
             topics=r.structs(ReadStateSummaryData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from nested_steps(r, ReadStateSummaryData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ReadShareGroupStateSummaryResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionResult(Struct):
@@ -83,6 +84,14 @@ class ReadStateSummaryResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from structs_steps(r, PartitionResult.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.structs(self.partitions, version)
@@ -107,6 +116,13 @@ class ReadShareGroupStateSummaryResponse(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             results=r.structs(ReadStateSummaryResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            results=(yield from nested_steps(r, ReadStateSummaryResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/RegisterBrokerRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class BrokerEndpoint(Struct):
@@ -123,6 +124,32 @@ class RegisterBrokerRecord(Message):
             broker_epoch=r.int64(),
             end_points=r.structs(BrokerEndpoint.read, version),
             features=r.structs(BrokerFeature.read, version),
+            rack=r.nullable_string(),
+            fenced=r.boolean(),
+            in_controlled_shutdown=r.boolean() if version >= 1 else False,
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0 and version >= 3:
+                struct.log_dirs = value.array(value.uuid)
+                value.finish()
+            elif tag == 1 and version >= 4:
+                struct.cordoned_log_dirs = value.nullable_array(value.uuid)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            broker_id=r.int32(),
+            is_migrating_zk_broker=r.boolean() if version >= 2 else False,
+            incarnation_id=r.uuid(),
+            broker_epoch=r.int64(),
+            end_points=(yield from structs_steps(r, BrokerEndpoint.read, version)),
+            features=(yield from structs_steps(r, BrokerFeature.read, version)),
             rack=r.nullable_string(),
             fenced=r.boolean(),
             in_controlled_shutdown=r.boolean() if version >= 1 else False,

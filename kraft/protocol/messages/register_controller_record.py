@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/RegisterControllerRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class ControllerEndpoint(Struct):
@@ -107,6 +108,17 @@ class RegisterControllerRecord(Message):
             zk_migration_ready=r.boolean(),
             end_points=r.structs(ControllerEndpoint.read, version),
             features=r.structs(ControllerFeature.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            controller_id=r.int32(),
+            incarnation_id=r.uuid(),
+            zk_migration_ready=r.boolean(),
+            end_points=(yield from structs_steps(r, ControllerEndpoint.read, version)),
+            features=(yield from structs_steps(r, ControllerFeature.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

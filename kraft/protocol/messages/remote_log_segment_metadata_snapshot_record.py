@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/RemoteLogSegmentMetadataSnapshotRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class SegmentLeaderEpochEntry(Struct):
@@ -86,6 +87,30 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
             max_timestamp_ms=r.int64(),
             event_timestamp_ms=r.int64(),
             segment_leader_epochs=r.structs(SegmentLeaderEpochEntry.read, version),
+            segment_size_in_bytes=r.int32(),
+            custom_metadata=r.nullable_blob(),
+            remote_log_segment_state=r.int8(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.txn_index_empty = value.boolean()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            segment_id=r.uuid(),
+            start_offset=r.int64(),
+            end_offset=r.int64(),
+            broker_id=r.int32(),
+            max_timestamp_ms=r.int64(),
+            event_timestamp_ms=r.int64(),
+            segment_leader_epochs=(yield from structs_steps(r, SegmentLeaderEpochEntry.read, version)),
             segment_size_in_bytes=r.int32(),
             custom_metadata=r.nullable_blob(),
             remote_log_segment_state=r.int8(),

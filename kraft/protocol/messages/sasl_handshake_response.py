@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/SaslHandshakeResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class SaslHandshakeResponse(Message):
@@ -28,6 +29,13 @@ class SaslHandshakeResponse(Message):
         return cls(
             error_code=r.int16(),
             mechanisms=r.array(r.string),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            mechanisms=(yield from array_steps(r, r.string)),
         )
 
     def write(self, w: WireWriter, version: int) -> None:

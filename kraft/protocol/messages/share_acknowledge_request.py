@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ShareAcknowledgeRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class AcknowledgementBatch(Struct):
@@ -32,6 +33,15 @@ class AcknowledgementBatch(Struct):
             first_offset=r.int64(),
             last_offset=r.int64(),
             acknowledge_types=r.array(r.int8),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            first_offset=r.int64(),
+            last_offset=r.int64(),
+            acknowledge_types=(yield from array_steps(r, r.int8)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -63,6 +73,14 @@ class AcknowledgePartition(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            acknowledgement_batches=(yield from nested_steps(r, AcknowledgementBatch.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.structs(self.acknowledgement_batches, version)
@@ -87,6 +105,14 @@ class AcknowledgeTopic(Struct):
         return cls(
             topic_id=r.uuid(),
             partitions=r.structs(AcknowledgePartition.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from nested_steps(r, AcknowledgePartition.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -126,6 +152,17 @@ class ShareAcknowledgeRequest(Message):
             share_session_epoch=r.int32(),
             is_renew_ack=r.boolean() if version >= 2 else False,
             topics=r.structs(AcknowledgeTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.nullable_string(),
+            member_id=r.nullable_string(),
+            share_session_epoch=r.int32(),
+            is_renew_ack=r.boolean() if version >= 2 else False,
+            topics=(yield from nested_steps(r, AcknowledgeTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

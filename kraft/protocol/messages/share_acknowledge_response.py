@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ShareAcknowledgeResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class LeaderIdAndEpoch(Struct):
@@ -94,6 +95,14 @@ class ShareAcknowledgeTopicResponse(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from structs_steps(r, PartitionData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.structs(self.partitions, version)
@@ -171,6 +180,18 @@ class ShareAcknowledgeResponse(Message):
             acquisition_lock_timeout_ms=r.int32() if version >= 2 else 0,
             responses=r.structs(ShareAcknowledgeTopicResponse.read, version),
             node_endpoints=r.structs(NodeEndpoint.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            acquisition_lock_timeout_ms=r.int32() if version >= 2 else 0,
+            responses=(yield from nested_steps(r, ShareAcknowledgeTopicResponse.read_steps, version)),
+            node_endpoints=(yield from structs_steps(r, NodeEndpoint.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ShareFetchResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class LeaderIdAndEpoch(Struct):
@@ -111,6 +112,20 @@ class PartitionData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition_index=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            acknowledge_error_code=r.int16(),
+            acknowledge_error_message=r.nullable_string(),
+            current_leader=LeaderIdAndEpoch.read(r, version),
+            records=r.blob(),
+            acquired_records=(yield from structs_steps(r, AcquiredRecords.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition_index)
         w.int16(self.error_code)
@@ -141,6 +156,14 @@ class ShareFetchableTopicResponse(Struct):
         return cls(
             topic_id=r.uuid(),
             partitions=r.structs(PartitionData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from nested_steps(r, PartitionData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -221,6 +244,18 @@ class ShareFetchResponse(Message):
             acquisition_lock_timeout_ms=r.int32(),
             responses=r.structs(ShareFetchableTopicResponse.read, version),
             node_endpoints=r.structs(NodeEndpoint.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            acquisition_lock_timeout_ms=r.int32(),
+            responses=(yield from nested_steps(r, ShareFetchableTopicResponse.read_steps, version)),
+            node_endpoints=(yield from structs_steps(r, NodeEndpoint.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

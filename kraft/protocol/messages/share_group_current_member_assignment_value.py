@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ShareGroupCurrentMemberAssignmentValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicPartitions(Struct):
@@ -29,6 +30,14 @@ class TopicPartitions(Struct):
         return cls(
             topic_id=r.uuid(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -65,6 +74,16 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
             previous_member_epoch=r.int32(),
             state=r.int8(),
             assigned_partitions=r.structs(TopicPartitions.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            member_epoch=r.int32(),
+            previous_member_epoch=r.int32(),
+            state=r.int8(),
+            assigned_partitions=(yield from nested_steps(r, TopicPartitions.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ShareGroupDescribeResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicPartitions(Struct):
@@ -35,6 +36,15 @@ class TopicPartitions(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            topic_name=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.string(self.topic_name)
@@ -57,6 +67,13 @@ class Assignment(Struct):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topic_partitions=r.structs(TopicPartitions.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_partitions=(yield from nested_steps(r, TopicPartitions.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -101,6 +118,19 @@ class Member(Struct):
             client_host=r.string(),
             subscribed_topic_names=r.array(r.string),
             assignment=Assignment.read(r, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            member_id=r.string(),
+            rack_id=r.nullable_string(),
+            member_epoch=r.int32(),
+            client_id=r.string(),
+            client_host=r.string(),
+            subscribed_topic_names=(yield from array_steps(r, r.string)),
+            assignment=(yield from Assignment.read_steps(r, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -160,6 +190,21 @@ class DescribedGroup(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            group_id=r.string(),
+            group_state=r.string(),
+            group_epoch=r.int32(),
+            assignment_epoch=r.int32(),
+            assignor_name=r.string(),
+            members=(yield from nested_steps(r, Member.read_steps, version)),
+            authorized_operations=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         w.nullable_string(self.error_message)
@@ -194,6 +239,14 @@ class ShareGroupDescribeResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             groups=r.structs(DescribedGroup.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            groups=(yield from nested_steps(r, DescribedGroup.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

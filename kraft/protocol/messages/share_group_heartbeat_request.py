@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ShareGroupHeartbeatRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nullable_array_steps
 
 
 class ShareGroupHeartbeatRequest(Message):
@@ -40,6 +41,17 @@ class ShareGroupHeartbeatRequest(Message):
             member_epoch=r.int32(),
             rack_id=r.nullable_string(),
             subscribed_topic_names=r.nullable_array(r.string),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            member_id=r.string(),
+            member_epoch=r.int32(),
+            rack_id=r.nullable_string(),
+            subscribed_topic_names=(yield from nullable_array_steps(r, r.string)),
             unknown_tags=r.unknown_tags(),
         )
 

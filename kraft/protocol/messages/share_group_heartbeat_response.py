@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ShareGroupHeartbeatResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TopicPartitions(Struct):
@@ -29,6 +30,14 @@ class TopicPartitions(Struct):
         return cls(
             topic_id=r.uuid(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -53,6 +62,13 @@ class Assignment(Struct):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             topic_partitions=r.structs(TopicPartitions.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_partitions=(yield from nested_steps(r, TopicPartitions.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ShareGroupMemberMetadataValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps
 
 
 class ShareGroupMemberMetadataValue(Message):
@@ -37,6 +38,16 @@ class ShareGroupMemberMetadataValue(Message):
             client_id=r.string(),
             client_host=r.string(),
             subscribed_topic_names=r.array(r.string),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            rack_id=r.nullable_string(),
+            client_id=r.string(),
+            client_host=r.string(),
+            subscribed_topic_names=(yield from array_steps(r, r.string)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/ShareGroupStatePartitionMetadataValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class TopicPartitionsInfo(Struct):
@@ -32,6 +33,15 @@ class TopicPartitionsInfo(Struct):
             topic_id=r.uuid(),
             topic_name=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            topic_name=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -93,6 +103,15 @@ class ShareGroupStatePartitionMetadataValue(Message):
             initializing_topics=r.structs(TopicPartitionsInfo.read, version),
             initialized_topics=r.structs(TopicPartitionsInfo.read, version),
             deleting_topics=r.structs(TopicInfo.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            initializing_topics=(yield from nested_steps(r, TopicPartitionsInfo.read_steps, version)),
+            initialized_topics=(yield from nested_steps(r, TopicPartitionsInfo.read_steps, version)),
+            deleting_topics=(yield from structs_steps(r, TopicInfo.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/ShareSnapshotValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class StateBatch(Struct):
@@ -86,6 +87,27 @@ class ShareSnapshotValue(Message):
             create_timestamp=r.int64(),
             write_timestamp=r.int64(),
             state_batches=r.structs(StateBatch.read, version),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.delivery_complete_count = value.int32()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            snapshot_epoch=r.int32(),
+            state_epoch=r.int32(),
+            leader_epoch=r.int32(),
+            start_offset=r.int64(),
+            create_timestamp=r.int64(),
+            write_timestamp=r.int64(),
+            state_batches=(yield from structs_steps(r, StateBatch.read, version)),
         )
         unknown = []
         for tag, value in r.tags():

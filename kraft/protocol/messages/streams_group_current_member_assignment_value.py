@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupCurrentMemberAssignmentValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TaskIds(Struct):
@@ -30,6 +31,22 @@ class TaskIds(Struct):
         struct = cls(
             subtopology_id=r.string(),
             partitions=r.array(r.int32),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.assignment_epochs = value.nullable_array(value.int32)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            subtopology_id=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
         )
         unknown = []
         for tag, value in r.tags():
@@ -98,6 +115,21 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
             active_tasks_pending_revocation=r.structs(TaskIds.read, version),
             standby_tasks_pending_revocation=r.structs(TaskIds.read, version),
             warmup_tasks_pending_revocation=r.structs(TaskIds.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            member_epoch=r.int32(),
+            previous_member_epoch=r.int32(),
+            state=r.int8(),
+            active_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            standby_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            warmup_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            active_tasks_pending_revocation=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            standby_tasks_pending_revocation=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            warmup_tasks_pending_revocation=(yield from nested_steps(r, TaskIds.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

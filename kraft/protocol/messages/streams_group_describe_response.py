@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupDescribeResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, nullable_nested_steps, structs_steps
 
 
 class KeyValue(Struct):
@@ -64,6 +65,16 @@ class TopicInfo(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=r.int32(),
+            replication_factor=r.int16(),
+            topic_configs=(yield from structs_steps(r, KeyValue.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.int32(self.partitions)
@@ -105,6 +116,17 @@ class Subtopology(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            subtopology_id=r.string(),
+            source_topics=(yield from array_steps(r, r.string)),
+            repartition_sink_topics=(yield from array_steps(r, r.string)),
+            state_changelog_topics=(yield from nested_steps(r, TopicInfo.read_steps, version)),
+            repartition_source_topics=(yield from nested_steps(r, TopicInfo.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.subtopology_id)
         w.array(w.string, self.source_topics)
@@ -132,6 +154,14 @@ class Topology(Struct):
         return cls(
             epoch=r.int32(),
             subtopologies=r.nullable_structs(Subtopology.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            epoch=r.int32(),
+            subtopologies=(yield from nullable_nested_steps(r, Subtopology.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -220,6 +250,14 @@ class TaskIds(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            subtopology_id=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.subtopology_id)
         w.array(w.int32, self.partitions)
@@ -247,6 +285,15 @@ class Assignment(Struct):
             active_tasks=r.structs(TaskIds.read, version),
             standby_tasks=r.structs(TaskIds.read, version),
             warmup_tasks=r.structs(TaskIds.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            active_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            standby_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            warmup_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -321,6 +368,27 @@ class Member(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            member_id=r.string(),
+            member_epoch=r.int32(),
+            instance_id=r.nullable_string(),
+            rack_id=r.nullable_string(),
+            client_id=r.string(),
+            client_host=r.string(),
+            topology_epoch=r.int32(),
+            process_id=r.string(),
+            user_endpoint=r.nullable_struct(Endpoint.read, version),
+            client_tags=(yield from structs_steps(r, KeyValue.read, version)),
+            task_offsets=(yield from structs_steps(r, TaskOffset.read, version)),
+            task_end_offsets=(yield from structs_steps(r, TaskOffset.read, version)),
+            assignment=(yield from Assignment.read_steps(r, version)),
+            target_assignment=(yield from Assignment.read_steps(r, version)),
+            is_classic=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.member_id)
         w.int32(self.member_epoch)
@@ -385,6 +453,21 @@ class DescribedGroup(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            group_id=r.string(),
+            group_state=r.string(),
+            group_epoch=r.int32(),
+            assignment_epoch=r.int32(),
+            topology=r.nullable_struct(Topology.read, version),
+            members=(yield from nested_steps(r, Member.read_steps, version)),
+            authorized_operations=r.int32(),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int16(self.error_code)
         w.nullable_string(self.error_message)
@@ -419,6 +502,14 @@ class StreamsGroupDescribeResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             groups=r.structs(DescribedGroup.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            groups=(yield from nested_steps(r, DescribedGroup.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

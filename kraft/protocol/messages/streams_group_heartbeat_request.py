@@ -3,11 +3,18 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupHeartbeatRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import (
+    array_steps,
+    nested_steps,
+    nullable_nested_steps,
+    nullable_structs_steps,
+    structs_steps,
+)
 
 
 class KeyValue(Struct):
@@ -64,6 +71,16 @@ class TopicInfo(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=r.int32(),
+            replication_factor=r.int16(),
+            topic_configs=(yield from structs_steps(r, KeyValue.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.int32(self.partitions)
@@ -93,6 +110,15 @@ class CopartitionGroup(Struct):
             source_topics=r.array(r.int16),
             source_topic_regex=r.array(r.int16),
             repartition_source_topics=r.array(r.int16),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            source_topics=(yield from array_steps(r, r.int16)),
+            source_topic_regex=(yield from array_steps(r, r.int16)),
+            repartition_source_topics=(yield from array_steps(r, r.int16)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -142,6 +168,19 @@ class Subtopology(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            subtopology_id=r.string(),
+            source_topics=(yield from array_steps(r, r.string)),
+            source_topic_regex=(yield from array_steps(r, r.string)),
+            state_changelog_topics=(yield from nested_steps(r, TopicInfo.read_steps, version)),
+            repartition_sink_topics=(yield from array_steps(r, r.string)),
+            repartition_source_topics=(yield from nested_steps(r, TopicInfo.read_steps, version)),
+            copartition_groups=(yield from nested_steps(r, CopartitionGroup.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.subtopology_id)
         w.array(w.string, self.source_topics)
@@ -174,6 +213,14 @@ class Topology(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            epoch=r.int32(),
+            subtopologies=(yield from nested_steps(r, Subtopology.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.epoch)
         w.structs(self.subtopologies, version)
@@ -198,6 +245,14 @@ class TaskIds(Struct):
         return cls(
             subtopology_id=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            subtopology_id=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -334,6 +389,29 @@ class StreamsGroupHeartbeatRequest(Message):
             client_tags=r.nullable_structs(KeyValue.read, version),
             task_offsets=r.nullable_structs(TaskOffset.read, version),
             task_end_offsets=r.nullable_structs(TaskOffset.read, version),
+            shutdown_application=r.boolean(),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            member_id=r.string(),
+            member_epoch=r.int32(),
+            endpoint_information_epoch=r.int32(),
+            instance_id=r.nullable_string(),
+            rack_id=r.nullable_string(),
+            rebalance_timeout_ms=r.int32(),
+            topology=r.nullable_struct(Topology.read, version),
+            active_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
+            standby_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
+            warmup_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
+            process_id=r.nullable_string(),
+            user_endpoint=r.nullable_struct(Endpoint.read, version),
+            client_tags=(yield from nullable_structs_steps(r, KeyValue.read, version)),
+            task_offsets=(yield from nullable_structs_steps(r, TaskOffset.read, version)),
+            task_end_offsets=(yield from nullable_structs_steps(r, TaskOffset.read, version)),
             shutdown_application=r.boolean(),
             unknown_tags=r.unknown_tags(),
         )

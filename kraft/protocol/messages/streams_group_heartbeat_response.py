@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupHeartbeatResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, nullable_nested_steps, nullable_structs_steps
 
 
 class Status(Struct):
@@ -55,6 +56,14 @@ class TaskIds(Struct):
         return cls(
             subtopology_id=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            subtopology_id=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -112,6 +121,14 @@ class TopicPartition(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic)
         w.array(w.int32, self.partitions)
@@ -139,6 +156,15 @@ class EndpointToPartitions(Struct):
             user_endpoint=Endpoint.read(r, version),
             active_partitions=r.structs(TopicPartition.read, version),
             standby_partitions=r.structs(TopicPartition.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            user_endpoint=Endpoint.read(r, version),
+            active_partitions=(yield from nested_steps(r, TopicPartition.read_steps, version)),
+            standby_partitions=(yield from nested_steps(r, TopicPartition.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -212,6 +238,26 @@ class StreamsGroupHeartbeatResponse(Message):
             warmup_tasks=r.nullable_structs(TaskIds.read, version),
             endpoint_information_epoch=r.int32(),
             partitions_by_user_endpoint=r.nullable_structs(EndpointToPartitions.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            member_id=r.string(),
+            member_epoch=r.int32(),
+            heartbeat_interval_ms=r.int32(),
+            acceptable_recovery_lag=r.int32(),
+            task_offset_interval_ms=r.int32(),
+            status=(yield from nullable_structs_steps(r, Status.read, version)),
+            active_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
+            standby_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
+            warmup_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
+            endpoint_information_epoch=r.int32(),
+            partitions_by_user_endpoint=(yield from nullable_nested_steps(r, EndpointToPartitions.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupMemberMetadataValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class Endpoint(Struct):
@@ -109,6 +110,21 @@ class StreamsGroupMemberMetadataValue(Message):
             process_id=r.string(),
             user_endpoint=r.nullable_struct(Endpoint.read, version),
             client_tags=r.structs(KeyValue.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            instance_id=r.nullable_string(),
+            rack_id=r.nullable_string(),
+            client_id=r.string(),
+            client_host=r.string(),
+            rebalance_timeout_ms=r.int32(),
+            topology_epoch=r.int32(),
+            process_id=r.string(),
+            user_endpoint=r.nullable_struct(Endpoint.read, version),
+            client_tags=(yield from structs_steps(r, KeyValue.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

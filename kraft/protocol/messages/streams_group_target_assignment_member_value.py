@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupTargetAssignmentMemberValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class TaskIds(Struct):
@@ -28,6 +29,14 @@ class TaskIds(Struct):
         return cls(
             subtopology_id=r.string(),
             partitions=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            subtopology_id=r.string(),
+            partitions=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -61,6 +70,15 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
             active_tasks=r.structs(TaskIds.read, version),
             standby_tasks=r.structs(TaskIds.read, version),
             warmup_tasks=r.structs(TaskIds.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            active_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            standby_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
+            warmup_tasks=(yield from nested_steps(r, TaskIds.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

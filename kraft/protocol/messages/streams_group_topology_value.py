@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupTopologyValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
 
 
 class TopicConfig(Struct):
@@ -64,6 +65,16 @@ class TopicInfo(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=r.int32(),
+            replication_factor=r.int16(),
+            topic_configs=(yield from structs_steps(r, TopicConfig.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.int32(self.partitions)
@@ -93,6 +104,15 @@ class CopartitionGroup(Struct):
             source_topics=r.array(r.int16),
             source_topic_regex=r.array(r.int16),
             repartition_source_topics=r.array(r.int16),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            source_topics=(yield from array_steps(r, r.int16)),
+            source_topic_regex=(yield from array_steps(r, r.int16)),
+            repartition_source_topics=(yield from array_steps(r, r.int16)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -142,6 +162,19 @@ class Subtopology(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            subtopology_id=r.string(),
+            source_topics=(yield from array_steps(r, r.string)),
+            source_topic_regex=(yield from array_steps(r, r.string)),
+            state_changelog_topics=(yield from nested_steps(r, TopicInfo.read_steps, version)),
+            repartition_sink_topics=(yield from array_steps(r, r.string)),
+            repartition_source_topics=(yield from nested_steps(r, TopicInfo.read_steps, version)),
+            copartition_groups=(yield from nested_steps(r, CopartitionGroup.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.subtopology_id)
         w.array(w.string, self.source_topics)
@@ -174,6 +207,14 @@ class StreamsGroupTopologyValue(Message):
         return cls(
             epoch=r.int32(),
             subtopologies=r.structs(Subtopology.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            epoch=r.int32(),
+            subtopologies=(yield from nested_steps(r, Subtopology.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

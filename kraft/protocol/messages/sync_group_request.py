@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/SyncGroupRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class SyncGroupRequestAssignment(Struct):
@@ -76,6 +77,19 @@ class SyncGroupRequest(Message):
             protocol_type=r.nullable_string() if version >= 5 else None,
             protocol_name=r.nullable_string() if version >= 5 else None,
             assignments=r.structs(SyncGroupRequestAssignment.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            generation_id=r.int32(),
+            member_id=r.string(),
+            group_instance_id=r.nullable_string() if version >= 3 else None,
+            protocol_type=r.nullable_string() if version >= 5 else None,
+            protocol_name=r.nullable_string() if version >= 5 else None,
+            assignments=(yield from structs_steps(r, SyncGroupRequestAssignment.read, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/TransactionLogValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nullable_nested_steps
 
 
 class PartitionsSchema(Struct):
@@ -28,6 +29,14 @@ class PartitionsSchema(Struct):
         return cls(
             topic=r.string(),
             partition_ids=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic=r.string(),
+            partition_ids=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -84,6 +93,36 @@ class TransactionLogValue(Message):
             transaction_timeout_ms=r.int32(),
             transaction_status=r.int8(),
             transaction_partitions=r.nullable_structs(PartitionsSchema.read, version),
+            transaction_last_update_timestamp_ms=r.int64(),
+            transaction_start_timestamp_ms=r.int64(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.previous_producer_id = value.int64()
+                value.finish()
+            elif tag == 1:
+                struct.next_producer_id = value.int64()
+                value.finish()
+            elif tag == 2:
+                struct.client_transaction_version = value.int16()
+                value.finish()
+            elif tag == 3:
+                struct.next_producer_epoch = value.int16()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            producer_id=r.int64(),
+            producer_epoch=r.int16(),
+            transaction_timeout_ms=r.int32(),
+            transaction_status=r.int8(),
+            transaction_partitions=(yield from nullable_nested_steps(r, PartitionsSchema.read_steps, version)),
             transaction_last_update_timestamp_ms=r.int64(),
             transaction_start_timestamp_ms=r.int64(),
         )

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/TxnOffsetCommitRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class TxnOffsetCommitRequestPartition(Struct):
@@ -67,6 +68,14 @@ class TxnOffsetCommitRequestTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, TxnOffsetCommitRequestPartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -115,6 +124,20 @@ class TxnOffsetCommitRequest(Message):
             member_id=r.string() if version >= 3 else "",
             group_instance_id=r.nullable_string() if version >= 3 else None,
             topics=r.structs(TxnOffsetCommitRequestTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            transactional_id=r.string(),
+            group_id=r.string(),
+            producer_id=r.int64(),
+            producer_epoch=r.int16(),
+            generation_id=r.int32() if version >= 3 else -1,
+            member_id=r.string() if version >= 3 else "",
+            group_instance_id=r.nullable_string() if version >= 3 else None,
+            topics=(yield from nested_steps(r, TxnOffsetCommitRequestTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/TxnOffsetCommitResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class TxnOffsetCommitResponsePartition(Struct):
@@ -58,6 +59,14 @@ class TxnOffsetCommitResponseTopic(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, TxnOffsetCommitResponsePartition.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -85,6 +94,14 @@ class TxnOffsetCommitResponse(Message):
         return cls(
             throttle_time_ms=r.int32(),
             topics=r.structs(TxnOffsetCommitResponseTopic.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            topics=(yield from nested_steps(r, TxnOffsetCommitResponseTopic.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

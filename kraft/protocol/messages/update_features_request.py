@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/UpdateFeaturesRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class FeatureUpdateKey(Struct):
@@ -74,6 +75,15 @@ class UpdateFeaturesRequest(Message):
         return cls(
             timeout_ms=r.int32(),
             feature_updates=r.structs(FeatureUpdateKey.read, version),
+            validate_only=r.boolean() if version >= 1 else False,
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            timeout_ms=r.int32(),
+            feature_updates=(yield from structs_steps(r, FeatureUpdateKey.read, version)),
             validate_only=r.boolean() if version >= 1 else False,
             unknown_tags=r.unknown_tags(),
         )

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/UpdateFeaturesResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class UpdatableFeatureResult(Struct):
@@ -68,6 +69,16 @@ class UpdateFeaturesResponse(Message):
             error_code=r.int16(),
             error_message=r.nullable_string(),
             results=r.structs(UpdatableFeatureResult.read, version) if version <= 1 else [],
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            results=(yield from structs_steps(r, UpdatableFeatureResult.read, version)) if version <= 1 else [],
             unknown_tags=r.unknown_tags(),
         )
 

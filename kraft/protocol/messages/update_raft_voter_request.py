@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/UpdateRaftVoterRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import structs_steps
 
 
 class Listener(Struct):
@@ -104,6 +105,18 @@ class UpdateRaftVoterRequest(Message):
             voter_id=r.int32(),
             voter_directory_id=r.uuid(),
             listeners=r.structs(Listener.read, version),
+            kraft_version_feature=KRaftVersionFeature.read(r, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            cluster_id=r.nullable_string(),
+            current_leader_epoch=r.int32(),
+            voter_id=r.int32(),
+            voter_directory_id=r.uuid(),
+            listeners=(yield from structs_steps(r, Listener.read, version)),
             kraft_version_feature=KRaftVersionFeature.read(r, version),
             unknown_tags=r.unknown_tags(),
         )

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/VoteRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class PartitionData(Struct):
@@ -91,6 +92,14 @@ class TopicData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_name=r.string(),
+            partitions=(yield from structs_steps(r, PartitionData.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.topic_name)
         w.structs(self.partitions, version)
@@ -121,6 +130,15 @@ class VoteRequest(Message):
             cluster_id=r.nullable_string(),
             voter_id=r.int32() if version >= 1 else -1,
             topics=r.structs(TopicData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            cluster_id=r.nullable_string(),
+            voter_id=r.int32() if version >= 1 else -1,
+            topics=(yield from nested_steps(r, TopicData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/VotersRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class Endpoint(Struct):
@@ -96,6 +97,16 @@ class Voter(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            voter_id=r.int32(),
+            voter_directory_id=r.uuid(),
+            endpoints=(yield from structs_steps(r, Endpoint.read, version)),
+            kraft_version_feature=KRaftVersionFeature.read(r, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.voter_id)
         w.uuid(self.voter_directory_id)
@@ -155,6 +166,25 @@ class VotersRecord(Message):
         struct = cls(
             version=r.int16(),
             voters=r.structs(Voter.read, version),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 100:
+                struct.target_voters = value.nullable_structs(TargetVoter.read, version)
+                value.finish()
+            elif tag == 101:
+                struct.cluster_id = value.nullable_string()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            version=r.int16(),
+            voters=(yield from nested_steps(r, Voter.read_steps, version)),
         )
         unknown = []
         for tag, value in r.tags():

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/WriteShareGroupStateRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class StateBatch(Struct):
@@ -82,6 +83,18 @@ class PartitionData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            partition=r.int32(),
+            state_epoch=r.int32(),
+            leader_epoch=r.int32(),
+            start_offset=r.int64(),
+            delivery_complete_count=r.int32() if version >= 1 else -1,
+            state_batches=(yield from structs_steps(r, StateBatch.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int32(self.partition)
         w.int32(self.state_epoch)
@@ -114,6 +127,14 @@ class WriteStateData(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            topic_id=r.uuid(),
+            partitions=(yield from nested_steps(r, PartitionData.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.uuid(self.topic_id)
         w.structs(self.partitions, version)
@@ -141,6 +162,14 @@ class WriteShareGroupStateRequest(Message):
         return cls(
             group_id=r.string(),
             topics=r.structs(WriteStateData.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            group_id=r.string(),
+            topics=(yield from nested_steps(r, WriteStateData.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/WriteTxnMarkersRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import array_steps, nested_steps
 
 
 class WritableTxnMarkerTopic(Struct):
@@ -28,6 +29,14 @@ class WritableTxnMarkerTopic(Struct):
         return cls(
             name=r.string(),
             partition_indexes=r.array(r.int32),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partition_indexes=(yield from array_steps(r, r.int32)),
             unknown_tags=r.unknown_tags(),
         )
 
@@ -73,6 +82,18 @@ class WritableTxnMarker(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            producer_id=r.int64(),
+            producer_epoch=r.int16(),
+            transaction_result=r.boolean(),
+            topics=(yield from nested_steps(r, WritableTxnMarkerTopic.read_steps, version)),
+            coordinator_epoch=r.int32(),
+            transaction_version=r.int8() if version >= 2 else 0,
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int64(self.producer_id)
         w.int16(self.producer_epoch)
@@ -102,6 +123,13 @@ class WriteTxnMarkersRequest(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             markers=r.structs(WritableTxnMarker.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            markers=(yield from nested_steps(r, WritableTxnMarker.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/WriteTxnMarkersResponse.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.wire import WireReader, WireWriter
+from kraft_native.wire_steps import nested_steps, structs_steps
 
 
 class WritableTxnMarkerPartitionResult(Struct):
@@ -58,6 +59,14 @@ class WritableTxnMarkerTopicResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            name=r.string(),
+            partitions=(yield from structs_steps(r, WritableTxnMarkerPartitionResult.read, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.string(self.name)
         w.structs(self.partitions, version)
@@ -85,6 +94,14 @@ class WritableTxnMarkerResult(Struct):
             unknown_tags=r.unknown_tags(),
         )
 
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            producer_id=r.int64(),
+            topics=(yield from nested_steps(r, WritableTxnMarkerTopicResult.read_steps, version)),
+            unknown_tags=r.unknown_tags(),
+        )
+
     def write(self, w: WireWriter, version: int) -> None:
         w.int64(self.producer_id)
         w.structs(self.topics, version)
@@ -109,6 +126,13 @@ class WriteTxnMarkersResponse(Message):
     def read(cls, r: WireReader, version: int) -> Self:
         return cls(
             markers=r.structs(WritableTxnMarkerResult.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            markers=(yield from nested_steps(r, WritableTxnMarkerResult.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -1,0 +1,346 @@
+"""Large requests as several small ones, for the controller and the coordinators.
+
+These decide a whole request in one step, and what they have decided no other request may see half done. So a request
+with many elements is given to them in parts, each of which is decided within a few milliseconds; others are served
+between two parts. Each part is sent when the one before it is answered, and the answers become one.
+
+Elements of a request stand for themselves in Kafka's protocol: each has its own result. What does not hold across
+parts: those of one request are no longer committed together, so a crash may leave the first ones carried out.
+Elements that name the same thing stay in one part, because they are refused for each other; of more than two the
+others say nothing new, and are dropped.
+
+A request that changes the cluster's metadata may have `CHANGES_MAX` elements (Kafka's limit of records and partitions
+in one request), and each of them `ENTRIES_MAX` settings or limits: POLICY_VIOLATION for each element of a larger
+request, and for a larger element. What only reads is answered once for each thing that it names.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from kraft.broker.api import Answer, Steps
+from kraft.protocol.message import Message, Struct
+from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
+from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
+from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from kraft.protocol.messages.leave_group_request import LeaveGroupRequest
+from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
+
+CHANGES_MAX: Final = 10_000
+ENTRIES_MAX: Final = 1_000
+TOO_MANY: Final = f"one request may change {CHANGES_MAX} things at most, with {ENTRIES_MAX} settings each"
+STEP: Final = 64
+
+
+class Level(NamedTuple):
+    """One array on the way from a request to its elements, where the same is in the response, and what identifies an
+    element of it in both (nothing: the elements are not compared)."""
+
+    request: str
+    response: str
+    key: tuple[str, ...] = ()
+
+
+class Plan(NamedTuple):
+    """How one kind of request is divided: `paths` lead to its elements. A part has elements that weigh `size` together,
+    or a single heavier one; all together may weigh `limit` (0: without limit), and an element may have `ENTRIES_MAX` of
+    what `entries` counts. `same` gives what an element names, with the structs around it; of the same things `repeats`
+    are kept."""
+
+    paths: tuple[tuple[Level, ...], ...]
+    size: int
+    limit: int = 0
+    weight: Callable[[Any], int] = lambda _element: 1
+    same: Callable[[tuple[Any, ...], Any], object] | None = None
+    entries: Callable[[Any], int] = lambda _element: 0
+    repeats: int = 2
+
+
+class _Leaf(NamedTuple):
+    """An element with the structs around it, outermost first."""
+
+    path: tuple[Level, ...]
+    around: tuple[Any, ...]
+    element: Any
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is an element, and not a struct without any inside."""
+        return len(self.around) + 1 == len(self.path)
+
+
+def _configs(element: Any) -> int:
+    return len(element.configs)
+
+
+def _topic_weight(topic: Any) -> int:
+    return int(max(1, topic.num_partitions, len(topic.assignments))) + len(topic.configs)
+
+
+def _quota_entries(entry: Any) -> int:
+    return max(len(entry.ops), len(entry.entity))
+
+
+def _resource(_around: tuple[Any, ...], resource: Any) -> object:
+    return resource.resource_type, resource.resource_name
+
+
+def _name(_around: tuple[Any, ...], element: Any) -> object:
+    return element.name
+
+
+def _itself(_around: tuple[Any, ...], element: Any) -> object:
+    return element
+
+
+def _deleted(_around: tuple[Any, ...], topic: Any) -> object:
+    return topic if isinstance(topic, str) else (topic.name, topic.topic_id)
+
+
+def _entity(_around: tuple[Any, ...], entry: Any) -> object:
+    return tuple(sorted((part.entity_type, part.entity_name is None, part.entity_name or "") for part in entry.entity))
+
+
+def _fetched(around: tuple[Any, ...], element: Any) -> object:
+    """Of an OffsetFetch: a partition's index, or a topic or group without any below it."""
+    names = tuple(getattr(each, "group_id", None) or (each.name, getattr(each, "topic_id", None)) for each in around)
+    return names, element if isinstance(element, int) else getattr(element, "group_id", None) or element.name
+
+
+_TOPIC_PARTITIONS: Final = (Level("topics", "topics", ("name",)), Level("partitions", "partitions"))
+_BY_ID: Final = Level("topics", "topics", ("topic_id",))
+
+PLANS: Final[dict[type[Message], Plan]] = {
+    CreateTopicsRequest: Plan(
+        ((Level("topics", "topics"),),), 32, CHANGES_MAX, _topic_weight, _name, _configs),
+    DeleteTopicsRequest: Plan(
+        ((Level("topics", "responses"),), (Level("topic_names", "responses"),)), 128, CHANGES_MAX, same=_deleted),
+    CreatePartitionsRequest: Plan(((Level("topics", "results"),),), 32, CHANGES_MAX,
+                                  lambda topic: 1 + len(topic.assignments or ()), _name),
+    AlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX,
+                              lambda resource: max(1, _configs(resource)), _resource, _configs),
+    IncrementalAlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX,
+                                         lambda resource: max(1, _configs(resource)), _resource, _configs),
+    AlterClientQuotasRequest: Plan(((Level("entries", "entries"),),), 128, CHANGES_MAX,
+                                   lambda entry: max(1, _quota_entries(entry)), _entity, _quota_entries),
+    AlterUserScramCredentialsRequest: Plan(
+        ((Level("deletions", "results"),), (Level("upsertions", "results"),)), 128, CHANGES_MAX, same=_name),
+    ElectLeadersRequest: Plan(((Level("topic_partitions", "replica_election_results", ("topic",)),
+                                Level("partitions", "partition_result")),), 128),
+    AlterPartitionReassignmentsRequest: Plan(
+        ((Level("topics", "responses", ("name",)), Level("partitions", "partitions")),), 128,
+        weight=lambda partition: 1 + len(partition.replicas or ()) // 8),
+    ListPartitionReassignmentsRequest: Plan(
+        ((Level("topics", "topics", ("name",)), Level("partition_indexes", "partitions")),), 512),
+    AlterPartitionRequest: Plan(((_BY_ID, Level("partitions", "partitions")),), 128),
+    AssignReplicasToDirsRequest: Plan(
+        ((Level("directories", "directories", ("id",)), _BY_ID, Level("partitions", "partitions")),), 128),
+    OffsetCommitRequest: Plan(((Level("topics", "topics", ("name", "topic_id")),
+                                Level("partitions", "partitions")),), 256),
+    OffsetDeleteRequest: Plan((_TOPIC_PARTITIONS,), 256),
+    OffsetFetchRequest: Plan((
+        (Level("groups", "groups", ("group_id",)), Level("topics", "topics", ("name", "topic_id")),
+         Level("partition_indexes", "partitions")),
+        (Level("topics", "topics", ("name",)), Level("partition_indexes", "partitions"))), 256, same=_fetched,
+        repeats=1),
+    DescribeGroupsRequest: Plan(((Level("groups", "groups"),),), 64, same=_itself, repeats=1),
+    DeleteGroupsRequest: Plan(((Level("groups_names", "results"),),), 128, same=_itself),
+    LeaveGroupRequest: Plan(((Level("members", "members"),),), 128),
+}
+
+
+def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], answer: Answer,
+                   run: Callable[[Steps], None], refuse: Callable[[Message], Message] | None = None) -> Steps:
+    """Has `send` serve the request, as a whole or in parts; `answer` gets the whole response. `run` takes the steps
+    that are left when an answer comes later. `refuse` makes the response with POLICY_VIOLATION for all of a request;
+    requests with a limit need it."""
+    plan = PLANS.get(type(request))
+    if plan is None or _is_small(plan, request):
+        send(request, answer)
+        return
+    leaves = yield from _leaves(plan, request)
+    chunks = yield from _chunks(plan, leaves)
+    is_too_large = plan.limit > 0 and sum(weight for _, weight in chunks) > plan.limit
+
+    def send_part(chunk: list[_Leaf], answer_part: Answer) -> None:
+        part = part_of(plan, request, chunk)
+        if is_too_large or any(plan.entries(leaf.element) > ENTRIES_MAX for leaf in chunk if leaf.is_whole):
+            assert refuse is not None, f"{type(request).__name__} has a limit and no refusal"
+            answer_part(refuse(part))
+        else:
+            send(part, answer_part)
+
+    yield from _Parts(plan, [chunk for chunk, _ in chunks], send_part, answer, run).steps()
+
+
+class _Parts:
+    """A request on its way, part by part."""
+
+    def __init__(self, plan: Plan, chunks: list[list[_Leaf]], send: Callable[[list[_Leaf], Answer], None],
+                 answer: Answer, run: Callable[[Steps], None]) -> None:
+        self._plan = plan
+        self._chunks: Iterator[list[_Leaf]] = iter(chunks)
+        self._send = send
+        self._answer = answer
+        self._run = run
+        self._whole: Message | None = None
+        self._known: dict[tuple[object, ...], Any] = {}
+        self._sending = self._answered = False
+
+    def steps(self) -> Steps:
+        """Sends parts until one is not answered at once; its answer continues."""
+        for chunk in self._chunks:
+            self._sending, self._answered = True, False
+            self._send(chunk, self._take)
+            self._sending = False
+            if not self._answered:
+                return
+            yield
+        assert self._whole is not None
+        self._answer(self._whole)
+
+    def _take(self, response: Message) -> None:
+        self._answered = True
+        if self._whole is None:
+            self._whole = response
+            self._index(response)
+        else:
+            self._merge(self._whole, response)
+        if not self._sending:
+            self._run(self.steps())
+
+    def _index(self, response: Message) -> None:
+        for path in _responses(self._plan):
+            self._add(path, (), [], getattr(response, path[0].response) or ())
+
+    def _merge(self, whole: Any, response: Any) -> None:
+        if hasattr(whole, "error_code") and not whole.error_code and response.error_code:
+            whole.error_code = response.error_code
+            if hasattr(whole, "error_message"):
+                whole.error_message = response.error_message
+        if hasattr(whole, "throttle_time_ms"):
+            whole.throttle_time_ms = max(whole.throttle_time_ms, response.throttle_time_ms)
+        for path in _responses(self._plan):
+            found = getattr(response, path[0].response)
+            if found:
+                self._add(path, (), getattr(whole, path[0].response), found)
+
+    def _add(self, path: tuple[Level, ...], above: tuple[object, ...], into: list[Any],
+             elements: Iterable[Any]) -> None:
+        """Appends elements of a response; one that is there already gets what is inside of the new one."""
+        level, deeper = path[0], path[1:]
+        if not deeper:
+            into.extend(elements)
+            return
+        for element in elements:
+            key = (*above, level.response, *(getattr(element, name) for name in level.key))
+            known = self._known.get(key)
+            inside = getattr(element, deeper[0].response)
+            if known is None:
+                self._known[key] = element
+                into.append(element)
+                self._add(deeper, key, [], inside)
+            elif known is not element:
+                self._add(deeper, key, getattr(known, deeper[0].response), inside)
+
+
+def _responses(plan: Plan) -> list[tuple[Level, ...]]:
+    """One path for each array of the response."""
+    return list({path[0].response: path for path in reversed(plan.paths)}.values())
+
+
+def _is_small(plan: Plan, request: Message) -> bool:
+    weight = 0
+    seen: dict[object, None] = {}
+    for number, leaf in enumerate(_walk(plan, request)):
+        weight += plan.weight(leaf.element) if leaf.is_whole else 1
+        if weight > plan.size:
+            return False
+        if plan.repeats == 1 and plan.same is not None:
+            seen[plan.same(leaf.around, leaf.element)] = None
+            if len(seen) <= number:
+                return False
+    return True
+
+
+def _walk(plan: Plan, request: Message) -> Iterator[_Leaf]:
+    for path in plan.paths:
+        yield from _inside(path, 0, (), request)
+
+
+def _inside(path: tuple[Level, ...], depth: int, around: tuple[Any, ...], struct: Struct) -> Iterator[_Leaf]:
+    for element in getattr(struct, path[depth].request) or ():
+        if depth + 1 < len(path) and getattr(element, path[depth + 1].request):
+            yield from _inside(path, depth + 1, (*around, element), element)
+        else:
+            yield _Leaf(path, around, element)
+
+
+def _leaves(plan: Plan, request: Message) -> Generator[None, None, list[_Leaf]]:
+    """The elements, those that name the same thing one behind the other and at most `repeats` of them."""
+    if plan.same is None:
+        found = []
+        for leaf in _walk(plan, request):
+            found.append(leaf)
+            if len(found) % STEP == 0:
+                yield
+        return found
+    grouped: dict[object, list[_Leaf]] = {}
+    for number, leaf in enumerate(_walk(plan, request)):
+        group = grouped.setdefault(plan.same(leaf.around, leaf.element), [])
+        if len(group) < plan.repeats:
+            group.append(leaf)
+        if number % STEP == 0:
+            yield
+    return [leaf for group in grouped.values() for leaf in group]
+
+
+def _chunks(plan: Plan, leaves: list[_Leaf]) -> Generator[None, None, list[tuple[list[_Leaf], int]]]:
+    """The parts with their weights."""
+    chunks: list[tuple[list[_Leaf], int]] = []
+    chunk: list[_Leaf] = []
+    weight, before = 0, None
+    for number, leaf in enumerate(leaves):
+        own = plan.weight(leaf.element) if leaf.is_whole else 1
+        same = plan.same(leaf.around, leaf.element) if plan.same is not None else None
+        if chunk and weight + own > plan.size and (same is None or same != before):
+            chunks.append((chunk, weight))
+            chunk, weight = [], 0
+        chunk.append(leaf)
+        weight += own
+        before = same
+        if number % STEP == 0:
+            yield
+    chunks.append((chunk, weight))
+    return chunks
+
+
+def part_of(plan: Plan, request: Message, leaves: Iterable[_Leaf]) -> Message:
+    """A request with these elements only, and all else as in the whole."""
+    part = request.replace(**{path[0].request: [] for path in plan.paths if getattr(request, path[0].request)})
+    originals: list[Any] = []
+    copies: list[Any] = []
+    for path, around, element in leaves:
+        shared = 0
+        while shared < len(around) and shared < len(originals) and originals[shared] is around[shared]:
+            shared += 1
+        del originals[shared:], copies[shared:]
+        for depth in range(shared, len(around)):
+            copy = around[depth].replace(**{path[depth + 1].request: []})
+            getattr(copies[-1] if copies else part, path[depth].request).append(copy)
+            originals.append(around[depth])
+            copies.append(copy)
+        getattr(copies[-1] if copies else part, path[len(around)].request).append(element)
+    return part

@@ -1,0 +1,41 @@
+"""Shares of the loop's time: what is longer than a slice is resumed in a later iteration, in a fair queue."""
+
+from libc.stdint cimport int64_t
+
+from kraft_native.endpoint cimport Endpoint
+from kraft_native.reply cimport Reply
+
+
+cdef class Steps:
+    """One request's work as a generator."""
+    cdef Reply reply
+    cdef object work
+
+
+cdef class SliceQueue:
+    """All work of one loop that is resumed in slices. Loop thread only."""
+    cdef object call_soon
+    cdef object on_failure
+    cdef object fresh              # deque: endpoints that had no slice since they were read from
+    cdef object waiting            # deque: endpoints and Steps that used up a slice
+    cdef bint due                  # `run` will be called
+    cdef bint fresh_next           # whose turn it is where both wait
+    cdef readonly int64_t slice_ns
+    cdef readonly int64_t iteration_ns
+    cdef readonly int64_t spent_ns     # outside of `run` since it ran last
+    cdef readonly int64_t iterations
+    cdef readonly int64_t deferred     # endpoints that used up a slice
+    cdef readonly dict used_up         # api key -> requests that used up a slice
+    cdef readonly dict longest_ns      # api key -> the longest step; -1: the longest slice of an endpoint
+
+    # Whether an endpoint that was read from must wait for `run`: others used up the iteration.
+    cdef bint is_spent(self) noexcept
+    # The endpoint's `take_slice` is called in one of the next iterations.
+    cdef int add(self, Endpoint endpoint, bint fresh) except -1
+    # Counts time that an endpoint worked outside of `run`.
+    cdef int spend(self, int64_t time_ns) except -1
+    # Counts a long step. Where the thread's clock was read before it, what the machine gave to others does not count.
+    cdef int note(self, int key, int64_t time_ns, int64_t thread_began_ns) except -1
+    # Works until `until_ns`; whether more is to be done.
+    cdef bint advance(self, Steps steps, int64_t until_ns) except -1
+    cdef int schedule(self) except -1

@@ -1,0 +1,158 @@
+"""Shares of the loop's time: what is longer than a slice is resumed in a later iteration, in a fair queue.
+
+Two kinds of work have no natural end within one iteration of the loop: the requests that a connection has pipelined,
+and a request with very many elements. A connection dispatches requests until its slice is used up; a long request is a
+generator that gives way after each step of a few dozen elements. Both then wait here, and each iteration gives slices
+to the front of the queue until the iteration's time is used up. Whoever is left continues in the next one.
+
+A connection that was just read from has its slice at once, in the read. When those of one iteration together have used
+up its time, the following ones wait in a queue of their own, which takes turns with the queue of those that already
+used up a slice. So a client that sends one request at a time waits behind others of its kind and one slice of each
+other one, and never behind what those have pipelined.
+"""
+
+from collections import deque
+
+cimport cython
+
+from kraft_native.clock cimport monotonic_ns, thread_ns
+from kraft_native.errors import InvalidArgumentError
+from kraft_native.reply cimport REPLY_OPEN
+
+cdef enum:
+    ENDPOINTS = -1                 # in `longest_ns`
+
+
+@cython.final
+cdef class Steps:
+    """One request's work as a generator; the queue makes it."""
+
+
+@cython.final
+cdef class SliceQueue:
+    """See the stub."""
+
+    def __init__(self, call_soon not None, on_failure not None, *, int64_t slice_us=1000, int64_t iteration_us=4000):
+        if not 0 < slice_us <= iteration_us <= 1_000_000:
+            raise InvalidArgumentError(f"slice_us must be 1 to iteration_us, and that at most 1000000, "
+                                       f"not {slice_us} and {iteration_us}")
+        self.call_soon = call_soon
+        self.on_failure = on_failure
+        self.fresh = deque()
+        self.waiting = deque()
+        self.slice_ns = slice_us * 1000
+        self.iteration_ns = iteration_us * 1000
+        self.used_up = {}
+        self.longest_ns = {}
+
+    @property
+    def waiting_count(self) -> int:
+        """Connections and requests that wait for their next slice."""
+        return len(self.fresh) + len(self.waiting)
+
+    def start(self, Reply reply not None, work not None) -> None:
+        cdef Steps steps = Steps.__new__(Steps)
+        steps.reply = reply
+        steps.work = work
+        if self.advance(steps, monotonic_ns() + self.slice_ns):
+            self.used_up[reply.api_key] = self.used_up.get(reply.api_key, 0) + 1
+            self.waiting.append(steps)
+            self.schedule()
+
+    cdef bint advance(self, Steps steps, int64_t until_ns) except -1:
+        cdef Reply reply = steps.reply
+        cdef int64_t began_ns = monotonic_ns()
+        cdef int64_t before_ns = began_ns
+        cdef int64_t now_ns = began_ns
+        cdef int64_t thread_began_ns = thread_ns()
+        cdef bint more = False
+        if reply.sink is None and reply.state == REPLY_OPEN:   # its connection is gone
+            steps.work.close()
+            return False
+        try:
+            for _ in steps.work:
+                now_ns = monotonic_ns()
+                if now_ns - before_ns > self.slice_ns:
+                    self.note(reply.api_key, now_ns - before_ns, thread_began_ns)
+                before_ns = now_ns
+                if now_ns >= until_ns:
+                    more = True
+                    break
+        except BaseException as cause:
+            if reply.state == REPLY_OPEN:
+                reply.refuse("failure")
+            self.on_failure(cause)
+        now_ns = monotonic_ns()
+        if now_ns - before_ns > self.slice_ns:
+            self.note(reply.api_key, now_ns - before_ns, thread_began_ns)
+        reply.count_step(now_ns - began_ns, now_ns)
+        return more
+
+    cdef int note(self, int key, int64_t time_ns, int64_t thread_began_ns) except -1:
+        if thread_began_ns > 0:
+            time_ns = min(time_ns, thread_ns() - thread_began_ns)
+        if time_ns > self.longest_ns.get(key, 0):
+            self.longest_ns[key] = time_ns
+        return 0
+
+    cdef bint is_spent(self) noexcept:
+        return self.spent_ns >= self.iteration_ns
+
+    cdef int spend(self, int64_t time_ns) except -1:
+        self.spent_ns += time_ns
+        if time_ns > self.slice_ns:
+            self.note(ENDPOINTS, time_ns, 0)
+        if self.spent_ns >= self.slice_ns and not self.due:
+            self.schedule()
+        return 0
+
+    cdef int add(self, Endpoint endpoint, bint fresh) except -1:
+        if endpoint.queued:
+            return 0
+        endpoint.queued = True
+        if fresh:
+            self.fresh.append(endpoint)
+        else:
+            self.deferred += 1
+            self.waiting.append(endpoint)
+        return self.schedule()
+
+    cdef int schedule(self) except -1:
+        if not self.due:
+            self.due = True
+            self.call_soon(self.run)
+        return 0
+
+    def run(self) -> None:
+        """One iteration. The loop calls it."""
+        cdef int64_t now_ns = monotonic_ns()
+        cdef int64_t end_ns = now_ns + self.iteration_ns
+        cdef int64_t before_ns
+        cdef Endpoint endpoint
+        self.due = False
+        self.spent_ns = 0
+        self.iterations += 1
+        while now_ns < end_ns and (self.fresh or self.waiting):
+            self.fresh_next = not self.fresh_next
+            if self.fresh and (self.fresh_next or not self.waiting):
+                entry = self.fresh.popleft()
+            else:
+                entry = self.waiting.popleft()
+            before_ns = now_ns
+            if type(entry) is Steps:
+                if self.advance(<Steps>entry, now_ns + self.slice_ns):
+                    self.waiting.append(entry)
+                now_ns = monotonic_ns()
+                continue
+            endpoint = <Endpoint>entry
+            endpoint.queued = False
+            try:
+                endpoint.take_slice()
+            except BaseException as cause:
+                self.on_failure(cause)
+                endpoint.abort("failure")
+            now_ns = monotonic_ns()
+            if now_ns - before_ns > self.slice_ns:
+                self.note(ENDPOINTS, now_ns - before_ns, 0)
+        if self.fresh or self.waiting:
+            self.schedule()

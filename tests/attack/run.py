@@ -1,0 +1,243 @@
+"""Attacks a node and watches it: what a second client waits, the node's memory and its processor time."""
+
+import contextlib
+import re
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kraft.client import Cluster
+from kraft.load.measure import create_topic
+from kraft.protocol.apis import API_BY_NAME
+from kraft.protocol.headers import encode_request_header
+from kraft.protocol.message import Message
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tests.attack.requests import TOPIC, Hostile, attacks
+from tests.integration.process import NodeProcess
+from tests.ports import free_ports
+
+ANSWER_SECONDS_MAX: Final = 120.0
+RECEIVED_BYTES: Final = 1 << 18
+BASE_BYTES: Final = 96 << 20
+"""What a node may take for any one request besides twice its size: a hundred thousand elements as objects."""
+P999_MS_MAX: Final = 25.0
+SAMPLES_MIN: Final = 100
+LONGEST: Final = re.compile(r'^kraft_slice_longest_seconds\{request="(\w*)"\} (\S+)$', re.MULTILINE)
+
+
+@dataclass
+class Row:
+    """What one attack did. Latencies are the second client's, in milliseconds, sorted."""
+
+    name: str
+    connections: int = 1
+    request_bytes: int = 0
+    answer_bytes: int = 0
+    seconds: float = 0.0
+    end: str = "answered"
+    latencies_ms: list[float] = field(default_factory=list)
+    memory_bytes: int = 0
+    cpu_seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+    def percentile(self, share: float) -> float:
+        """Of the second client's latencies."""
+        return self.latencies_ms[min(len(self.latencies_ms) - 1, int(share * len(self.latencies_ms)))]
+
+    def __str__(self) -> str:
+        return (f"{self.name:46}{self.connections:>3}{self.request_bytes / 1e6:>8.2f}{self.answer_bytes / 1e6:>9.2f}"
+                f"{self.seconds:>8.2f}{self.cpu_seconds:>7.2f}{self.memory_bytes >> 20:>6}"
+                f"{self.percentile(0.5):>8.2f}{self.percentile(0.99):>8.2f}{self.percentile(0.999):>8.2f}"
+                f"{self.latencies_ms[-1]:>8.2f}  {self.end}{'  WRONG: ' + '; '.join(self.wrong) if self.wrong else ''}")
+
+
+HEAD: Final = (f"{'request':46}{'on':>3}{'MB':>8}{'answer':>9}{'s':>8}{'cpu s':>7}{'MiB':>6}"
+               f"{'p50 ms':>8}{'p99':>8}{'p99.9':>8}{'max':>8}")
+
+
+class Second(threading.Thread):
+    """A client that sends one small request after the other, and notes how long each takes."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(name="second", daemon=True)
+        self._connection = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS_MAX)
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._frames = [framed(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]), 12), framed(
+            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[
+                ListOffsetsPartition(timestamp=-1)])]), 7)]
+        self._ended = threading.Event()
+        self.latencies_ms: list[float] = []
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._ended.is_set() or len(self.latencies_ms) < SAMPLES_MIN:
+                frame = self._frames[len(self.latencies_ms) % len(self._frames)]
+                began = time.perf_counter()
+                self._connection.sendall(frame)
+                receive(self._connection)
+                self.latencies_ms.append((time.perf_counter() - began) * 1000)
+                self._ended.wait(0.0005)
+        except (OSError, ConnectionError) as error:
+            self.failure = error
+
+    def end(self) -> list[float]:
+        """Its latencies, sorted."""
+        self._ended.set()
+        self.join()
+        self._connection.close()
+        if self.failure is not None:
+            raise self.failure
+        return sorted(self.latencies_ms)
+
+
+def framed(message: Message, version: int) -> bytes:
+    """A request on the wire."""
+    api = API_BY_NAME[type(message).__name__.removesuffix("Request")]
+    content = encode_request_header(api, version, 1, "second") + message.encode(version)
+    return len(content).to_bytes(4, "big") + content
+
+
+def receive(connection: socket.socket) -> int:
+    """Reads one reply, and drops it; its size. `ConnectionError` when the node closes."""
+    head = b""
+    while len(head) < 4:
+        part = connection.recv(4 - len(head))
+        if not part:
+            raise ConnectionError("closed")
+        head += part
+    left = size = int.from_bytes(head, "big")
+    room = bytearray(min(RECEIVED_BYTES, max(left, 1)))
+    while left:
+        count = connection.recv_into(room, min(left, len(room)))
+        if not count:
+            raise ConnectionError("closed")
+        left -= count
+    return size
+
+
+class Attacker(threading.Thread):
+    """One connection that sends a frame so many times, and reads the answers unless it is deaf."""
+
+    def __init__(self, port: int, frame: bytes, copies: int) -> None:
+        super().__init__(name="attacker", daemon=True)
+        self._connection = socket.create_connection(("127.0.0.1", port), 10)
+        self._connection.settimeout(ANSWER_SECONDS_MAX)
+        self._frame, self._copies = frame, copies
+        self.answer_bytes = 0
+        self.end = "answered"
+
+    def run(self) -> None:
+        sender = threading.Thread(target=self._send, daemon=True)
+        sender.start()
+        try:
+            for _ in range(self._copies):
+                self.answer_bytes += receive(self._connection)
+        except TimeoutError:
+            self.end = "no answer"
+        except OSError:
+            self.end = "closed"
+        self._connection.close()
+        sender.join()
+
+    def _send(self) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(self._copies):
+                self._connection.sendall(self._frame)
+
+
+class Watched:
+    """The node's memory and processor time."""
+
+    def __init__(self, node: NodeProcess) -> None:
+        self._process = Path(f"/proc/{node.pid}")
+
+    def reset(self) -> None:
+        """The peak is counted from now on."""
+        (self._process / "clear_refs").write_text("5")
+
+    def memory(self, name: str) -> int:
+        found = re.search(rf"{name}:\s+(\d+) kB", (self._process / "status").read_text("ascii"))
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def cpu_seconds(self) -> float:
+        fields = (self._process / "stat").read_text("ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+
+def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
+    """One attack over so many connections at once, with a second client beside it."""
+    frame = hostile.frame()
+    row = Row(hostile.name + (" (controller)" if hostile.controller else ""), connections,
+              len(frame) * hostile.copies * connections)
+    watched = Watched(node)
+    watched.reset()
+    base, cpu = watched.memory("VmRSS"), watched.cpu_seconds()
+    second = Second(node.port)
+    second.start()
+    began = time.monotonic()
+    attackers = send(node, hostile, frame, connections)
+    row.seconds = time.monotonic() - began
+    row.latencies_ms = second.end()
+    row.answer_bytes = sum(each.answer_bytes for each in attackers)
+    row.end = attackers[0].end
+    row.memory_bytes = max(0, watched.memory("VmHWM") - base)
+    row.cpu_seconds = watched.cpu_seconds() - cpu
+    return row
+
+
+def send(node: NodeProcess, hostile: Hostile, frame: bytes, connections: int = 1) -> list[Attacker]:
+    """Sends the frames, and returns when they are answered or it is known that they will not be."""
+    port = node.controller_port if hostile.controller else node.port
+    attackers = [Attacker(port, frame, hostile.copies) for _ in range(connections)]
+    for each in attackers:
+        each.start()
+    for each in attackers:
+        each.join()
+    return attackers
+
+
+def longest_steps(node: NodeProcess, metrics_port: int) -> dict[str, float]:
+    """The longest steps that the node counted, in seconds, by request; "": of a connection."""
+    assert node.running
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as answer:
+        return {name: float(value) for name, value in LONGEST.findall(answer.read().decode())}
+
+
+@contextlib.contextmanager
+def attacked_node(directory: Path) -> Iterator[tuple[NodeProcess, int]]:
+    """A node with a topic to be attacked, and the port of its metrics."""
+    metrics_port, = free_ports(1)
+    node = NodeProcess(directory, {
+        "auto.create.topics.enable": "true", "kraft.metrics.listener": f"127.0.0.1:{metrics_port}",
+        "num.partitions": "1"})
+    node.start()
+    try:
+        with Cluster(node.address) as cluster:
+            create_topic(cluster, TOPIC, 4)
+        yield node, metrics_port
+    finally:
+        node.stop()
+
+
+def judge(row: Row, p999_ms_max: float, base_bytes: int) -> None:
+    """Notes which bounds were broken."""
+    if row.percentile(0.999) > p999_ms_max:
+        row.wrong.append(f"p99.9 {row.percentile(0.999):.1f} ms is above {p999_ms_max:g}")
+    allowed = base_bytes + 2 * max(row.request_bytes, 0)
+    if row.memory_bytes > allowed:
+        row.wrong.append(f"{row.memory_bytes >> 20} MiB are above {allowed >> 20}")
+    if row.end == "no answer":
+        row.wrong.append("no answer")
+
+
+def pattern(only: str, elements: int, copies: int) -> list[Hostile]:
+    """The attacks whose name has `only` in it."""
+    return [each for each in attacks(elements, copies) if only.lower() in each.name.lower()]

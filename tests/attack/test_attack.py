@@ -1,0 +1,44 @@
+"""The attacks in short form, with bounds that hold on a busy machine: what one step takes of the processor, not what a
+client waits. The long form: `make attack`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.attack.requests import CONTROLLER, attacks
+from tests.attack.run import Row, attack, attacked_node, judge, longest_steps, send
+
+ELEMENTS = 10_000
+STEP_SECONDS_MAX = 0.1
+"""Ten times what a step may take on a machine that does nothing else."""
+CLOSED = {"BrokerHeartbeat", "BrokerRegistration", "ControllerRegistration", "JoinGroup", "ListConfigResources",
+          "ListGroups", "ListTransactions", "SyncGroup", "UpdateFeatures", "Vote"}
+"""Served in one step: not with so many elements."""
+
+
+def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
+    wrong = []
+    with attacked_node(tmp_path / "data") as (node, metrics_port):
+        for hostile in attacks(ELEMENTS, 200):
+            if hostile.controller and hostile.api in CONTROLLER:
+                continue               # as by the broker
+            ends = {each.end for each in send(node, hostile, hostile.frame(), 4 if hostile.copies > 1 else 1)}
+            if ends != {"closed" if hostile.api in CLOSED else "answered"}:
+                wrong.append((hostile.name, ends))
+        second = attack(node, next(each for each in attacks(1, 500) if each.name == "Metadata: all, pipelined"), 10)
+        steps = longest_steps(node, metrics_port)
+        assert node.alarms() == []
+    assert wrong == []
+    assert len(second.latencies_ms) >= 100
+    # The slice of a connection is measured by the clock on the wall, which a busy machine stretches.
+    assert {name: seconds for name, seconds in steps.items() if name and seconds > STEP_SECONDS_MAX} == {}
+
+
+@pytest.mark.parametrize(("row", "wrong"), [
+    (Row("slow", latencies_ms=[1.0] * 99 + [30.0]), "p99.9 30.0 ms is above 25"),
+    (Row("large", request_bytes=1 << 20, latencies_ms=[1.0], memory_bytes=4 << 20), "4 MiB are above 3"),
+    (Row("mute", latencies_ms=[1.0], end="no answer"), "no answer")])
+def test_broken_bounds_are_seen(row: Row, wrong: str) -> None:
+    judge(row, 25.0, 1 << 20)
+    assert row.wrong == [wrong]

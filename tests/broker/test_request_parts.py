@@ -1,0 +1,201 @@
+"""Large requests in parts: every element is served once, answers are those of the whole."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kraft.broker.api import Steps, run_through
+from kraft.broker.request_parts import CHANGES_MAX, ENTRIES_MAX, PLANS, serve_in_parts
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages import (
+    assign_replicas_to_dirs_request,
+    assign_replicas_to_dirs_response,
+    create_topics_request,
+    create_topics_response,
+    delete_topics_request,
+    delete_topics_response,
+    incremental_alter_configs_request,
+    incremental_alter_configs_response,
+    offset_fetch_request,
+    offset_fetch_response,
+)
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+
+
+class Server:
+    """Serves parts, at once or when the test says so."""
+
+    def __init__(self, respond: Callable[[Any], Message], *, later: bool = False) -> None:
+        self.respond, self.later = respond, later
+        self.parts: list[Any] = []
+        self.answers: list[Any] = []
+        self.waiting: list[Callable[[], None]] = []
+
+    def send(self, part: Message, answer: Callable[[Message], None]) -> None:
+        self.parts.append(part)
+        if self.later:
+            self.waiting.append(lambda: answer(self.respond(part)))
+        else:
+            answer(self.respond(part))
+
+    def serve(self, request: Message) -> Any:
+        """The answer. It went out once."""
+        def refuse(part: Message) -> Message:
+            return self.respond(part.replace(timeout_ms=-1) if hasattr(part, "timeout_ms") else part)
+
+        run_through(serve_in_parts(request, self.send, self.answers.append, self.run, refuse))
+        while self.waiting:
+            assert len(self.waiting) == 1, "a part is sent when the one before it is answered"
+            self.waiting.pop()()
+        assert len(self.answers) == 1
+        return self.answers[0]
+
+    def run(self, steps: Steps) -> None:
+        run_through(steps)
+
+
+def created(part: CreateTopicsRequest) -> CreateTopicsResponse:
+    code = ErrorCode.POLICY_VIOLATION if part.timeout_ms == -1 else ErrorCode.NONE
+    return CreateTopicsResponse(throttle_time_ms=len(part.topics), topics=[
+        CreatableTopicResult(name=each.name, error_code=code) for each in part.topics])
+
+
+def topics(*names: str, **fields: Any) -> CreateTopicsRequest:
+    return CreateTopicsRequest(topics=[CreatableTopic(name=name, **fields) for name in names], timeout_ms=5,
+                               validate_only=True)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_small_requests_go_as_they_are_and_large_ones_in_parts(later: bool) -> None:
+    small = Server(created, later=later)
+    request = topics("a", "b")
+    assert [each.name for each in small.serve(request).topics] == ["a", "b"]
+    assert small.parts[0] is request
+    names = [f"t{number}" for number in range(1000)]
+    large = Server(created, later=later)
+    answer = large.serve(topics(*names))
+    assert [each.name for each in answer.topics] == names
+    assert len(large.parts) == -(-1000 // PLANS[CreateTopicsRequest].size)
+    assert all(part.timeout_ms == 5 and part.validate_only for part in large.parts)
+    assert answer.throttle_time_ms == PLANS[CreateTopicsRequest].size        # the longest
+
+
+def test_what_names_the_same_thing_stays_together() -> None:
+    server = Server(created)
+    server.serve(topics(*["x", *(f"t{number}" for number in range(500)), *["x"] * 500]))
+    assert [each.name for each in server.parts[0].topics].count("x") == 2
+    assert sum([each.name for each in part.topics].count("x") for part in server.parts) == 2
+
+
+def test_what_weighs_much_is_alone() -> None:
+    server = Server(created)
+    server.serve(CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b", num_partitions=500),
+                                             CreatableTopic(name="c")]))
+    assert [[each.name for each in part.topics] for part in server.parts] == [["a"], ["b"], ["c"]]
+
+
+@pytest.mark.parametrize(("count", "partitions", "refused"), [
+    (CHANGES_MAX, 1, False), (CHANGES_MAX + 1, 1, True), (2, CHANGES_MAX // 2, False), (2, CHANGES_MAX // 2 + 1, True)])
+def test_too_many_changes_are_refused_one_by_one(count: int, partitions: int, refused: bool) -> None:
+    server = Server(created)
+    names = [f"t{number}" for number in range(count)]
+    answer = server.serve(topics(*names, num_partitions=partitions))
+    assert [each.name for each in answer.topics] == names
+    expected = ErrorCode.POLICY_VIOLATION if refused else ErrorCode.NONE
+    assert all(each.error_code == expected for each in answer.topics)
+    assert bool(server.parts) is not refused
+
+
+def test_an_element_with_too_many_settings_is_refused_alone() -> None:
+    m = incremental_alter_configs_request
+
+    def altered(part: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+        refused = len(part.resources[0].configs) > ENTRIES_MAX
+        return IncrementalAlterConfigsResponse(responses=[
+            incremental_alter_configs_response.AlterConfigsResourceResponse(
+                resource_name=each.resource_name, error_code=44 if refused else 0) for each in part.resources])
+
+    server = Server(altered)
+    answer = server.serve(IncrementalAlterConfigsRequest(resources=[
+        m.AlterConfigsResource(resource_name=name, configs=[m.AlterableConfig(name=f"c{number}")
+                                                            for number in range(count)])
+        for name, count in (("a", 1), ("b", ENTRIES_MAX + 1), ("c", ENTRIES_MAX))]))
+    assert [(each.resource_name, each.error_code) for each in answer.responses] == [("a", 0), ("b", 44), ("c", 0)]
+    assert [part.resources[0].resource_name for part in server.parts] == ["a", "c"]
+
+
+def test_two_arrays_of_one_request() -> None:
+    m = delete_topics_request
+
+    def deleted(part: DeleteTopicsRequest) -> DeleteTopicsResponse:
+        return DeleteTopicsResponse(responses=[
+            DeletableTopicResult(name=name) for name in [*part.topic_names, *(each.name for each in part.topics)]])
+
+    server = Server(deleted)
+    answer = server.serve(DeleteTopicsRequest(
+        topic_names=[f"n{number}" for number in range(300)],
+        topics=[m.DeleteTopicState(name=f"t{number}") for number in range(300)]))
+    assert sorted(each.name for each in answer.responses) == sorted(
+        [f"n{number}" for number in range(300)] + [f"t{number}" for number in range(300)])
+    assert delete_topics_response.DeleteTopicsResponse is DeleteTopicsResponse
+
+
+def test_three_levels_are_put_together_again() -> None:
+    asked, answered = assign_replicas_to_dirs_request, assign_replicas_to_dirs_response
+    ids = [create_topics_response.CreatableTopicResult().topic_id.__class__(int=number + 200) for number in range(5)]
+
+    def assigned(part: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        return AssignReplicasToDirsResponse(directories=[answered.DirectoryData(id=directory.id, topics=[
+            answered.TopicData(topic_id=topic.topic_id, partitions=[
+                answered.PartitionData(partition_index=each.partition_index) for each in topic.partitions])
+            for topic in directory.topics]) for directory in part.directories])
+
+    server = Server(assigned, later=True)
+    request = AssignReplicasToDirsRequest(broker_id=3, directories=[
+        asked.DirectoryData(id=directory, topics=[asked.TopicData(topic_id=topic, partitions=[
+            asked.PartitionData(partition_index=index) for index in range(count)])
+            for topic, count in zip(ids, (0, 1, 300, 7, 100), strict=True)]) for directory in ids[:2]])
+    assert server.serve(request) == assigned(request)
+    assert len(server.parts) > 3 and all(part.broker_id == 3 for part in server.parts)
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_what_is_read_is_read_once(count: int) -> None:
+    asked, answered = offset_fetch_request, offset_fetch_response
+
+    def fetched(part: OffsetFetchRequest) -> OffsetFetchResponse:
+        return OffsetFetchResponse(groups=[answered.OffsetFetchResponseGroup(group_id=group.group_id, topics=[
+            answered.OffsetFetchResponseTopics(name=topic.name, partitions=[
+                answered.OffsetFetchResponsePartitions(partition_index=index) for index in topic.partition_indexes])
+            for topic in group.topics or ()]) for group in part.groups])
+
+    server = Server(fetched)
+    answer = server.serve(OffsetFetchRequest(require_stable=True, groups=[
+        *[asked.OffsetFetchRequestGroup(group_id="all", topics=None)] * count,
+        *[asked.OffsetFetchRequestGroup(group_id="g", topics=[
+            asked.OffsetFetchRequestTopics(name="t", partition_indexes=[1, 2, *[3] * count])])] * 2]))
+    assert [group.group_id for group in answer.groups] == ["all", "g"]
+    assert [each.partition_index for each in answer.groups[1].topics[0].partitions] == [1, 2, 3]
+    assert all(part.require_stable for part in server.parts)
+
+
+def test_every_plan_names_what_its_messages_have() -> None:
+    modules = {kind.__module__.removesuffix("_request"): kind for kind in PLANS}
+    for module, kind in modules.items():
+        response: Any = __import__(f"{module}_response", fromlist=[""])
+        for path in PLANS[kind].paths:
+            assert path[0].request in kind.__slots__
+            whole = getattr(response, kind.__name__.replace("Request", "Response"))
+            assert path[0].response in whole.__slots__
+    assert create_topics_request.CreateTopicsRequest in PLANS
