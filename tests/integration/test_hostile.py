@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigResource, ConfigSource
 
 from kraft.client import Cluster
@@ -347,7 +348,7 @@ def test_too_many_connections(small: NodeProcess) -> None:
 
 
 def test_the_number_of_connections_changes_while_running(small: NodeProcess) -> None:
-    """A value that cannot be read changes nothing."""
+    """A value that cannot be read is refused and changes nothing."""
     def change(name: str, value: str | None) -> None:
         broker = ConfigResource.Type.BROKER
         alter(small, "1", name, value, AlterConfigOpType.SET if value else AlterConfigOpType.DELETE, broker)
@@ -365,7 +366,8 @@ def test_the_number_of_connections_changes_while_running(small: NodeProcess) -> 
         assert all(map(is_served, crowd))
         change("max.connections.per.ip.overrides", f"127.0.0.9:{PER_IP + 1}")
         assert is_served(peers.enter_context(Peer(small, "127.0.0.9")))
-        change("max.connections.per.ip.overrides", "nonsense")
+        with pytest.raises(KafkaException, match="not host:count pairs"):
+            change("max.connections.per.ip.overrides", "nonsense")
         with Peer(small, "127.0.0.9") as refused:
             assert refused.rest() == b""
     change("max.connections.per.ip.overrides", None)
