@@ -21,6 +21,8 @@ CLUSTER_CYCLES  ?= 200
 COMPARE_ROWS    ?= 0..99
 ATTACK_ELEMENTS ?= 100000
 EXPLORE_STATES  ?= 1300000
+EVIL_SEED       ?= 1
+EVIL_ROUNDS     ?= 10
 COMPILE := $(BIN)/python setup.py -q build_ext --inplace
 PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
@@ -29,7 +31,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants pipeline-kills spark-kills fuzz fuzz-wire sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -154,6 +156,10 @@ fuzz: build ## parsers fed with seeded random damage, bounded
 
 fuzz-wire: build ## a node fed with random and mutated frames of every API and version, bounded
 	@$(BIN)/python -m tests.fuzz_wire --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+# One seed again, or a shorter one: make evil-config EVIL_SEED=7 EVIL_ROUNDS=2
+evil-config: build ## every setting of every resource with hostile values, on one live node and on three; two minutes
+	@$(BIN)/python -m tests.evil_config --seed $(EVIL_SEED) --rounds $(EVIL_ROUNDS)
 
 # The C parts and the compiled modules with AddressSanitizer and UndefinedBehaviorSanitizer, in a tree of their own.
 sanitize: build ## tests/native under ASan and UBSan

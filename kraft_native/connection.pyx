@@ -63,7 +63,7 @@ cdef class Connection(Endpoint):
         self.reading = True
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple) and len(peer) >= 2:
-            self.peer_host, self.peer_port = peer[:2]
+            self.peer_host, self.peer_port = peer[0].removeprefix("::ffff:"), peer[1]    # IPv4 on an IPv6 socket
         self.channel.connections.add(self)
         self.channel.connections_opened += 1
         refused = self.listener.admit(self)

@@ -10,7 +10,7 @@ from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.leader_checks import LeaderChecks
-from kraft.broker.ports import ControllerPort, LogDirPort, MovePort, RecorderPort
+from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort, RecorderPort
 from kraft.broker.producer_ids import ProducerIds
 from kraft.broker.request_parts import TOO_MANY, serve_in_parts
 from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
@@ -58,6 +58,7 @@ class Broker:
     cold_reader: ColdReader
     moves: MovePort = field(init=False)
     recorder: RecorderPort = field(init=False)
+    loggers: LoggerPort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     """What clients of each listener are told, with real ports."""
     epoch: int = -1

@@ -1,7 +1,7 @@
 """What the broker needs of the world around it; `kraft.runtime` fills it in."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from kraft.protocol.error_codes import ErrorCode
@@ -60,6 +60,25 @@ class RecorderPort(Protocol):
 
     def lines(self, count: int) -> list[str]:
         """The last `count` entries of the flight recorder, oldest first, and one that tells what the broker is now."""
+
+
+LOG_LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+"""Kafka's words, the most severe first."""
+ROOT_LOGGER: Final = "root"
+
+
+class LoggerPort(Protocol):
+    """The loggers of the process."""
+
+    def levels(self) -> dict[str, str]:
+        """The level in force of each logger, `ROOT_LOGGER` first."""
+
+    def set_level(self, name: str, level: str) -> None:
+        """Put one of `LOG_LEVELS` in force for an existing logger, and for those below it that have none of their
+        own."""
+
+    def unset_level(self, name: str) -> None:
+        """Let an existing logger have the level of the one above it again."""
 
 
 class MovePort(Protocol):

@@ -18,6 +18,8 @@ from kraft.client.configs import (
     describe_configs,
 )
 from kraft.client.groups import describe_group
+from kraft.config.absent import KEPT
+from kraft.config.effective import UNKNOWN_TEXT
 from kraft.config.errors import InvalidConfigError
 from kraft.protocol.error_codes import ErrorCode
 
@@ -34,7 +36,8 @@ _OPERATIONS: Final = {"=": Operation.SET, "+=": Operation.APPEND, "-=": Operatio
 def configs_group() -> None:
     """Show and change settings of topics, brokers and groups.
 
-    KIND is topic, broker, group or client-metrics. The broker named "all" stands for the setting of all brokers.
+    KIND is topic, broker, broker-logger, group or client-metrics. The broker named "all" stands for the setting of all
+    brokers. Levels of a broker's loggers last until it ends.
     """
 
 
@@ -99,14 +102,29 @@ def _need_existing(cluster: Cluster, kind: str, name: str) -> None:
 
 def _alter(kind: str, name: str, changes: list[Change], validate_only: bool, bootstrap: str, timeout: float,
            as_json: bool) -> None:
+    resource = _resource(kind, name)
     with Cluster(bootstrap, timeout=timeout) as cluster:
-        alter_configs(cluster, kind, _resource(kind, name), changes, validate_only=validate_only)
+        alter_configs(cluster, kind, resource, changes, validate_only=validate_only)
+        warnings = _without_effect(cluster, kind, resource, [each.name for each in changes if each.value is not None])
     done = "would be changed" if validate_only else "changed"
     if as_json:
         print_json([{"kind": kind, "name": name, "setting": change.name, "operation": change.operation.name.lower(),
-                     "value": change.value, "result": done} for change in changes])
+                     "value": change.value, "result": done,
+                     **({"warning": warnings[change.name]} if change.name in warnings else {})} for change in changes])
     else:
+        for text in warnings.values():
+            click.echo(f"warning: {text}", err=True)
         click.echo(f"{kind} {name}: {done}: {', '.join(change.name for change in changes)}")
+
+
+def _without_effect(cluster: Cluster, kind: str, resource: str, names: list[str]) -> dict[str, str]:
+    """Of what was set, the settings that do nothing in this cluster, each with the reason that a node gives."""
+    if not names or kind == "broker-logger":
+        return {}
+    found = {each.name: each.documentation or "" for each in
+             describe_configs(cluster, kind, [resource], documentation=True)[resource]}
+    return {name: f"{name} is accepted and has no effect. {found[name]}" for name in names
+            if KEPT in found.get(name, "") or UNKNOWN_TEXT in found.get(name, "")}
 
 
 def _change(text: str) -> Change:

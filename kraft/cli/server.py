@@ -9,6 +9,7 @@ import click
 from kraft.cli.command import kraft
 from kraft.cli.options import JSON, Fields, server_config_options
 from kraft.cli.server_config import server_config
+from kraft.config.quorum import check_quorum, is_sole_controller
 from kraft.runtime import log_output
 
 if TYPE_CHECKING:
@@ -45,6 +46,32 @@ def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], li
         click.echo(json.dumps(fields) if as_json else ready_text(fields))
 
     run_node(config, ready)
+
+
+@server.command("check")
+@server_config_options
+@click.option("--strict", is_flag=True, help="End with 1 when anything that is set does nothing.")
+@JSON
+def check(file: Path | None, data: Path | None, assignments: tuple[str, ...], strict: bool, as_json: bool) -> None:
+    """Check the settings of a node without starting it.
+
+    What is wrong ends with 1, as it would end a start. What does nothing here is listed with the reason: keys that
+    nobody knows, keys of earlier versions of Kafka, settings without effect.
+    """
+    config = server_config(file, data, None, assignments)
+    if not is_sole_controller(config):
+        check_quorum(config)
+    warnings = config.warnings
+    if as_json:
+        click.echo(json.dumps({"node_id": config.node_id, "roles": list(config.roles), "warnings": warnings},
+                              ensure_ascii=False))
+    else:
+        for text in warnings:
+            click.echo(f"warning: {text}")
+        click.echo(f"node {config.node_id}, {' and '.join(config.roles)}: "
+                   f"{f'{len(warnings)} warnings' if warnings else 'nothing to complain of'}")
+    if warnings and strict:
+        raise click.exceptions.Exit(1)
 
 
 def ready_fields(node: "AnyNode", seconds: float) -> Fields:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft.config.errors import InvalidConfigError
-from kraft.config.node import NodeConfig, parse_socket
+from kraft.config.node import EVERY_ADDRESS, NodeConfig, parse_socket
 from kraft.config.properties import read_properties, with_released_names
 
 DATA_DEFAULT: Final = Path("kraft-data")
@@ -13,7 +13,6 @@ LISTENER_DEFAULT: Final = "PLAINTEXT://127.0.0.1:9092"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 # The controller's own address matters to other nodes only: a single one takes whatever port is free.
 CONTROLLER_DEFAULT: Final = f"{CONTROLLER_LISTENER}://127.0.0.1:0"
-EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not bound
 
 
 def parse_assignments(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
@@ -46,14 +45,17 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
         _listen_on(texts, *parse_socket("--listen", listen))
     elif "listeners" not in texts and "process.roles" not in texts:
         _take_controllers(texts, [LISTENER_DEFAULT], [])
-    return NodeConfig(texts)
+    config = NodeConfig(texts)
+    if wrong := [config.ignored[key] for key in config.unknown if key in overrides]:
+        raise InvalidConfigError("\n".join(wrong))
+    return config
 
 
 def _listen_on(texts: dict[str, str], host: str, port: int) -> None:
     """Puts one address in the place of the file's broker listeners; the controllers' own stay."""
-    names = [name.strip() for name in texts.get("controller.listener.names", CONTROLLER_LISTENER).split(",")]
+    names = [name.strip().upper() for name in texts.get("controller.listener.names", CONTROLLER_LISTENER).split(",")]
     given = [each.strip() for each in texts.get("listeners", "").split(",") if each.strip()]
-    controllers = [each for each in given if each.partition("://")[0] in names]
+    controllers = [each for each in given if each.partition("://")[0].upper() in names]
     name = texts.get("inter.broker.listener.name", "PLAINTEXT")
     if host in EVERY_ADDRESS and "advertised.listeners" not in texts:
         raise InvalidConfigError(f"--listen: {host} is no address that a client can be told; name one with "

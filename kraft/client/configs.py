@@ -17,11 +17,12 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft_native.errors import InvalidArgumentError
 
-KINDS: Final = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
+KINDS: Final = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
 SOURCES: Final = {1: "topic", 2: "broker, dynamic", 3: "all brokers, dynamic", 4: "broker's file", 5: "default",
                   6: "broker's log levels", 7: "client metrics", 8: "group"}
 SOURCE_TOPIC: Final = 1
 SOURCE_DEFAULT: Final = 5
+OF_ONE_BROKER: Final = ("broker", "broker-logger")
 ALL_BROKERS: Final = ""  # the resource that stands for the dynamic default of all brokers
 
 
@@ -82,7 +83,7 @@ def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Chan
 def _by_target(cluster: Cluster, kind: str, names: Iterable[str]) -> list[tuple[Connection, list[str]]]:
     """Who to ask: a broker about itself, whichever node about everything else."""
     names = list(names)
-    if kind != "broker" or names == [ALL_BROKERS]:
+    if kind not in OF_ONE_BROKER or names == [ALL_BROKERS]:
         return [(cluster.any(), names)] if names else []
     for name in names:
         if name and not name.isdecimal():

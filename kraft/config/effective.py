@@ -24,14 +24,18 @@ class Source(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    BROKER_LOGGER = 6
     CLIENT_METRICS = 7
     GROUP = 8
 
 
+UNKNOWN_TEXT: Final = "No setting that this version knows; it is stored."
+"""Documentation of a broker setting that is in no table."""
 SOURCE_NAMES: Final = {
     Source.TOPIC: "set for the topic", Source.DYNAMIC_BROKER: "set for the broker",
     Source.DYNAMIC_DEFAULT_BROKER: "set for all brokers", Source.STATIC_BROKER: "in the node's file",
-    Source.CLIENT_METRICS: "set for the subscription", Source.GROUP: "set for the group",
+    Source.BROKER_LOGGER: "set for the logger", Source.CLIENT_METRICS: "set for the subscription",
+    Source.GROUP: "set for the group",
 }
 
 
@@ -122,8 +126,15 @@ def unknown_names(layers: BrokerLayers) -> list[str]:
 def unknown_value(name: str, layers: BrokerLayers) -> Effective:
     """One of those. Its value may be a secret, and is not shown."""
     setting = Setting(name=name, type=UNKNOWN, default=None, range="", importance="low", update="per-broker",
-                      synonyms=(), internal=False, documentation="No setting that this version knows: without effect.")
+                      synonyms=(), internal=False, documentation=UNKNOWN_TEXT)
     return resolve(setting, ((name, 1),), layers)
+
+
+def logger_level(name: str, level: str) -> Effective:
+    """The level in force of one of the broker's loggers."""
+    setting = Setting(name=name, type="string", default=None, range="", importance="medium", update="per-broker",
+                      synonyms=(), internal=False, documentation="Level of the events that this logger lets through.")
+    return Effective(setting, level, Source.BROKER_LOGGER, ())
 
 
 def broker_faults(layers: BrokerLayers) -> list[Fault]:

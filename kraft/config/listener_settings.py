@@ -12,7 +12,7 @@ from kraft.config import tables
 from kraft.config.effective import BrokerLayers, Effective, resolve
 from kraft.config.errors import InvalidConfigError, unknown
 from kraft.config.setting import Setting
-from kraft.config.unsupported import FAMILIES, SECURITY, check_supported
+from kraft.config.unsupported import SECURITY, check_supported, is_of_tls_or_sasl
 
 PREFIX: Final = "listener.name."
 OF_ONE_LISTENER: Final = ("max.connections", "max.connection.creation.rate", "num.network.threads")
@@ -25,26 +25,38 @@ def listener_of(key: str) -> str:
 
 
 def check_listener_setting(key: str, text: str, settings: Mapping[str, Setting]) -> None:
-    """Raises `InvalidConfigError` for a key or value that could not have its effect. SASL's settings may have a
-    mechanism before them; TLS and SASL may have settings that are not in the table."""
-    prefix = f"{PREFIX}{listener_of(key)}."
-    name = key.removeprefix(prefix)
-    _, of_mechanism, of_sasl = name.partition(".sasl.")
-    name = f"sasl.{of_sasl}" if of_mechanism else name
-    is_securing = name.startswith(tuple(FAMILIES)) or name in _SECURING
-    setting = settings.get(name)
-    if setting is None and is_securing:
-        if text:
-            raise InvalidConfigError(f"{key}: cannot be had: {SECURITY}")
-    elif setting is None:
-        raise InvalidConfigError(unknown(key, (*OF_ONE_LISTENER, *_SECURING), prefix))
-    elif not is_securing and name not in OF_ONE_LISTENER:
-        raise InvalidConfigError(f"{key}: {name} is a setting of the whole node, not of one listener")
-    else:
+    """Raises `InvalidConfigError` for a key or value that could not have its effect."""
+    if (why := without_effect(key, text, settings)) is not None:
+        raise InvalidConfigError(why)
+    name = _name_in(key)
+    if (setting := settings.get(name)) is not None:
         try:
             check_supported(setting, setting.parse(text))
         except InvalidConfigError as error:
             raise InvalidConfigError(f"{key.removesuffix(name)}{error}") from None
+
+
+def without_effect(key: str, text: str, settings: Mapping[str, Setting]) -> str | None:
+    """Why a key does nothing, whatever its value; None where it may do something. SASL's settings may have a mechanism
+    before them; TLS and SASL may have settings that are not in the table."""
+    name = _name_in(key)
+    setting = settings.get(name)
+    if is_of_tls_or_sasl(name):
+        is_default = not text or (setting is not None and setting.parse(text) == setting.default)
+        return None if is_default else f"{key}: cannot be had: {SECURITY}"
+    if setting is None:
+        prefix = f"{PREFIX}{listener_of(key)}."
+        return unknown(key, (*OF_ONE_LISTENER, *_SECURING), prefix)
+    if name not in OF_ONE_LISTENER and name not in _SECURING:
+        return f"{key}: {name} is a setting of the whole node, not of one listener"
+    return None
+
+
+def _name_in(key: str) -> str:
+    """The setting in a listener's key, without the listener and the mechanism of SASL."""
+    name = key.removeprefix(f"{PREFIX}{listener_of(key)}.")
+    _, of_mechanism, of_sasl = name.partition(".sasl.")
+    return f"sasl.{of_sasl}" if of_mechanism else name
 
 
 def base_of(key: str) -> str | None:

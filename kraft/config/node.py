@@ -7,11 +7,12 @@ runs; settings that may be changed are read through `effective`, with this as th
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kraft.config import effective, tables
-from kraft.config.absent import KEPT
+from kraft.config.absent import KEPT, absence
 from kraft.config.errors import InvalidConfigError
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
 from kraft.config.listener_settings import listener_of
@@ -28,8 +29,9 @@ LISTENERS_DEFAULT: Final = {
     ("controller",): "CONTROLLER://:9093",
     ("broker", "controller"): "PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9093",
 }
-_ENDPOINT = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>\d{1,5})")
-_SOCKET = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>\d{1,5})")
+EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not bound
+_ENDPOINT = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>[0-9]{1,5})")
+_SOCKET = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>[0-9]{1,5})")
 
 
 class Endpoint(NamedTuple):
@@ -48,11 +50,15 @@ class Endpoint(NamedTuple):
 class NodeConfig:
     """One node's settings. `texts` are the keys as given (Kafka's names); defaults fill the rest.
 
-    Raises `InvalidConfigError` when a key is unknown, a value is out of range, or values contradict each other.
+    Raises `InvalidConfigError` when a value is out of range, or values contradict each other.
     """
 
     texts: Mapping[str, str]
     values: dict[str, Value] = field(init=False)
+    ignored: dict[str, str] = field(init=False)
+    """Keys that are given and do nothing, each with a sentence that says why."""
+    unknown: tuple[str, ...] = field(init=False)
+    """Those of them that nobody knows."""
     node_id: int = field(init=False)
     roles: tuple[str, ...] = field(init=False)
     listeners: tuple[Endpoint, ...] = field(init=False)
@@ -63,7 +69,9 @@ class NodeConfig:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "values", parse_properties(self.texts))
+        parsed = parse_properties(self.texts)
+        put(self, "values", parsed.values)
+        put(self, "unknown", parsed.unknown)
         put(self, "node_id", self._node_id())
         put(self, "roles", self._roles())
         put(self, "controller_listener_names", self._controller_listener_names())
@@ -73,7 +81,7 @@ class NodeConfig:
         metadata = self.values.get("metadata.log.dir")
         put(self, "metadata_log_dir", Path(str(metadata)) if metadata else self.log_dirs[0])
         self._check_protocols()
-        self._check_listener_names()
+        put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners()})
         self._check_replica_selector()
         if metrics := self.values.get("kraft.metrics.listener"):
             parse_socket("kraft.metrics.listener", str(metrics))
@@ -93,9 +101,19 @@ class NodeConfig:
 
     @property
     def without_effect(self) -> tuple[Setting, ...]:
-        """The settings that are given, with another value than their default, and have no effect here."""
+        """The settings that are given, and have no effect here."""
         given = [tables.broker_settings()[name] for name in self.texts if name in tables.broker_settings()]
-        return tuple(each for each in given if KEPT in each.documentation and self.values[each.name] != each.default)
+        return tuple(each for each in given if KEPT in each.documentation)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the file says in vain, a sentence for each reason."""
+        by_reason: dict[str, list[str]] = {}
+        for setting in self.without_effect:
+            why = absence("broker", setting.name).strip() or setting.documentation
+            by_reason.setdefault(why, []).append(setting.name)
+        return [*(f"{why} (ignored)" for why in self.ignored.values()),
+                *(f"{', '.join(names)}: accepted without effect. {why}" for why, names in by_reason.items())]
 
     @property
     def is_broker(self) -> bool:
@@ -117,7 +135,7 @@ class NodeConfig:
     def inter_broker_listener(self) -> str:
         """The listener that brokers use among themselves."""
         if name := self.values.get("inter.broker.listener.name"):
-            return str(name)
+            return str(name).upper()
         return self.broker_listeners[0].listener if self.broker_listeners else "PLAINTEXT"
 
     @property
@@ -129,7 +147,7 @@ class NodeConfig:
         """The security protocol of a listener, by the map or by its own name."""
         if text := self.values.get("listener.security.protocol.map"):
             assert isinstance(text, str)
-            pairs = dict(pair.strip().split(":", 1) for pair in text.split(",") if ":" in pair)
+            pairs = dict(pair.strip().upper().split(":", 1) for pair in text.split(",") if ":" in pair)
             return pairs.get(listener, listener)
         return "PLAINTEXT" if listener in self.controller_listener_names else listener
 
@@ -156,7 +174,7 @@ class NodeConfig:
         return tuple(role for role in ROLES if role in roles)
 
     def _controller_listener_names(self) -> tuple[str, ...]:
-        names = tuple(self._list("controller.listener.names"))
+        names = tuple(name.upper() for name in self._list("controller.listener.names"))
         if not names and self.values.get("listeners") is not None and "controller" in self.roles:
             raise InvalidConfigError("controller.listener.names: is needed beside listeners when process.roles has "
                                      "controller: it says which of the listeners are the controllers' own")
@@ -168,6 +186,7 @@ class NodeConfig:
         names = [each.listener for each in endpoints]
         if len(set(names)) != len(names):
             raise InvalidConfigError(f"listeners: {','.join(texts)} names a listener twice")
+        self._check_ports(endpoints)
         controllers = [each for each in endpoints if each.listener in self.controller_listener_names]
         if self.is_controller and not controllers:
             raise InvalidConfigError(f"listeners: none is one of controller.listener.names, "
@@ -181,17 +200,39 @@ class NodeConfig:
             raise InvalidConfigError("listeners: a broker needs one that is not in controller.listener.names")
         return endpoints
 
+    @staticmethod
+    def _check_ports(endpoints: tuple[Endpoint, ...]) -> None:
+        """Each listener has a port of its own, but for one on IPv4 beside one on IPv6, as in Kafka."""
+        by_port: dict[int, list[Endpoint]] = {}
+        for each in endpoints:
+            by_port.setdefault(each.port, []).append(each)
+        for port, found in by_port.items():
+            if port and len(found) > 1 and sorted(map(_ip_version, found)) != [4, 6]:
+                raise InvalidConfigError(f"listeners: {', '.join(map(str, found))} have one port; each listener needs "
+                                         "its own, but for one on an IPv4 and one on an IPv6 address")
+
+    def _check_reachable(self, advertised: tuple[Endpoint, ...]) -> None:
+        """An address that stands for all of a machine's is none that others can connect to."""
+        named = {each.listener for each in advertised}
+        for each in self.listeners:
+            if each.listener not in named and each.host in EVERY_ADDRESS:
+                raise InvalidConfigError(f"listeners: {each} is every address of this machine, and none that others "
+                                         f"can connect to; name one in advertised.listeners={each.listener}://HOST:"
+                                         f"{each.port}")
+
     def _advertised_listeners(self) -> tuple[Endpoint, ...]:
         texts = self._list("advertised.listeners")
         if not texts:
+            self._check_reachable(())
             return self.listeners
         endpoints = tuple(parse_endpoint("advertised.listeners", text) for text in texts)
         known = {each.listener for each in self.listeners}
         for each in endpoints:
             if each.listener not in known:
                 raise InvalidConfigError(f"advertised.listeners: {each} is none of listeners")
-            if each.host in ("0.0.0.0", "::", ""):  # noqa: S104 - refused, not bound
+            if each.host in (*EVERY_ADDRESS, ""):
                 raise InvalidConfigError(f"advertised.listeners: {each} is no address that a client can connect to")
+        self._check_reachable(endpoints)
         return endpoints
 
     def _log_dirs(self) -> tuple[Path, ...]:
@@ -207,18 +248,24 @@ class NodeConfig:
                 raise InvalidConfigError(f"listener.security.protocol.map: listener {each.listener} has the protocol "
                                          f"{protocol}; this version offers {', '.join(PROTOCOLS)}")
 
-    def _check_listener_names(self) -> None:
+    def _of_unknown_listeners(self) -> dict[str, str]:
         known = [each.listener.lower() for each in self.listeners]
-        for key in self.texts:
-            if key.startswith(LISTENER_PREFIX) and listener_of(key) not in known:
-                raise InvalidConfigError(f"{key}: {listener_of(key)} is none of listeners, which are written "
-                                         f"{', '.join(known)} there")
+        return {key: f"{key}: {listener_of(key)} is none of listeners, which are written {', '.join(known)} there"
+                for key in self.texts if key.startswith(LISTENER_PREFIX) and listener_of(key) not in known}
 
     def _check_replica_selector(self) -> None:
         name = self.values.get("replica.selector.class")
         if name and name not in (RACK_AWARE_SELECTOR, LEADER_SELECTOR):
             raise InvalidConfigError(f"replica.selector.class: {name!r} is not one of {RACK_AWARE_SELECTOR}, "
                                      f"{LEADER_SELECTOR}")
+
+
+def _ip_version(endpoint: Endpoint) -> int:
+    """4 or 6 for a literal address, 0 for a name and for every address."""
+    try:
+        return ip_address(endpoint.host).version
+    except ValueError:
+        return 0
 
 
 def parse_endpoint(setting: str, text: str) -> Endpoint:

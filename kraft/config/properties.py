@@ -1,7 +1,7 @@
 """A node's configuration file: Java properties with Kafka's keys.
 
-Unknown keys are named, each with the nearest right one: a key that is spelled wrong would otherwise be a setting that
-silently does not count. Keys that Kafka passes on to plug-ins (`rsm.config.*` and so on) are kept.
+A key that does nothing is ignored as Kafka ignores it, and named at the start with the reason: one that nobody knows
+with the nearest right one. Keys that Kafka passes on to plug-ins (`rsm.config.*` and so on) are kept.
 
 Settings of the quorum may also go by the names that KIP-595, KIP-631 and KIP-642 have for them: where settings are read
 those become Kafka's released names, which are the only ones from there on.
@@ -10,14 +10,15 @@ those become Kafka's released names, which are the only ones from there on.
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from kraft.config import tables
 from kraft.config.errors import InvalidConfigError, unknown
+from kraft.config.ignored import removed
 from kraft.config.listener_settings import PREFIX as LISTENER_PREFIX
-from kraft.config.listener_settings import check_listener_setting
+from kraft.config.listener_settings import check_listener_setting, without_effect
 from kraft.config.setting import Value
-from kraft.config.unsupported import check_supported
+from kraft.config.unsupported import SECURITY, check_supported, is_of_tls_or_sasl
 
 PASSED_ON_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "config.providers.", "kafka.metrics.",
                              "confluent.", "org.apache.", "sasl.oauthbearer.")
@@ -61,22 +62,44 @@ def with_released_names(texts: Mapping[str, str]) -> dict[str, str]:
     return released
 
 
-def parse_properties(texts: Mapping[str, str]) -> dict[str, Value]:
-    """Values by key, every key and value checked. All that is wrong is told at once, in one `InvalidConfigError`."""
+class Parsed(NamedTuple):
+    """Values by key; and of the keys that do nothing, why. `unknown`: those of them that nobody knows."""
+
+    values: dict[str, Value]
+    ignored: dict[str, str]
+    unknown: tuple[str, ...]
+
+
+def parse_properties(texts: Mapping[str, str]) -> Parsed:
+    """Check every key and value. All that is wrong is reported at once, in one `InvalidConfigError`."""
     settings = tables.broker_settings()
     values: dict[str, Value] = {}
+    ignored: dict[str, str] = {}
+    foreign: list[str] = []
     wrong: list[str] = []
     for key, text in texts.items():
         try:
             if setting := settings.get(key):
                 values[key] = setting.parse(text)
-                check_supported(setting, values[key])
+                if not is_of_tls_or_sasl(key):
+                    check_supported(setting, values[key])
+                elif values[key] not in (None, "", [], setting.default):
+                    ignored[key] = f"{key}: {SECURITY}, and no listener that would use it"
             elif key.startswith(LISTENER_PREFIX):
-                check_listener_setting(key, text, settings)
+                if why := without_effect(key, text, settings):
+                    ignored[key] = why
+                else:
+                    check_listener_setting(key, text, settings)
             elif not key.startswith(PASSED_ON_PREFIXES):
-                wrong.append(unknown(key, settings))
+                if is_of_tls_or_sasl(key):
+                    ignored[key] = f"{key}: {SECURITY}, and no listener that would use it"
+                elif why := removed(key):
+                    ignored[key] = f"{key}: {why}"
+                else:
+                    ignored[key] = unknown(key, settings)
+                    foreign.append(key)
         except InvalidConfigError as error:
             wrong.append(str(error))
     if wrong:
         raise InvalidConfigError("\n".join(wrong))
-    return values
+    return Parsed(values, ignored, tuple(foreign))

@@ -11,7 +11,7 @@ VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
 AUTO_JOIN: Final = "controller.quorum.auto.join.enable"
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_VOTER = re.compile(r"(?P<id>\d{1,10})@(?P<socket>.+)")
+_VOTER = re.compile(r"(?P<id>[0-9]{1,10})@(?P<socket>.+)")
 
 
 class Address(NamedTuple):

@@ -30,6 +30,11 @@ REFUSED: Final = {
 READ_AT_START: Final = ("listeners", "listener.security.protocol.map")
 
 
+def is_of_tls_or_sasl(name: str) -> bool:
+    """Whether the setting does nothing where no listener has TLS or SASL."""
+    return name.startswith(tuple(FAMILIES)) or name == "connections.max.reauth.ms"
+
+
 def check_supported(setting: Setting, value: Value) -> None:
     """Raises `InvalidConfigError` for a value that could not have its effect."""
     if value in (None, "", []) or value == setting.default:

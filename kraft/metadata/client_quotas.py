@@ -42,9 +42,9 @@ def entities_of(user: str, client_id: str) -> list[tuple[QuotaEntity, QuotaEntit
 
 
 def by_entity(quotas: Quotas, names: Collection[str]) -> Quotas:
-    """Those that limit any of `names`; parts of entities by type. Values that no controller of this version commits (0,
-    below it, not a number) limit nothing."""
-    return {tuple(sorted(entity, key=lambda part: part[0])): {key: value for key, value in limits.items() if value > 0}
+    """Those that limit any of `names`; parts of entities by type. Values that no controller of this version commits
+    (below 0, not a number) limit nothing."""
+    return {tuple(sorted(entity, key=lambda part: part[0])): {key: value for key, value in limits.items() if value >= 0}
             for entity, limits in quotas.items() if not limits.keys().isdisjoint(names)}
 
 

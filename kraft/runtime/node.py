@@ -46,6 +46,7 @@ from kraft.runtime.group_driver import GroupDriver, OffsetsAppends
 from kraft.runtime.housekeeping import Housekeeping
 from kraft.runtime.leader_lines import LeaderLines
 from kraft.runtime.log_manager import LogManager
+from kraft.runtime.logger_levels import LoggerLevels
 from kraft.runtime.quorum_plane import QuorumPlane
 from kraft.runtime.replica_moves import ReplicaMoves
 from kraft.runtime.replica_turns import ReplicaTurns
@@ -206,6 +207,7 @@ class Node:
         self._opened.callback(self.groups.close)
         self.replication = Replication(self.broker, now_ms, self.fail)
         self.broker.recorder = self.replication.recorder
+        self.broker.loggers = LoggerLevels()
         lines = LeaderLines(config.node_id, config.integer("kraft.broker.disconnect.grace.ms"),
                             config.inter_broker_listener, self.fail)
         self.broker.leaders = lines.checks

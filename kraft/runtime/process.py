@@ -12,7 +12,6 @@ from typing import Final, Protocol
 
 import uvloop
 
-from kraft.config.absent import absence
 from kraft.config.node import NodeConfig
 from kraft.runtime.descriptors import raise_limit
 from kraft.runtime.server import Listener
@@ -98,12 +97,8 @@ async def _serve(node: AnyNode) -> None:
 
 
 def _tell_without_effect(config: NodeConfig) -> None:
-    """What tunes a whole feature that is not here (Kafka's own `server.properties` has four of these) warns nobody:
-    who uses the feature is told by its APIs."""
-    for setting in config.without_effect:
-        log.log(logging.INFO if absence("broker", setting.name) else logging.WARNING,
-                "%s=%s is accepted and has no effect. %s", setting.name, config.texts[setting.name],
-                setting.documentation)
+    for text in config.warnings:
+        log.warning("%s", text)
 
 
 async def _start(node: AnyNode, timeout_ms: int) -> None:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from kraft.broker.client_quotas import ConnectionRates
 from kraft.immutable import immutable
@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 SWEEP_MS_MAX = 500
 # Between full garbage collections: those of the interpreter's own choice come when large requests are being served.
 GARBAGE_MS = 300_000
+EVERY_IPV6_ADDRESS = "::"
 SYSTEM_BUFFER = -1
 # Of <linux/socket.h>, since 5.14: which buffers have a size that was set, and which the system makes larger as needed.
 SO_BUF_LOCK = 72
@@ -89,6 +90,20 @@ class ServerLimits:
         for listener, value in self.connections_by_listener.items():
             if value < 1:
                 raise InvalidArgumentError(f"max.connections of listener {listener} must be at least 1, not {value}")
+
+
+def _dual_stack(port: int) -> socket.socket:
+    """A socket on every address of this machine, of IPv4 as well: the loops bind `::` to IPv6 alone."""
+    found = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        found.bind((EVERY_IPV6_ADDRESS, port))
+        found.setblocking(False)
+    except OSError:
+        found.close()
+        raise
+    return found
 
 
 @immutable
@@ -170,9 +185,11 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         try:
+            where: dict[str, Any] = ({"sock": _dual_stack(port)} if host == EVERY_IPV6_ADDRESS
+                                     else {"host": host or None, "port": port, "reuse_address": True})
             acceptor = await loop.create_server(
                 lambda: Connection(self._accepting[name], self),  # type: ignore[arg-type, return-value]
-                host or None, port, backlog=self.limits.backlog, reuse_address=True, start_serving=False)
+                **where, backlog=self.limits.backlog, start_serving=False)
         except OSError as error:
             # Loops word it in different ways, and name lookups have numbers of their own, below 0.
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror

@@ -88,3 +88,30 @@ def test_brokers_and_groups(tool: Tool, node: Started) -> None:
     assert settings(tool, "group", "g") == {"consumer.session.timeout.ms": "50000"}
     assert tool.run("configs", "describe", "broker", "x") == (1, "", "kraft: broker 'x' is no number of a node\n")
     assert tool.run("configs", "describe", "broker", 7) == (1, "", "kraft: node 7: the cluster has [1]\n")
+
+
+def test_what_has_no_effect_is_set_with_a_warning(tool: Tool) -> None:
+    for resource in ("all", 1):
+        code, out, complaints = tool.run("configs", "set", "broker", resource, "num.io.threads=9", "my.plug.in=x",
+                                         "log.retention.ms=800000")
+        assert (code, out) == (0, f"broker {resource}: changed: num.io.threads, my.plug.in, log.retention.ms\n")
+        assert [line.partition(" is accepted and has no effect. ")[0] for line in complaints.splitlines()] == [
+            "warning: num.io.threads", "warning: my.plug.in"]
+        rows = {row["setting"]: row for row in tool.json("configs", "describe", "broker", resource)}
+        assert (rows["my.plug.in"]["sensitive"], rows["my.plug.in"]["value"]) == (True, None)
+        tool.json("configs", "delete", "broker", resource, "num.io.threads", "my.plug.in", "log.retention.ms")
+    told = tool.json("configs", "set", "group", "h", "consumer.session.timeout.ms=50000")
+    assert told[0]["warning"].startswith("consumer.session.timeout.ms is accepted and has no effect. ")
+
+
+def test_addresses_cannot_be_changed(tool: Tool) -> None:
+    rows = {row["setting"]: row for row in tool.json("configs", "describe", "broker", 1, "--all")}
+    assert [rows[name]["read_only"] for name in ("listeners", "listener.security.protocol.map", "log.cleaner.threads")
+            ] == [True, True, False]
+
+
+def test_internal_settings_are_listed_when_they_are_set(tool: Tool) -> None:
+    tool.json("topics", "create", "internal")
+    assert "internal.segment.bytes" not in settings(tool, "topic", "internal")
+    tool.json("configs", "set", "topic", "internal", "internal.segment.bytes=99999")
+    assert settings(tool, "topic", "internal")["internal.segment.bytes"] == "99999"

@@ -127,7 +127,10 @@ def test_a_node_starts_stops_and_goes_on(tmp_path: Path, kafkas_file: Path,
         taken = refused("server", "start", "--data", tmp_path / "other", "--listen", node.bootstrap)
         assert taken == (
             1, "", f"kraft: the node cannot start: listener PLAINTEXT://{node.bootstrap}: Address already in use\n")
-        assert node.stop() == (0, "")
+        code, complaints = node.stop()
+        assert code == 0
+        assert all("accepted without effect" in line for line in complaints.splitlines()), complaints
+        assert "num.io.threads" in complaints
     with running(data, "--set", "node.id=5") as node:
         assert node.ready["cluster_id"] == first["cluster_id"]
         assert [row["topic"] for row in Tool(node.bootstrap, capsys).json("topics", "list")] == ["kept"]
@@ -162,3 +165,22 @@ def test_a_wrong_option_starts_nothing(tmp_path: Path) -> None:
     assert (code, out) == (1, "")
     assert complaints == "kraft: unknown setting node.idd; did you mean node.id?\n"
     assert not (tmp_path / "data").exists()
+
+
+def test_settings_are_checked_without_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("zookeeper.connect=h:2181\nnum.partitons=3\nnum.io.threads=8\n")
+    assert run(["server", "check", f"--config={file}"]) == 0
+    told = capsys.readouterr().out
+    assert "warning: zookeeper.connect: this is a KRaft node: there is no ZooKeeper (ignored)" in told
+    assert "did you mean num.partitions? (ignored)" in told
+    assert "num.io.threads: accepted without effect" in told
+    assert told.endswith("3 warnings\n")
+    assert run(["server", "check", f"--config={file}", "--strict"]) == 1
+    capsys.readouterr()
+    file.write_text("num.partitions=3\n")
+    assert run(["server", "check", f"--config={file}", "--strict", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"node_id": 1, "roles": ["broker", "controller"], "warnings": []}
+    file.write_text("num.partitions=1_0\n")
+    assert run(["server", "check", f"--config={file}"]) == 1
+    assert "num.partitions: '1_0' is not a whole number" in capsys.readouterr().err

@@ -73,8 +73,7 @@ def test_the_kips_names_are_taken(tmp_path, name, released):
 
 
 def test_everything_that_is_wrong_is_told_at_once():
-    text = refused(num_partitons="3", num_partitions="0", log_retention_ms="soon")
-    assert "unknown setting num.partitons; did you mean num.partitions?" in text
+    text = refused(num_partitions="0", log_retention_ms="soon")
     assert "num.partitions: 0" in text
     assert "log.retention.ms: 'soon'" in text
 
@@ -156,7 +155,6 @@ def test_rates_of_listeners_change_and_go():
     ("inside.principal.bilder.class", "", "did you mean listener.name.inside.principal.builder.class?"),
     ("inside.a.plug.in", "x", "unknown setting listener.name.inside.a.plug.in"),
     ("inside", "x", "unknown setting listener.name.inside"),
-    ("inside.max.connections", "many", "listener.name.inside.max.connections: 'many' is not a whole number"),
     ("inside.max.connections.per.ip", "5", "max.connections.per.ip is a setting of the whole node"),
     ("inside.authorizer.class.name", "", "authorizer.class.name is a setting of the whole node"),
     ("elsewhere.max.connections", "5", "elsewhere is none of listeners, which are written inside, outside, ctrl there"),
@@ -164,9 +162,34 @@ def test_rates_of_listeners_change_and_go():
     ("elsewhere.ssl.client.auth", "none", "elsewhere is none of listeners"),
 ])
 def test_nothing_of_one_listener_passes_silently(key, text, says):
-    with pytest.raises(InvalidConfigError) as error:
-        NodeConfig({**LISTENERS, f"listener.name.{key}": text})
-    assert says in str(error.value)
+    config = NodeConfig({**LISTENERS, f"listener.name.{key}": text})
+    assert says in config.ignored[f"listener.name.{key}"]
+    assert any(says in warning for warning in config.warnings)
+
+
+def test_a_wrong_value_of_one_listener_is_refused():
+    with pytest.raises(InvalidConfigError, match=r"listener\.name\.inside\.max\.connections: 'many' is not a whole"):
+        NodeConfig({**LISTENERS, "listener.name.inside.max.connections": "many"})
+
+
+@pytest.mark.parametrize(("key", "says"), [
+    ("num.partitons", "unknown setting num.partitons; did you mean num.partitions?"),
+    ("some.product.key", "unknown setting some.product.key"),
+    ("zookeeper.connect", "this is a KRaft node: there is no ZooKeeper"),
+    ("zookeeper.connection.timeout.ms", "there is no ZooKeeper"),
+    ("inter.broker.protocol.version", "metadata.version decides"),
+    ("log.message.format.version", "metadata.version decides"),
+    ("advertised.host.name", "listeners and advertised.listeners"),
+    ("ssl.keystore.location", "this version has neither TLS nor SASL, and no listener that would use it"),
+    ("ssl.of.a.later.release", "neither TLS nor SASL"),
+    ("sasl.enabled.mechanisms", "neither TLS nor SASL"),
+    ("sasl.jaas.config", "neither TLS nor SASL"),
+])
+def test_what_a_file_says_in_vain_is_ignored_with_the_reason(key, says):
+    config = NodeConfig({key: "5"})
+    assert says in config.ignored[key]
+    assert "hush" not in NodeConfig({key: "hush"}).ignored[key]
+    assert [says in warning and warning.endswith("(ignored)") for warning in config.warnings] == [True]
 
 
 @pytest.mark.parametrize(("texts", "says"), [
@@ -182,6 +205,14 @@ def test_nothing_of_one_listener_passes_silently(key, text, says):
     ({"listeners": "SSL://:1,CONTROLLER://:2", "controller_listener_names": "CONTROLLER"}, "offers PLAINTEXT"),
     ({"advertised_listeners": "OTHER://h:1"}, "none of listeners"),
     ({"advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "no address that a client can connect to"),
+    ({"process_roles": "broker", "listeners": "PLAINTEXT://0.0.0.0:1"},
+     "PLAINTEXT://0.0.0.0:1 is every address of this machine"),
+    ({"process_roles": "broker", "listeners": "PLAINTEXT://[::]:1"}, "advertised.listeners=PLAINTEXT://HOST:1"),
+    ({"listeners": "PLAINTEXT://:1,CONTROLLER://0.0.0.0:2", "controller_listener_names": "CONTROLLER",
+      "advertised_listeners": "PLAINTEXT://h:1"}, "CONTROLLER://0.0.0.0:2 is every address"),
+    ({"listeners": "PLAINTEXT://:1,CONTROLLER://:1", "controller_listener_names": "CONTROLLER"}, "have one port"),
+    ({"listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.2:1", "controller_listener_names": "CONTROLLER"},
+     "have one port"),
     ({"log_dirs": "/a,/a"}, "twice"),
     ({"replica_selector_class": "org.example.Nearest"}, "is not one of"),
 ])
@@ -195,6 +226,22 @@ def test_listener_names_may_differ_from_protocols():
                          "inter.broker.listener.name": "INSIDE"})
     assert config.inter_broker_listener == "INSIDE"
     assert [each.listener for each in config.broker_listeners] == ["INSIDE", "OUTSIDE"]
+
+
+def test_listener_names_may_be_written_in_any_case():
+    config = NodeConfig({"listeners": "inside://:1,Outside://h:2,ctrl://:3", "controller.listener.names": "Ctrl",
+                         "listener.security.protocol.map": "Inside:PLAINTEXT,OUTSIDE:plaintext,ctrl:PLAINTEXT",
+                         "inter.broker.listener.name": "inside", "advertised.listeners": "inside://a:1,outside://b:2"})
+    assert config.inter_broker_listener == "INSIDE"
+    assert [each.listener for each in config.broker_listeners] == ["INSIDE", "OUTSIDE"]
+    assert [each.listener for each in config.controller_listeners] == ["CTRL"]
+    assert {config.protocol(each.listener) for each in config.listeners} == {"PLAINTEXT"}
+
+
+def test_one_port_on_both_kinds_of_addresses():
+    config = NodeConfig({"process.roles": "broker", "listeners": "A://127.0.0.1:9,B://[::1]:9",
+                         "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"})
+    assert [each.port for each in config.listeners] == [9, 9]
 
 
 @pytest.mark.parametrize(("name", "by_rack"), [
@@ -235,23 +282,10 @@ def test_sockets():
     ("remote.log.storage.manager.class.name", "org.example.Manager"),
     ("remote.log.storage.system.enable", "true"),
     ("log.preallocate", "true"),
-    ("connections.max.reauth.ms", "60000"),
-    ("sasl.enabled.mechanisms", "PLAIN"),
-    ("sasl.jaas.config", "org.example.Login required;"),
-    ("sasl.server.callback.handler.class", "org.example.Handler"),
     ("security.inter.broker.protocol", "SSL"),
     ("security.inter.broker.protocol", "SASL_PLAINTEXT"),
     ("security.providers", "org.example.Provider"),
-    ("ssl.client.auth", "required"),
-    ("ssl.engine.factory.class", "org.example.Engine"),
-    ("ssl.keystore.location", "/etc/key.jks"),
-    ("listener.name.internal.ssl.keystore.location", "/etc/key.jks"),
-    ("listener.name.internal.ssl.key.password", "hush"),
-    ("listener.name.internal.ssl.of.a.later.release", "hush"),
-    ("listener.name.internal.sasl.enabled.mechanisms", "PLAIN"),
-    ("listener.name.internal.plain.sasl.jaas.config", "hush"),
     ("listener.name.internal.principal.builder.class", "org.example.Principals"),
-    ("listener.name.internal.connections.max.reauth.ms", "60000"),
 ])
 def test_what_cannot_have_its_effect_is_refused_by_name(name, text):
     with pytest.raises(InvalidConfigError, match=name + ": .*cannot be had") as error:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -267,6 +268,20 @@ async def test_connections_over_the_limits_are_turned_away_and_come_back() -> No
             open_writer.close()
         await it.until(lambda: it.server.connections == 0)
         assert it.server.closed() == {"connections": 5, "peer": 4}
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="this machine has no IPv6")
+@on_uvloop
+async def test_every_ipv6_address_is_every_ipv4_address_too() -> None:
+    async with node() as it:
+        port = (await it.server.listen("both", "::", 0, it.channel)).port
+        for host in ("127.0.0.1", "::1"):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(request(API_VERSIONS, 0, 1))
+            assert await reply_of(reader) == (1, BODIES[0])
+            assert [each.peer_host for each in it.channel.connections] == [host]
+            writer.close()
+            await it.until(lambda: it.server.connections == 0)
 
 
 @on_uvloop

@@ -13,8 +13,8 @@ FILES: Final[dict[str, tuple[str, ...]]] = {
     "client_quotas": ("DescribeClientQuotas",),
     "client_telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
     "controller_requests": (
-        "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs",
-        "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas",
+        "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "ElectLeaders",
+        "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas",
         "AlterUserScramCredentials", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs",
         "AddRaftVoter", "RemoveRaftVoter"),
     "delete_records": ("DeleteRecords",),
@@ -29,6 +29,7 @@ FILES: Final[dict[str, tuple[str, ...]]] = {
     "group_requests": (
         "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "OffsetCommit",
         "OffsetFetch", "DeleteGroups", "OffsetDelete"),
+    "incremental_alter_configs": ("IncrementalAlterConfigs",),
     "init_producer_id": ("InitProducerId",),
     "list_config_resources": ("ListConfigResources",),
     "list_offsets": ("ListOffsets",),

@@ -1,5 +1,5 @@
 """Requests that the active controller decides; a broker passes them on: CreateTopics (19), DeleteTopics (20),
-CreatePartitions (37), AlterConfigs (33), IncrementalAlterConfigs (44), ElectLeaders (43), AlterPartitionReassignments
+CreatePartitions (37), AlterConfigs (33), ElectLeaders (43), AlterPartitionReassignments
 (45), ListPartitionReassignments (46), AlterClientQuotas (49), AlterUserScramCredentials (51), UpdateFeatures (57),
 DescribeQuorum (55), UnregisterBroker (64), AssignReplicasToDirs (73, on a controller's listener only),
 AddRaftVoter (80), RemoveRaftVoter (81).
@@ -10,7 +10,7 @@ from kraft.broker.broker import Broker
 from kraft.protocol.message import Message
 
 
-@serves("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "ElectLeaders",
+@serves("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "ElectLeaders",
         "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials",
         "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs", "AddRaftVoter",
         "RemoveRaftVoter")

@@ -1,7 +1,7 @@
 """DescribeConfigs (key 32), versions 1 to 4: what is set, where from, and what it means.
 
-Topics, this broker (its id, or "" for the dynamic defaults of all), groups, and client-metrics subscriptions. Broker
-loggers are not configurable through the protocol here.
+Topics, this broker (its id, or "" for the dynamic defaults of all), its loggers, groups, and client-metrics
+subscriptions.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,6 +19,7 @@ from kraft.config.effective import (
     broker_value,
     client_metrics_value,
     group_value,
+    logger_level,
     topic_value,
     unknown_names,
     unknown_value,
@@ -28,6 +29,7 @@ from kraft.config.setting import UNKNOWN, Setting
 from kraft.config.unsupported import READ_AT_START
 from kraft.log_dir import TopicPartition
 from kraft.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     CLUSTER_DEFAULT,
@@ -133,6 +135,13 @@ def _broker(broker: Broker, name: str) -> Iterable[Effective]:
             or each.setting.name not in tables.section("broker_dynamic")]
 
 
+def _loggers(broker: Broker, name: str) -> Iterable[Effective]:
+    if name != str(broker.node_id):
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {name!r}: this is {broker.node_id}, which has loggers "
+                                                       "of its own only")
+    return [logger_level(logger, level) for logger, level in broker.loggers.levels().items()]
+
+
 def _group(broker: Broker, name: str) -> Iterable[Effective]:
     if not name:
         raise _RefusedError(ErrorCode.INVALID_REQUEST, "the group's name is empty")
@@ -150,6 +159,7 @@ def _client_metrics(broker: Broker, name: str) -> Iterable[Effective]:
 _DESCRIBERS: Final[dict[int, Callable[[Broker, str], Iterable[Effective]]]] = {
     TOPIC_RESOURCE: _topic,
     BROKER_RESOURCE: _broker,
+    BROKER_LOGGER_RESOURCE: _loggers,
     GROUP_RESOURCE: _group,
     CLIENT_METRICS_RESOURCE: _client_metrics,
 }

@@ -1,0 +1,112 @@
+"""IncrementalAlterConfigs (key 44): levels of this broker's loggers are changed here (KIP-412), all else is passed on
+to the active controller.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.broker import Broker
+from kraft.broker.ports import LOG_LEVELS, ROOT_LOGGER
+from kraft.metadata.image import BROKER_LOGGER_RESOURCE
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+SET: Final = 0
+DELETE: Final = 1
+
+
+class _RefusedError(Exception):
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@serves("IncrementalAlterConfigs")
+def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext,
+                              answer: Answer) -> None:
+    """The answers of this broker come first, then those of the controller."""
+    own = [each for each in request.resources if each.resource_type == BROKER_LOGGER_RESOURCE]
+    if not own:
+        broker.submit(request, context.version, context.now_ms, answer, context.client_id)
+        return
+    counts = Counter(each.resource_name for each in own)
+    results = [_alter_loggers(broker, each, twice=counts[each.resource_name] > 1, validate_only=request.validate_only)
+               for each in own]
+    others = [each for each in request.resources if each.resource_type != BROKER_LOGGER_RESOURCE]
+    if not others:
+        answer(IncrementalAlterConfigsResponse(responses=results))
+        return
+
+    def decided(response: Message) -> None:
+        assert isinstance(response, IncrementalAlterConfigsResponse)
+        response.responses = [*results, *response.responses]
+        answer(response)
+
+    broker.submit(IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only),
+                  context.version, context.now_ms, decided, context.client_id)
+
+
+def _alter_loggers(broker: Broker, resource: AlterConfigsResource, *, twice: bool,
+                   validate_only: bool) -> AlterConfigsResourceResponse:
+    """All changes of one resource, or none."""
+    code, message = ErrorCode.NONE, None
+    try:
+        _check_resource(broker, resource, twice=twice)
+        _check(broker.loggers.levels(), resource.configs)
+        if not validate_only:
+            _apply(broker, resource.configs)
+    except _RefusedError as refusal:
+        code, message = refusal.code, str(refusal)
+    return AlterConfigsResourceResponse(resource_type=resource.resource_type, resource_name=resource.resource_name,
+                                        error_code=code, error_message=message)
+
+
+def _check_resource(broker: Broker, resource: AlterConfigsResource, *, twice: bool) -> None:
+    if twice:
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, "the resource is named more than once")
+    if resource.resource_name != str(broker.node_id):
+        raise _RefusedError(ErrorCode.INVALID_REQUEST, f"broker {resource.resource_name[:20]!r}: this is "
+                                                       f"{broker.node_id}, which has loggers of its own only")
+
+
+def _check(known: Iterable[str], configs: Iterable[AlterableConfig]) -> None:
+    loggers = dict.fromkeys(known)
+    seen: dict[str, None] = {}
+    for config in configs:
+        name = config.name[:200]
+        if config.name in seen:
+            raise _RefusedError(ErrorCode.INVALID_REQUEST, f"{name} is named more than once")
+        seen[config.name] = None
+        if config.config_operation not in (SET, DELETE):
+            raise _RefusedError(ErrorCode.INVALID_REQUEST, f"{name}: a level can be set and deleted, and operation "
+                                                           f"{config.config_operation} is neither")
+        if config.name not in loggers:
+            raise _RefusedError(ErrorCode.INVALID_CONFIG, f"logger {name} does not exist")
+        if config.config_operation == DELETE:
+            if config.name == ROOT_LOGGER:
+                raise _RefusedError(ErrorCode.INVALID_REQUEST, "the level of the root logger cannot be deleted")
+        elif config.value is None:
+            raise _RefusedError(ErrorCode.INVALID_REQUEST, f"{name}: this operation needs a value")
+        elif config.value not in LOG_LEVELS:
+            raise _RefusedError(ErrorCode.INVALID_CONFIG, f"{name}: {config.value[:20]!r} is not one of "
+                                                          f"{', '.join(LOG_LEVELS)}")
+
+
+def _apply(broker: Broker, configs: Iterable[AlterableConfig]) -> None:
+    for config in configs:
+        if config.config_operation == DELETE:
+            broker.loggers.unset_level(config.name)
+        else:
+            assert config.value is not None
+            broker.loggers.set_level(config.name, config.value)
