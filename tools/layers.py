@@ -73,7 +73,7 @@ PACKAGES: dict[str, Rule] = {
     "local": Rule(("", "client", "config", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                   ("os", "signal", "socket", "subprocess", "threading", "time", "uvloop")),
     "spark": Rule(("_version", "client", "log", "log_dir", "protocol", "native"),
-                  ("logging", "os", "subprocess", "time")),
+                  ("concurrent", "logging", "os", "subprocess", "time")),
     "load": Rule(("_version", "client", "protocol", "native"), ("os", "random", "time")),
     # `on_spark` and `spark_stream` alone import Spark.
     "pipeline": Rule(("client", "files", "load", "log", "log_dir", "metadata", "protocol", "recorder", "spark",

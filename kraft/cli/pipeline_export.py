@@ -83,6 +83,7 @@ def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: 
     from kraft.pipeline.origins import origin_of
 
     source = source_of(options)
+    commits = 0
     with Interrupt() as interrupt:
         while True:
             origin = origin_of(source)
@@ -93,10 +94,13 @@ def _run(table: "Table", settings: "FileSettings", workers: "Workers", options: 
                     total = sum(span.end - span.start for span in batch.spans)
                     with progress_bar(f"export {count_of(total, 'offset')}", batch.size_bytes) as progress:
                         _tell(run_batch(table, source, settings, workers, batch, progress=progress), as_json)
+                    commits += 1
             finally:
                 origin.close()
             if not batch.spans:
                 if every is None:
+                    if not commits:
+                        click.echo(f"kraft: {table.path}: nothing new; the table has all records", err=True)
                     return
                 interrupt.allow(True)
                 time.sleep(every)
@@ -121,9 +125,11 @@ def _stream(table: "Table", settings: "FileSettings", workers: "Workers", option
         query.awaitTermination()
     finally:
         query.stop()
-        for commit in commits(table.path):
-            if before is None or commit.number > before.number:
-                _tell(commit, as_json)
+        added = [commit for commit in commits(table.path) if before is None or commit.number > before.number]
+        for commit in added:
+            _tell(commit, as_json)
+        if not added:
+            click.echo(f"kraft: {table.path}: nothing new; the table has all records", err=True)
 
 
 def _settings(options: dict[str, Any]) -> "FileSettings":

@@ -66,7 +66,10 @@ def spec_from_files(kind: str, schema: Path | None, message: str = "", skip_byte
 
             text = b64encode(data).decode()
         else:
-            text = json.dumps(json.loads(data))
+            try:
+                text = json.dumps(json.loads(data))
+            except ValueError as error:        # of JSON, and of UTF-8
+                raise InvalidArgumentError(f"schema {schema}: not JSON: {error}") from error
     spec = DecoderSpec(kind, text, message, skip_bytes)
     make_decoder(spec)
     return spec

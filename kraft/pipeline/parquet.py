@@ -127,7 +127,7 @@ class RangeWriter:
             if spec.format != "bytes":
                 undecoded.append(found.undecoded)
         if self.settings.headers:
-            arrays.append(records["headers"])
+            arrays.append(_headers(records["headers"], self.schema.field("headers").type))
         return pa.RecordBatch.from_arrays([*arrays, *undecoded], schema=self.schema)
 
     def _times(self, records: pa.RecordBatch) -> pa.Array:
@@ -196,6 +196,12 @@ def bucket_numbers(times: pa.Array, width: int, unit: int) -> pa.Array:
     return pc.if_else(outside, pa.scalar(None, numbers.type), numbers) if pc.any(outside).as_py() else numbers
 
 
+def _headers(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Null for a record without headers, as `format("kraft")` and Kafka's connector have it."""
+    pairs = pa.StructArray.from_arrays([column.values.field(0), column.values.field(1)], fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(column.offsets, pairs, type=kind, mask=pc.equal(pc.list_value_length(column), 0))
+
+
 def schema_of(settings: FileSettings, key: Decoder, value: Decoder) -> pa.Schema:
     """The columns of every file. `*_undecoded` has the bytes of what could not be decoded, and else null."""
     fields = [pa.field("partition", pa.int32(), nullable=False), pa.field("offset", pa.int64(), nullable=False),
@@ -203,7 +209,7 @@ def schema_of(settings: FileSettings, key: Decoder, value: Decoder) -> pa.Schema
               pa.field("value", value.type)]
     if settings.headers:
         header = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
-        fields.append(pa.field("headers", pa.list_(pa.field("item", header, nullable=False)), nullable=False))
+        fields.append(pa.field("headers", pa.list_(pa.field("item", header, nullable=False))))
     for name, spec in (("key", settings.key), ("value", settings.value)):
         if spec.format != "bytes":
             fields.append(pa.field(f"{name}_undecoded", pa.binary()))

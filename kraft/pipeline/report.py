@@ -53,7 +53,10 @@ def read_inputs(paths: Sequence[Path], workers: Workers = IN_PLACE) -> Inputs:
 
 def read_input(path: Path) -> tuple[list[tuple[str, Measurement]] | None, list[Entry]]:
     """The runs of one file, None where it has none, and its entries."""
-    text = path.read_text("utf-8")
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"{path}: neither a result of kraft bench nor a recording: {error}") from error
     try:
         found = json.loads(text)
     except ValueError:

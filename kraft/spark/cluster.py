@@ -21,6 +21,7 @@ from kraft.spark.client_options import library_settings
 from kraft.spark.fetch import Fetcher
 from kraft.spark.library_fetch import LibraryFetcher
 from kraft.spark.options import ReadOptions
+from kraft.spark.positions import check_missing
 from kraft.spark.splits import Range
 
 if TYPE_CHECKING:
@@ -90,8 +91,9 @@ class ClusterTopics:
             missing = [each.directory_name for each in subscription.partitions if each not in found]
             found = [each for each in found if each in subscription.partitions]
         if missing:
-            raise RefusedError(f"option {subscription.kind}: {', '.join(missing)}",
-                               ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            check_missing(subscription.kind, missing, self.options.fail_on_data_loss,
+                          RefusedError(f"option {subscription.kind}: {', '.join(missing)}",
+                                       ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         return found
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -11,18 +11,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from kraft.log import LogReader
 from kraft.log_dir import METADATA_TOPIC, TopicPartition, noted_high_watermark, partitions_in
 from kraft.spark.options import ReadOptions, Subscription
-from kraft.spark.segments import log_files, read_range
+from kraft.spark.positions import check_missing
+from kraft.spark.segments import Window, log_files, read_range
 from kraft.spark.splits import Range
 from kraft_native import checkpoints
 from kraft_native.columns import Columns
 from kraft_native.errors import InvalidArgumentError
+
+# Each of them may map the whole end of a log.
+LOOKERS_MAX: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,19 @@ class Directories:
     def __init__(self, options: ReadOptions) -> None:
         self.isolation = options.isolation
         self._options = options
+        self._at_rest: dict[Path, tuple[object, Replica]] = {}
+        """Logs without an owner, each with what would change if one had come: they are examined once per query."""
 
     @cached_property
     def _replicas(self) -> dict[TopicPartition, Replica]:
-        """Looked for when a query is planned, and only then: a log without an owner is checked each time."""
-        return {each: self._best(logs) for each, logs in sorted(_logs(self._options).items())}
+        """Looked for when a query is planned, and only then. Logs are examined side by side: the end of one that nobody
+        closed is read and checked, which leaves the interpreter to others."""
+        logs = sorted(_logs(self._options).items())
+        directories = [directory for _, found in logs for directory in found]
+        with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), LOOKERS_MAX)) as pool:
+            found = dict(zip(directories, pool.map(self._look, directories), strict=True))
+        return {each: max((found[directory] for directory in replicas), key=lambda replica: replica.end)
+                for each, replicas in logs}
 
     def partitions(self) -> list[TopicPartition]:
         return list(self._replicas)
@@ -95,19 +109,23 @@ class Directories:
                             os.fspath(directory), aborted)
 
     def read(self, piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
-        return read_range(piece, columns, self._options)
+        return read_range(piece, columns, self._options, self._window)
+
+    @cached_property
+    def _window(self) -> Window:
+        return Window()
 
     def refresh(self) -> None:
         self.__dict__.pop("_replicas", None)
 
     def close(self) -> None:
-        """Nothing is kept open."""
-
-    def _best(self, logs: list[Path]) -> Replica:
-        found = [self._look(directory) for directory in logs]
-        return max(found, key=lambda each: each.end)
+        """No file is kept open."""
 
     def _look(self, directory: Path) -> Replica:
+        facts = _facts(directory)
+        known = self._at_rest.get(directory)
+        if known is not None and known[0] == facts:
+            return known[1]
         with self._reader(directory) as reader:
             committed = self.isolation == "read_committed"
             end = reader.last_stable_offset if committed else reader.high_watermark
@@ -116,10 +134,21 @@ class Directories:
             start = reader.log_start_offset
             end = max(end, start)
             aborted = reader.aborted_transactions(start, end) if committed else ()
-            return Replica(directory, start, end, tuple(each[:3] for each in aborted))
+            found = Replica(directory, start, end, tuple(each[:3] for each in aborted))
+            if not reader.owner_alive:
+                self._at_rest[directory] = facts, found
+        return found
 
     def _reader(self, directory: Path) -> LogReader:
         return LogReader(directory, cleanup_policy=self._options.cleanup_policy)
+
+
+def _facts(directory: Path) -> object:
+    """What changes when somebody writes to the log, starts to own it, or notes another high watermark."""
+    with os.scandir(directory) as entries:
+        files = sorted((entry.name, status.st_size, status.st_mtime_ns, status.st_ino) for entry in entries
+                       if entry.is_file() for status in [entry.stat()])
+    return files, noted_high_watermark(directory)
 
 
 def _logs(options: ReadOptions) -> dict[TopicPartition, list[Path]]:
@@ -134,7 +163,7 @@ def _logs(options: ReadOptions) -> dict[TopicPartition, list[Path]]:
             if name.topic != METADATA_TOPIC and subscription.wants(name.topic) and (
                     subscription.kind != "assign" or name in subscription.partitions):
                 logs.setdefault(name, []).append(directory)
-    _check_found(subscription, logs, ", ".join(options.paths))
+    _check_found(subscription, logs, ", ".join(options.paths), options.fail_on_data_loss)
     return logs
 
 
@@ -146,9 +175,10 @@ def _logs_in(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
         yield name, path / name.directory_name
 
 
-def _check_found(subscription: Subscription, logs: Mapping[TopicPartition, object], where: str) -> None:
+def _check_found(subscription: Subscription, logs: Mapping[TopicPartition, object], where: str, fail: bool) -> None:
     topics = {each.topic for each in logs}
     missing = [topic for topic in subscription.topics if topic not in topics]
     missing += [each.directory_name for each in subscription.partitions if each not in logs]
     if missing:
-        raise InvalidArgumentError(f"option {subscription.kind}: {', '.join(missing)}: not in {where}")
+        check_missing(subscription.kind, missing, fail, InvalidArgumentError(
+            f"option {subscription.kind}: {', '.join(missing)}: not in {where}"))

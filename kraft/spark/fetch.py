@@ -6,6 +6,7 @@ For clusters without TLS and SASL; `library_fetch` is for those.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -31,6 +32,9 @@ ANSWER_BYTES_MAX: Final = 2**31 - 1
 # The newest version that names topics; later ones know them by id only.
 VERSION_MAX: Final = 12
 RETRY_PAUSE_SECONDS: Final = 0.1
+# A new leader knows its topics by then.
+DELETED_SECONDS: Final = 3.0
+LOG: Final = logging.getLogger(__name__)
 
 # What passes when the partition's leader has moved, or is about to.
 PASSING: Final = frozenset({
@@ -101,6 +105,8 @@ class Fetcher:
             except (ConnectionFailedError, RefusedError) as error:
                 if isinstance(error, RefusedError) and error.code not in PASSING:
                     raise
+                if progress.deleted(error):
+                    return
                 progress.check(error)
                 self._cluster.close()
                 time.sleep(RETRY_PAUSE_SECONDS)
@@ -185,6 +191,15 @@ class Progress:
     def skip_gone(self, log_start: int) -> None:
         """The partition does not have the offset: fails, or goes on where the log starts now."""
         self.offset = resume_after_loss(self.piece, self.offset, log_start, self.options.fail_on_data_loss)
+
+    def deleted(self, error: Exception) -> bool:
+        """Whether the topic is unknown for so long that it was deleted; False where that is to fail the query."""
+        if not isinstance(error, RefusedError) or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return False
+        if self.options.fail_on_data_loss or time.monotonic() - self._moved < DELETED_SECONDS:
+            return False
+        LOG.warning("%s: the topic was deleted; what was not read from offset %d on is lost", self.piece, self.offset)
+        return True
 
     def check(self, error: Exception) -> None:
         """Raises `error` when nothing came for as long as the options allow."""

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
 from kraft.spark.options import EARLIEST, LATEST, Bound, ReadOptions
 from kraft.spark.splits import Range
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.errors import InvalidArgumentError, KraftError
+
+LOG: Final = logging.getLogger(__name__)
 
 Offsets = dict[TopicPartition, int]
 
@@ -88,6 +91,15 @@ def check_loss(lost: Sequence[Range], fail: bool) -> None:
         raise DataLossError(f"{', '.join(map(str, lost))}: these offsets are not in the log. They were deleted (by "
                             "retention, or with their topic) or never written. To read what there is, set the option "
                             "failOnDataLoss to false")
+
+
+def check_missing(option: str, missing: Sequence[str], fail: bool, error: KraftError) -> None:
+    """Raises `error` for topics or partitions that the option names and that do not exist, if losing some is to fail
+    the query; else it continues without them, with a warning."""
+    if fail:
+        raise error
+    LOG.warning("option %s: %s: deleted, or never created; the query continues without (failOnDataLoss is false)",
+                option, ", ".join(missing))
 
 
 def resume_after_loss(piece: Range, offset: int, log_start: int, fail: bool) -> int:

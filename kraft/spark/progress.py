@@ -5,6 +5,7 @@ Pure functions of marks; a lost range is told by its offsets.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ from kraft.spark.positions import check_loss
 from kraft.spark.splits import Range
 from kraft_native.errors import InvalidArgumentError
 
-VERSION: Final = 1
+VERSION: Final = 2
+OWN: Final = "#kraft"
 
 Spans = dict[TopicPartition, tuple[int, int]]
 
@@ -29,28 +31,53 @@ class Mark:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a checkpoint: always in the same order, as Spark compares texts."""
-        offsets: dict[str, dict[str, int]] = {}
+        """As it stands in a checkpoint: `{topic: {partition: offset}}` as Spark's Kafka connector has it, with the ids
+        of the topics under a name that no topic can have; always in the same order, as Spark compares texts."""
+        found: dict[str, Any] = {}
         for each in sorted(self.offsets):
-            offsets.setdefault(each.topic, {})[str(each.partition)] = self.offsets[each]
-        ids = {topic: self.topic_ids[topic] for topic in sorted(offsets) if topic in self.topic_ids}
-        return {"version": VERSION, "offsets": offsets, "topicIds": ids}
+            found.setdefault(each.topic, {})[str(each.partition)] = self.offsets[each]
+        ids = {topic: self.topic_ids[topic] for topic in sorted(found) if topic in self.topic_ids}
+        return {**found, OWN: {"version": VERSION, "topicIds": ids}} if ids else found
 
     @classmethod
     def from_json(cls, text: Mapping[str, Any]) -> Mark:
-        """`InvalidArgumentError` for what a later version wrote, or another source."""
-        version = text.get("version")
-        if not isinstance(version, int) or version > VERSION or not isinstance(text.get("offsets"), dict):
+        """Also of a checkpoint of Spark's Kafka connector, and of version 1. `InvalidArgumentError` for what a later
+        version wrote, or another source."""
+        try:
+            if isinstance(text.get("version"), int):
+                version, topics, ids = text["version"], text["offsets"], text.get("topicIds", {})
+            else:
+                own = text.get(OWN, {"version": VERSION})
+                version, ids = own["version"], own.get("topicIds", {})
+                topics = {topic: offsets for topic, offsets in text.items() if topic != OWN}
+            offsets = {TopicPartition(topic, int(partition)): int(offset)
+                       for topic, partitions in topics.items() for partition, offset in partitions.items()}
+        except (AttributeError, KeyError, TypeError, ValueError):
+            version = None
+        if not isinstance(version, int) or version > VERSION:
             raise InvalidArgumentError(f"checkpoint: the offsets {dict(text)!r} are not ones that this version of the "
                                        f"source wrote (it writes version {VERSION}); use a new checkpointLocation or "
                                        "a newer kraft")
-        offsets = {TopicPartition(topic, int(partition)): int(offset)
-                   for topic, partitions in text["offsets"].items() for partition, offset in partitions.items()}
-        return cls(offsets, dict(text.get("topicIds", {})))
+        return cls(offsets, dict(ids))
 
     def ahead_of(self, other: Mark) -> int:
         """How many offsets it is further; of a partition that is new all."""
         return sum(max(end - other.offsets.get(each, 0), 0) for each, end in self.offsets.items())
+
+
+def source_metrics(source: Mapping[str, Any]) -> dict[str, str]:
+    """How far a stream is behind, by the names of Spark's Kafka connector (`avgOffsetsBehindLatest`, `max...`,
+    `min...`): of one source of a query's progress (`query.lastProgress["sources"][0]`), for which Spark takes no
+    metrics from a source in Python. Empty before the first batch."""
+    if not source.get("latestOffset") or not source.get("endOffset"):
+        return {}
+    latest, end = (Mark.from_json(json.loads(found) if isinstance(found, str) else found)
+                   for found in (source["latestOffset"], source["endOffset"]))
+    behind = [max(offset - _start_of(end, latest, each), 0) for each, offset in latest.offsets.items()]
+    if not behind:
+        return {}
+    return {"avgOffsetsBehindLatest": str(sum(behind) / len(behind)), "maxOffsetsBehindLatest": str(max(behind)),
+            "minOffsetsBehindLatest": str(min(behind))}
 
 
 def changes(start: Mark, now: Mark, target: Mark | None, fail_on_data_loss: bool) -> Mark:

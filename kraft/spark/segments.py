@@ -51,14 +51,36 @@ def log_files(directory: Path) -> list[LogFile]:
     return sorted(found)
 
 
-def read_range(piece: Range, columns: Sequence[str], options: ReadOptions) -> Iterator[Columns]:
-    """The records of a range as columns of about 4 MB of log each.
+class Window:
+    """Memory that a task reads files through, one after the other: as large as the largest batch, and no less than
+    `WINDOW_BYTES`. What is not used of it is never touched, so that a small file costs no more than its size."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(WINDOW_BYTES, np.uint8).data
+
+    def fill(self, descriptor: int, position: int) -> memoryview:
+        """The bytes at `position`: at least the batch that begins there, as far as the file has it. They stay until the
+        next call."""
+        size = os.preadv(descriptor, [self._bytes], position)
+        if size >= HEAD_BYTES:
+            first = 12 + int.from_bytes(self._bytes[8:12], "big", signed=True)
+            if size == len(self._bytes) < first:
+                self._bytes = np.empty(first, np.uint8).data
+                size = os.preadv(descriptor, [self._bytes], position)
+        return self._bytes[:size]
+
+
+def read_range(piece: Range, columns: Sequence[str], options: ReadOptions,
+               window: Window | None = None) -> Iterator[Columns]:
+    """The records of a range as columns of about 4 MB of log each, or of a segment each where those are smaller.
+
+    `window` is used again for each range of a task; the columns do not refer to it.
 
     Raises what `LogReader` raises, such as `CorruptLogError` for damage and gaps, and `DataLossError` for what
     retention deleted, or a truncation cut off, since the range was planned, unless that is allowed.
     """
     offset = piece.start
-    for found in _directly(piece, columns):
+    for found in _directly(piece, columns, window or Window()):
         offset = found.next_offset
         if len(found):
             yield found
@@ -66,7 +88,7 @@ def read_range(piece: Range, columns: Sequence[str], options: ReadOptions) -> It
         yield from _attached(piece.part(offset, piece.end), columns, options)
 
 
-def _directly(piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
+def _directly(piece: Range, columns: Sequence[str], window: Window) -> Iterator[Columns]:
     """Up to the end of the range, or to where something is not as expected."""
     assert piece.directory is not None, f"{piece} is not in a log directory"
     files = log_files(Path(piece.directory))
@@ -76,28 +98,28 @@ def _directly(piece: Range, columns: Sequence[str]) -> Iterator[Columns]:
     for file in files[first:]:
         if file.base_offset > offset:
             return
-        for found in _file_columns(file, piece, offset, reader):
+        for found in _file_columns(file, piece, offset, reader, window):
             offset = found.next_offset
             yield found
         if offset >= piece.end:
             return
 
 
-def _file_columns(file: LogFile, piece: Range, offset: int, reader: ColumnReader) -> Iterator[Columns]:
+def _file_columns(file: LogFile, piece: Range, offset: int, reader: ColumnReader,
+                  window: Window) -> Iterator[Columns]:
     try:
         descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        window = memoryview(bytearray(WINDOW_BYTES))
-        position = _position_hint(file, descriptor, offset)
+        position = _position_hint(file, descriptor, offset) if offset > file.base_offset else 0
         while offset < piece.end:
-            window, size = _fill(descriptor, window, position)
-            sound, reached = follow_batches(window[:size], offset)
+            data = window.fill(descriptor, position)
+            sound, reached = follow_batches(data, offset)
             if not sound:
                 return
             if reached > offset:
-                found = reader.read(window[:sound], start_offset=offset, end_offset=piece.end, aborted=piece.aborted)
+                found = reader.read(data[:sound], start_offset=offset, end_offset=piece.end, aborted=piece.aborted)
                 if found.next_offset <= offset:
                     return  # a batch whose records are damaged: more is said about it elsewhere
                 offset = min(found.next_offset, piece.end)
@@ -106,17 +128,6 @@ def _file_columns(file: LogFile, piece: Range, offset: int, reader: ColumnReader
             position += sound
     finally:
         os.close(descriptor)
-
-
-def _fill(descriptor: int, window: memoryview, position: int) -> tuple[memoryview, int]:
-    """The bytes at `position`, in a window that holds at least the batch that begins there."""
-    size = os.preadv(descriptor, [window], position)
-    if size >= HEAD_BYTES:
-        first = 12 + int.from_bytes(window[8:12], "big", signed=True)
-        if size == len(window) < first:
-            window = memoryview(bytearray(first))
-            size = os.preadv(descriptor, [window], position)
-    return window, size
 
 
 def _position_hint(file: LogFile, descriptor: int, offset: int) -> int:

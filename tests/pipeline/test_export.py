@@ -234,8 +234,10 @@ def test_decoded_values_and_those_that_cannot_be(tmp_path: Path) -> None:
 def test_headers(tmp_path: Path) -> None:
     with LogDir(tmp_path / "logs", node_id=1) as logs:
         logs.log("orders", 0).append_record(b"v", headers=[("a", b"1"), ("b", None)])
+        logs.log("orders", 0).append_record(b"v")
     run(tmp_path / "table", tmp_path / "logs", SETTINGS._replace(headers=True))
     assert rows(tmp_path / "table")[0]["headers"] == [{"key": "a", "value": b"1"}, {"key": "b", "value": None}]
+    assert rows(tmp_path / "table")[1]["headers"] is None
 
 
 @needs_golden

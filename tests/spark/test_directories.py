@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kraft import CorruptLogError, Log, LogConfig, LogDir, LogReader
-from kraft.spark import directories
+from kraft.spark import directories, segments
 from kraft.spark.errors import DataLossError
-from kraft.spark.segments import log_files
+from kraft.spark.options import read_options
+from kraft.spark.segments import Window, log_files
 from kraft_native import checkpoints
 from kraft_native.errors import InvalidArgumentError, InvalidRecordError
 from tests.golden import golden, needs_golden
@@ -141,7 +142,7 @@ def test_planning_looks_once_at_each_log(isolation: str, tmp_path: Path, monkeyp
             fill(directory.log("orders", partition), 60)
     monkeypatch.setattr(directories, "LogReader", look)
     assert len(offsets({"path": str(tmp_path / "data"), "kafka.isolation.level": isolation})) == 120
-    assert looked == ["orders-0", "orders-1"]
+    assert sorted(looked) == ["orders-0", "orders-1"]
 
 
 @pytest.fixture
@@ -322,3 +323,56 @@ def test_what_is_not_there_is_named(log_dir: LogDir, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=what):
             table(options)
     assert rows(path | {"subscribePattern": "pay.*"}) == []
+
+
+def test_a_log_at_rest_is_examined_once_per_query_until_something_changes(tmp_path: Path,
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(directories, "LogReader", lambda directory, **options: (
+        looked.append(directory.name), LogReader(directory, **options))[1])
+    with LogDir(tmp_path / "data", config=CONFIG) as directory:
+        for partition in (0, 1):
+            fill(directory.log("orders", partition), 60)
+    source = directories.Directories(read_options({"path": str(tmp_path / "data")}, streaming=True))
+    for _ in range(3):
+        source.refresh()
+        assert list(source.latest(source.partitions()).values()) == [60, 60]
+    assert sorted(looked) == ["orders-0", "orders-1"]
+    checkpoints.write_offsets(tmp_path / "data" / "replication-offset-checkpoint",
+                              {("orders", 0): 41, ("orders", 1): 60})
+    source.refresh()
+    assert list(source.latest(source.partitions()).values()) == [41, 60]
+    with LogDir(tmp_path / "data", config=CONFIG) as directory:
+        fill(directory.log("orders", 1), 5)
+        source.refresh()
+        assert list(source.latest(source.partitions()).values())[1] == 65
+
+
+def test_a_task_reads_all_its_segments_through_one_window(log_dir: LogDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of its own for each of many small files cost more than reading them."""
+    made: list[Window] = []
+
+    class Counting(Window):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(directories, "Window", Counting)
+    monkeypatch.setattr(segments, "Window", Counting)
+    for partition in range(20):
+        fill(log_dir.log("orders", partition), 30)
+    assert len(log_files(log_dir.path / "orders-0")) > 1
+    tasks = len(reader({"path": str(log_dir.path)}).partitions())
+    found = offsets({"path": str(log_dir.path)})
+    log_dir.close()
+    assert found == sorted([*range(30)] * 20)
+    assert len(made) == tasks < 20
+
+
+def test_a_window_grows_to_a_batch_and_stays_so(log_dir: LogDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "WINDOW_BYTES", 100)
+    log = log_dir.log("orders", 0)
+    sizes = [10, 500, 10, 1_500, 10]
+    for size in sizes:
+        log.append_record(b"v" * size, timestamp_ms=START_MS)
+    assert [len(row["value"]) for row in rows({"path": str(log_dir.path)}, "value")] == sizes

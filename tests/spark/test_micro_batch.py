@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 import pytest
 from pyspark.sql import functions as f
+from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 from kraft import LogDir
 from kraft.log_dir import TopicPartition
-from kraft.spark import cluster, library_fetch
+from kraft.spark import cluster, fetch, library_fetch
 from kraft.spark.errors import DataLossError
 from kraft.spark.progress import Mark, changes
+from kraft.spark.source import KraftSource
+from kraft.spark.stream import StreamReader
 from kraft_native.errors import InvalidArgumentError
 from tests.spark.reading import rows
 from tests.spark.streams import Stream
@@ -91,7 +94,7 @@ def test_a_query_that_runs_on(spark: SparkSession, topics: Topics, topic: str, t
         found = spark.table(topic.replace("-", "_")).collect()
         assert sorted(row.value for row in found) == list(range(20))
         progress = json.loads(running.lastProgress.json)["sources"][0]  # type: ignore[union-attr]
-        assert json.loads(json.dumps(progress["latestOffset"]))["offsets"] == {topic: {"0": 10, "1": 10}}
+        assert json.loads(json.dumps(progress["latestOffset"]))[topic] == {"0": 10, "1": 10}
     finally:
         running.stop()
 
@@ -177,7 +180,7 @@ def test_current_offsets_are_set_without_new_data(stream: MakeStream, topics: To
     """SPARK-22956: two sources, one of which has nothing."""
     topics.create(topic, 2)
     running = stream(query(topics, topic, startingOffsets="earliest"))
-    assert json.loads(running.offsets[0])["offsets"] == {topic: {"0": 0, "1": 0}}
+    assert json.loads(running.offsets[0])[topic] == {"0": 0, "1": 0}
     assert running.batch() is None
     assert running.reader.partitions(json.loads(running.offsets[0]), json.loads(running.offsets[0])) == []
 
@@ -290,7 +293,7 @@ def test_a_pattern_that_nothing_matches_yet(stream: MakeStream, topics: Topics, 
     """No offsets are recorded for what is not there, and what comes is read from its front."""
     options = {"kafka.bootstrap.servers": topics.address, "subscribePattern": f"{topic}-.*"}
     running = stream(options)
-    assert json.loads(running.offsets[0]) == {"version": 1, "offsets": {}, "topicIds": {}}
+    assert json.loads(running.offsets[0]) == {}
     assert running.batch() is None and len(running.offsets) == 1
     topics.create(f"{topic}-a", 2)
     topics.send(f"{topic}-a", [1, 2], 1)
@@ -470,3 +473,33 @@ def test_a_stream_of_log_directories(stream: MakeStream, tmp_path: Path) -> None
         del log
     with pytest.raises(InvalidArgumentError, match="publishOffsets"):
         Stream({"path": str(tmp_path / "data"), "publishOffsets": "group"})
+
+
+def test_a_deleted_topic_does_not_end_a_query_that_may_lose_data(topics: Topics, topic: str,
+                                                                 caplog: pytest.LogCaptureFixture,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planned and read by the source's own classes, as Spark calls them."""
+    monkeypatch.setattr(fetch, "DELETED_SECONDS", 0.0)
+    other = f"{topic}-other"
+    for name in (topic, other):
+        topics.create(name)
+        topics.send(name, range(3))
+    source = KraftSource(CaseInsensitiveDict({
+        "kafka.bootstrap.servers": topics.address, "subscribe": f"{topic},{other}", "startingOffsets": "earliest",
+        "failOnDataLoss": "false"}))
+    stream = source.streamReader(source.schema())
+    assert isinstance(stream, StreamReader)
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ReadAllAvailable())
+    tasks = stream.partitions(start, end)
+    topics.delete(other)
+    topics.send(topic, range(3))
+    rows = [row for task in tasks for batch in stream.read(task) for row in batch.to_pylist()]
+    assert [row["topic"] for row in rows] == [topic] * 3
+    assert f"{other}-0 [0, 3): the topic was deleted" in caplog.text
+    latest = stream.latestOffset(end, ReadAllAvailable())
+    assert latest[topic] == {"0": 6} and other not in latest
+    assert f"option subscribe: {other}: deleted, or never created" in caplog.text
+    [task] = stream.partitions(end, latest)
+    assert sum(len(batch) for batch in stream.read(task)) == 3
+    stream.stop()

@@ -6,7 +6,7 @@ import pytest
 
 from kraft.log_dir import TopicPartition
 from kraft.spark.errors import DataLossError
-from kraft.spark.progress import Mark, changes, limited, spans_between
+from kraft.spark.progress import Mark, changes, limited, source_metrics, spans_between
 from kraft_native.errors import InvalidArgumentError
 
 
@@ -24,12 +24,34 @@ def spans(start: Mark, end: Mark, earliest: Mark, latest: Mark, *, fail: bool = 
 def test_deserialization_of_initial_offsets() -> None:
     written = Mark({TopicPartition("b", 10): 5, TopicPartition("b", 9): 6, TopicPartition("a", 0): 7}, {"b": "x"})
     text = json.dumps(written.to_json())
-    assert text == ('{"version": 1, "offsets": {"a": {"0": 7}, "b": {"9": 6, "10": 5}}, "topicIds": {"b": "x"}}')
+    assert text == '{"a": {"0": 7}, "b": {"9": 6, "10": 5}, "#kraft": {"version": 2, "topicIds": {"b": "x"}}}'
     assert Mark.from_json(json.loads(text)) == written
     assert Mark.from_json(json.loads(json.dumps(Mark().to_json()))) == Mark()
 
 
-@pytest.mark.parametrize("text", ['{"version": 2, "offsets": {}}', '{"t": {"0": 1}}', '{"version": 1}', "{}"])
+def test_offsets_of_other_writers() -> None:
+    """Those of version 1, and those of Spark's Kafka connector; any name may be a topic's."""
+    old = '{"version": 1, "offsets": {"a": {"0": 7}}, "topicIds": {"a": "x"}}'
+    assert Mark.from_json(json.loads(old)) == Mark({TopicPartition("a", 0): 7}, {"a": "x"})
+    theirs = '{"version": {"0": 7}, "offsets": {"1": 8}}'
+    found = Mark.from_json(json.loads(theirs))
+    assert found == Mark({TopicPartition("version", 0): 7, TopicPartition("offsets", 1): 8})
+    assert json.dumps(found.to_json()) == '{"offsets": {"1": 8}, "version": {"0": 7}}'
+
+
+def test_how_far_a_stream_is_behind() -> None:
+    """By the names of Spark's Kafka connector; a partition without an offset counts from its front."""
+    source = {"endOffset": json.dumps(mark(5, 9).to_json()), "latestOffset": json.dumps(mark(7, 9, 10).to_json())}
+    assert source_metrics(source) == {
+        "avgOffsetsBehindLatest": "4.0", "maxOffsetsBehindLatest": "10", "minOffsetsBehindLatest": "0"}
+    assert source_metrics({"endOffset": None, "latestOffset": None}) == {}
+    assert source_metrics({"endOffset": {}, "latestOffset": "{}"}) == {}
+
+
+@pytest.mark.parametrize("text", [
+    '{"version": 3, "offsets": {}}', '{"t": {"0": "x"}}', '{"t": 5}', '{"version": 1}',
+    '{"t": {"0": 1}, "#kraft": {"version": 3}}', '{"#kraft": {}}',
+])
 def test_offset_log_version_checks(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"checkpoint: .*use a new checkpointLocation or a newer kraft"):
         Mark.from_json(json.loads(text))
