@@ -25,6 +25,8 @@ class AvroDecoder:
     """Values of one Avro schema."""
 
     def __init__(self, schema: Any) -> None:
+        if not isinstance(schema, dict | list | str):
+            raise InvalidArgumentError(f"schema: {schema!r} is no schema of Avro")
         try:
             self._schema = fastavro.parse_schema(schema)
         except (SchemaParseException, UnknownType) as error:

@@ -62,7 +62,9 @@ def read_input(path: Path) -> tuple[list[tuple[str, Measurement]] | None, list[E
     except ValueError:
         found = None
     if isinstance(found, dict) and "runs" in found:
-        return [(str(run["name"]), _measurement(path, run)) for run in found["runs"]], []
+        if not isinstance(found["runs"], list) or not all(isinstance(run, dict) for run in found["runs"]):
+            raise InvalidArgumentError(f"{path}: its runs are not a list of objects")
+        return [(str(run.get("name")), _measurement(path, run)) for run in found["runs"]], []
     try:
         return None, [parse(line) for line in text.splitlines() if line.strip()]
     except MalformedMessageError as error:

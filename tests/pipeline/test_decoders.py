@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from kraft.cli import command
 from kraft.pipeline.decoders import Decoded, DecoderSpec, decode_column, make_decoder, spec_from_files
 from kraft_native.errors import InvalidArgumentError
 
@@ -127,3 +128,20 @@ def test_specs_from_files(tmp_path: Path) -> None:
                                         ("xml", None, "", "not one of"), ("bytes", None, "m", "message")):
         with pytest.raises(InvalidArgumentError, match=text):
             spec_from_files(kind, schema, message)
+
+
+@pytest.mark.parametrize(("kind", "content", "text"), [
+    ("json", b"not json", "not JSON"), ("json", b"\xff", "not JSON"), ("json", b"5", "an object that names fields"),
+    ("avro", b"{", "not JSON"), ("avro", b"5", "5 is no schema of Avro"), ("avro", b'{"type":"nope"}', "nope"),
+    ("protobuf", b"\x00\x01junk", "no file descriptor set"),
+])
+def test_a_schema_file_of_another_kind_is_one_sentence(tmp_path: Path, kind: str, content: bytes, text: str,
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "schema").write_bytes(content)
+    message = ["--message", "x.Y"] if kind == "protobuf" else []
+    assert command.run(["pipeline", "export", str(tmp_path / "table"), "--from", str(tmp_path), "--value", kind,
+                        "--schema", str(tmp_path / "schema"), *message]) == 1
+    told = capsys.readouterr().err
+    assert text in told
+    assert told.startswith("kraft: schema")
+    assert told.count("\n") == 1

@@ -100,3 +100,13 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     with pytest.raises(InvalidArgumentError, match=str(tmp_path / "x")):
         read_inputs([tmp_path / "x"])
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"5", b'{"runs": 5}', b'{"runs": [5]}', b'{"runs": [{}]}', b"[]\n"])
+def test_files_of_another_kind_are_one_sentence(tmp_path: Path, content: bytes,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.json").write_bytes(content)
+    assert run(["pipeline", "report", str(tmp_path / "x.json")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"kraft: {tmp_path}/x.json: ")
+    assert told.count("\n") == 1
