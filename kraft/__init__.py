@@ -7,9 +7,13 @@ built from another version is an `ImportError` that says what to do.
 from kraft._version import __version__
 
 __all__ = [
+    "Appender",
+    "AsyncLog",
+    "Backup",
     "Batch",
     "BatchBuilder",
     "CorruptLogError",
+    "Cursor",
     "Flusher",
     "KraftError",
     "Log",
@@ -33,9 +37,12 @@ if build_info.version() != __version__:
     raise ImportError(f"kraft is version {__version__}, but its compiled core was built from version "
                       f"{build_info.version()}. {_REMEDY}", name="kraft_native")
 
+from kraft import errors
+from kraft.appender import Appender, AsyncLog
+from kraft.backup import Backup
+from kraft.cursors import Cursor
 from kraft.log import Log, LogReader
 from kraft.log_dir import LogDir, TopicPartition
-from kraft_native import errors
 from kraft_native.batch import Batch
 from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptLogError, KraftError

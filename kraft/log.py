@@ -9,29 +9,37 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import warnings
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, Unpack
 
+from kraft.backup import Backup, make_backup
+from kraft.inputs import YEAR_2000_MS, RecordInput, column, record_fields, size_of
 from kraft.reading import READ_BYTES, Isolation, Place, Reading, visible_end
 from kraft_native import log as native_log
 from kraft_native import reader as native_reader
-from kraft_native.batch import Batch
+from kraft_native.batch import Batch, first_batch
 from kraft_native.column_encoder import encode_columns
 from kraft_native.config import LogConfig
-from kraft_native.errors import InvalidArgumentError
+from kraft_native.errors import InvalidArgumentError, TimestampWarning
 from kraft_native.records import BatchBuilder
 
 if TYPE_CHECKING:
     from kraft_native.append import AppendInfo
+    from kraft_native.config import LogSettings
     from kraft_native.flusher import Flusher
-
-Headers: TypeAlias = Iterable[tuple[str, bytes | None]]
-RecordTuple: TypeAlias = tuple[bytes | None, bytes | None, int | None, Headers]
 
 BATCH_RECORDS_MAX = 10_000
 # Kept free for the batch's own header, the record's lengths and a codec that finds nothing to compress.
 ROOM_BYTES = 1024
 WAIT_SLICE_SECONDS = 0.5
+
+
+def warn_of_early(timestamp_ms: int) -> None:
+    """Warns the caller's caller of a time before 2000. Far ahead needs no warning: `message_timestamp_after_max_ms`
+    refuses it."""
+    warnings.warn(f"timestamp_ms {timestamp_ms} is before the year 2000; is it in seconds?", TimestampWarning,
+                  stacklevel=3)
 
 
 class _WakeUp:
@@ -85,7 +93,7 @@ class Log(Reading, native_log.Log):
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], *, create: bool = True, flusher: Flusher | None = None,
-             **settings: Any) -> Log:
+             **settings: Unpack[LogSettings]) -> Log:
         """Opens the log with the settings of `LogConfig` given by name, the others at their defaults.
 
         With `create=False` a directory that does not exist raises `FileNotFoundError`.
@@ -94,26 +102,29 @@ class Log(Reading, native_log.Log):
             raise FileNotFoundError(f"{os.fspath(directory)}: no such log")
         return cls(directory, LogConfig(**settings), flusher=flusher)
 
-    def append_records(self, records: Iterable[RecordTuple], *, codec: str = "none", level: int | None = None,
+    def append_records(self, records: Iterable[RecordInput], *, codec: str = "none", level: int | None = None,
                        leader_epoch: int = -1) -> list[AppendInfo]:
-        """Appends (value, key, timestamp in ms or None for now, headers) tuples in batches; gives each batch's info.
+        """Appends records in batches; gives each batch's info.
 
-        A batch ends before it would pass `max_message_bytes` (by its size before compression), or at 10,000 records.
-        `MessageTooLargeError` for a record that is too large for a batch of its own. When a record is refused, or the
-        iterable raises, the full batches before it stay appended, and what was gathered for the next one is not.
+        A record is a value in bytes, a tuple (value, key, timestamp in ms or None for now, headers) whose end may be
+        left out, or a `Record`. Headers are a mapping or pairs. A batch ends before it would pass `max_message_bytes`
+        (by its size before compression), or at 10,000 records. `MessageTooLargeError` for a record that is too large
+        for a batch of its own. When a record is refused, or the iterable raises, the full batches before it stay
+        appended, and what was gathered for the next one is not.
         """
         room = self.config.max_message_bytes - ROOM_BYTES
         builder = BatchBuilder(codec, level)
         appended = []
-        for value, key, timestamp_ms, headers in records:
-            size = builder.size_in_bytes + len(value or b"") + len(key or b"")
-            if headers:
-                headers = tuple(headers)
-                size += sum(4 * len(name) + len(data or b"") + 10 for name, data in headers)
-            if len(builder) and (size > room or len(builder) >= BATCH_RECORDS_MAX):
+        early = False
+        for record in records:
+            fields = record_fields(record)
+            if len(builder) and (builder.size_in_bytes + size_of(fields) > room or len(builder) >= BATCH_RECORDS_MAX):
                 appended.append(self.append(builder.build(), leader_epoch=leader_epoch))
                 builder.clear()
-            builder.append(value, key, timestamp_ms, headers)
+            builder.append(*fields)
+            if not early and fields[2] is not None and 0 <= fields[2] < YEAR_2000_MS:
+                early = True
+                warn_of_early(fields[2])
         if len(builder):
             appended.append(self.append(builder.build(), leader_epoch=leader_epoch))
         return appended
@@ -121,16 +132,29 @@ class Log(Reading, native_log.Log):
     def append_columns(self, values: object, keys: object = None, timestamps: object = None, headers: object = None, *,
                        codec: str = "none", level: int | None = None, batch_bytes: int = 1 << 20,
                        leader_epoch: int = -1) -> list[AppendInfo]:
-        """Appends columns: Arrow arrays, numpy arrays, or (offsets, data) pairs; gives each batch's info.
+        """Appends columns: Arrow or numpy arrays, series of pandas, lists, (offsets, data) pairs. Gives each batch's
+        info.
 
         `kraft_native.column_encoder` says what a column may be. The rows are cut into batches of about `batch_bytes`
         before compression, and never more than `max_message_bytes` allows. All columns have the same length; None as
         timestamps means now. When a batch is refused those before it stay appended.
         """
         room = max(self.config.max_message_bytes - (0 if codec == "none" else ROOM_BYTES), 1)
-        batches = encode_columns(values, keys=keys, timestamps=timestamps, headers=headers, codec=codec, level=level,
+        batches = encode_columns(column(values), keys=column(keys), timestamps=column(timestamps),
+                                 headers=column(headers), codec=codec, level=level,
                                  batch_bytes_max=min(batch_bytes, room))
-        return [self.append(batch, leader_epoch=leader_epoch) for batch in batches]
+        appended = []
+        latest_ms = -1
+        for batch in batches:
+            appended.append(self.append(batch, leader_epoch=leader_epoch))
+            latest_ms = max(latest_ms, first_batch(batch).max_timestamp_ms)
+        if timestamps is not None and 0 <= latest_ms < YEAR_2000_MS:
+            warn_of_early(latest_ms)
+        return appended
+
+    def backup(self, to: str | os.PathLike[str]) -> Backup:
+        """Copies the log to the new directory `to`, durably; see `kraft.backup.make_backup`."""
+        return make_backup(self, to)
 
     async def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
                      read_bytes: int = READ_BYTES) -> AsyncIterator[Batch]:

@@ -29,6 +29,8 @@ ARROW_READ_BYTES = 4 << 20
 Isolation: TypeAlias = Literal["log_end", "high_watermark", "read_uncommitted", "read_committed"]
 ISOLATIONS: tuple[Isolation, ...] = ("log_end", "high_watermark", "read_uncommitted", "read_committed")
 
+Identity: TypeAlias = tuple[int, int, int, int]
+NO_GENERATION = -1
 Aborted: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 
@@ -72,15 +74,30 @@ class Reading:
     """The iterators. Each runs from `start` (default: the log start) up to `end`, exclusive, and at most to what was
     visible when it began.
 
-    They raise what `read` raises, at the offset where it happens: `OffsetOutOfRangeError`, `CorruptLogError` (go on
-    with its `next_offset`). An iterator may be dropped at any time; what it yielded stays valid by itself.
+    They raise what `read` raises, at the offset where it happens: `OffsetOutOfRangeError` (also for a `start` below the
+    log start or past the log end), `CorruptLogError` (go on with its `next_offset`). An iterator may be dropped at any
+    time; what it yielded stays valid by itself.
     """
+
+    def __iter__(self: Readable) -> Iterator[Record]:
+        """Every visible record from the log start on: `records()`."""
+        return Reading.records(self)
+
+    def get(self: Readable, offset: int, *, isolation: Isolation = "high_watermark") -> Record | None:
+        """The record at an offset; None where the log has none: it was compacted away, is a transaction's marker, or
+        hidden by `isolation`. `OffsetOutOfRangeError` below the log start, and at or past what is visible."""
+        end = visible_end(self, isolation)
+        if not self.log_start_offset <= offset < end:
+            raise OffsetOutOfRangeError(f"offset {offset}: offsets {self.log_start_offset} to {end - 1} are visible")
+        return next(Reading.records(self, offset, offset + 1, isolation=isolation, read_bytes=0), None)
 
     def _slices(self: Readable, start: int | None, end: int | None, isolation: Isolation,
                 read_bytes: int) -> Iterator[tuple[Slice, int, int]]:
         """(bytes of whole batches, first wanted offset, end of what is wanted)."""
         offset = self.log_start_offset if start is None else start
         limit = visible_end(self, isolation)
+        if start is not None and not self.log_start_offset <= start <= self.log_end_offset:
+            raise OffsetOutOfRangeError(f"offset {start} is not in {self.log_start_offset} to {self.log_end_offset}")
         if end is not None:
             limit = min(limit, end)
         while offset < limit:
@@ -152,10 +169,11 @@ class Place:
     """Where a follower stands, and what it was given last: so it notices when that was cut off while it slept, also
     when the log has grown past its place again."""
 
-    def __init__(self, log: Readable, start: int | None):
+    def __init__(self, log: Readable, start: int | None, last: Identity | None = None):
+        """`last`: the batch that was given last, where that was in an earlier life."""
         self.offset = log.log_start_offset if start is None else start
-        self._generation = log.truncation_generation
-        self._last: tuple[int, int, int, int] | None = None     # base and last offset, leader epoch, CRC
+        self._generation = log.truncation_generation if last is None else NO_GENERATION
+        self._last = last
 
     def read(self, log: Readable, max_bytes: int, isolation: Isolation) -> Slice:
         """What comes next. Raises what `read` raises, and `OffsetOutOfRangeError` when what came before is gone."""
@@ -177,7 +195,7 @@ class Place:
                 yield batch
         self.offset = piece.next_offset
         if batch is not None:
-            self._last = _identity(batch)
+            self._last = identity_of(batch)
 
     def _look_back(self, log: Readable, isolation: Isolation) -> bool:
         """After a truncation: whether what was given last is still there. False: that cannot be seen yet."""
@@ -185,13 +203,14 @@ class Place:
             return True
         piece = log.read(max(self._last[0], log.log_start_offset), 0, isolation)
         found = next(iter(walk(piece, check_crc=False)), None)
-        if found is not None and _identity(found) != self._last:
+        if found is not None and identity_of(found) != self._last:
             raise OffsetOutOfRangeError(f"offset {self.offset}: the log was truncated below it, and other records have "
                                         "taken the place of some that were read")
         return found is not None
 
 
-def _identity(batch: Batch) -> tuple[int, int, int, int]:
+def identity_of(batch: Batch) -> Identity:
+    """What tells a batch from another one at its place: base and last offset, leader epoch, CRC."""
     return batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc
 
 

@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from typing import Any, NamedTuple, final
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, final, type_check_only
 
 class Field(NamedTuple):
     name: str
@@ -11,6 +11,39 @@ class Field(NamedTuple):
     lowest: int | float | None = ...
 
 FIELDS: tuple[Field, ...]
+
+@type_check_only
+class LogSettings(TypedDict, total=False):
+    """The settings of `LogConfig` by name, for type checkers."""
+
+    segment_bytes: int
+    segment_ms: int
+    segment_jitter_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    retention_bytes: int
+    retention_ms: int
+    max_message_bytes: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_type: Literal["CreateTime", "LogAppendTime"]
+    cleanup_policy: Literal["compact", "delete", "compact,delete", "delete,compact"]
+    compression_type: Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    delete_retention_ms: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    min_cleanable_dirty_ratio: float
+    durability: Literal["page-cache", "group-commit", "per-append"]
+    crash_damage: Literal["keep", "cut"]
+    flush_bytes: int
+    flush_interval_us: int
+    high_watermark: Literal["auto", "manual"]
+    decompressed_bytes_max: int
+    decompress_ratio_max: int
+    producer_id_expiration_ms: int
 
 @final
 class LogConfig:
@@ -70,10 +103,10 @@ class LogConfig:
     def decompress_ratio_max(self) -> int: ...
     @property
     def producer_id_expiration_ms(self) -> int: ...
-    def __init__(self, **settings: float | str) -> None: ...
+    def __init__(self, **settings: Unpack[LogSettings]) -> None: ...
     @staticmethod
     def from_kafka(settings: Mapping[str, str]) -> LogConfig: ...
-    def replace(self, **changes: float | str) -> LogConfig: ...
+    def replace(self, **changes: Unpack[LogSettings]) -> LogConfig: ...
     def as_dict(self) -> dict[str, Any]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

@@ -171,4 +171,7 @@ class CorruptFileError(OperationError):
 
     code: int
 
+class TimestampWarning(UserWarning):
+    """A record's time that is most likely no time in milliseconds: it lies before the year 2000."""
+
 BY_CODE: dict[int, type[KraftError]]

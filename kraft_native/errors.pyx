@@ -227,6 +227,10 @@ class CorruptFileError(OperationError):
     code = 56
 
 
+class TimestampWarning(UserWarning):
+    """A record's time that is most likely no time in milliseconds: it lies before the year 2000."""
+
+
 BY_CODE = {
     error.code: error
     for error in (

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Literal, Self
 
@@ -80,8 +80,8 @@ class Log:
         self,
         value: Buffer | None,
         key: Buffer | None = None,
-        timestamp_ms: int = -1,
-        headers: Iterable[tuple[str | Buffer, Buffer | None]] | None = None,
+        timestamp_ms: int | None = None,
+        headers: Iterable[tuple[str | Buffer, Buffer | None]] | Mapping[str, Buffer | None] | None = None,
         *,
         leader_epoch: int = -1,
     ) -> int: ...

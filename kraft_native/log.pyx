@@ -30,7 +30,7 @@ from kraft_native.logcore cimport (
 from kraft_native.live cimport LivePage
 from kraft_native.logcheckpoint cimport LogCheckpoint, begin_checkpoint
 from kraft_native.lookup cimport aborted_between, find_max_timestamp, find_time, read_from
-from kraft_native.records cimport encode_headers
+from kraft_native.records cimport encode_headers, timestamp_of
 from kraft_native.recovery cimport LoadedLog, load_log
 from kraft_native.segment cimport Segment
 from kraft_native.trim cimport apply_retention, delete_records, truncate_fully, truncate_to
@@ -326,10 +326,10 @@ cdef class Log:
         cdef object _held = borrow(data, &start, &size)
         return self.appender.leader(start, size, leader_epoch, ORIGIN_RAFT_LEADER, now_ms, False)
 
-    def append_record(self, value, key=None, int64_t timestamp_ms=-1, headers=None, *, int32_t leader_epoch=-1) -> int:
+    def append_record(self, value, key=None, timestamp_ms=None, headers=None, *, int32_t leader_epoch=-1) -> int:
         """Appends one record as a batch of its own; gives its offset.
 
-        `value`, `key`: bytes-like or None. `headers`: (name, bytes-like or None) pairs. `timestamp_ms` -1: now.
+        `value`, `key`: bytes-like or None. `headers`: a mapping, or pairs. `timestamp_ms`: None or -1 is now.
         """
         cdef const uint8_t* value_start
         cdef const uint8_t* key_start
@@ -347,7 +347,7 @@ cdef class Log:
         if leader_epoch < 0:
             leader_epoch = max(0, self.core.epochs.latest())
         return self.appender.one(key_start, key_size, value_start, value_size, header_start, header_size, header_count,
-                                 timestamp_ms, leader_epoch)
+                                 timestamp_of(timestamp_ms, True), leader_epoch)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 

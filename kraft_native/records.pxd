@@ -168,6 +168,9 @@ cdef int encode_one(Scratch out, int64_t base_offset, int32_t leader_epoch, int6
                     Py_ssize_t key_bytes, const uint8_t* value, Py_ssize_t value_bytes, const uint8_t* headers,
                     Py_ssize_t headers_bytes, int32_t header_count) except -1
 
+# A record's time as the caller gave it: None is -1, `TypeError` for no whole number; `is_users` warns of early ones.
+cdef int64_t timestamp_of(object time_ms, bint is_users) except? -2
+
 # Appends the encoded form of `headers`, an iterable of (str or bytes, bytes-like or None), to `out`; gives their count.
 cdef int32_t encode_headers(object headers, Scratch out) except -1
 

@@ -1,7 +1,9 @@
-from collections.abc import Iterable
-from typing import final
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias, final
 
 from typing_extensions import Buffer
+
+_Headers: TypeAlias = Iterable[tuple[str | Buffer, Buffer | None]] | Mapping[str, Buffer | None]
 
 @final
 class Record:
@@ -41,7 +43,7 @@ class BatchBuilder:
         value: Buffer | None,
         key: Buffer | None = None,
         timestamp_ms: int | None = None,
-        headers: Iterable[tuple[str | Buffer, Buffer | None]] = (),
+        headers: _Headers = (),
         *,
         offset_delta: int | None = None,
     ) -> None: ...

@@ -4,6 +4,10 @@ Reading never trusts a length: every step is bounded by the record, the record b
 stored batch is CorruptRecordError (Kafka's CORRUPT_MESSAGE).
 """
 
+from collections.abc import Iterable, Mapping
+from operator import index as whole_number
+from warnings import warn
+
 from libc.string cimport memcpy, memset
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -17,6 +21,7 @@ from kraft_native.batch cimport (
     timestamp_type_name,
 )
 from kraft_native.bytes_be cimport store_u32
+from kraft_native.clock cimport clock_ms
 from kraft_native.codecs cimport codec_id, codec_level, compress_into, decompress_into, decompress_limits_default
 from kraft_native.crc cimport crc32c
 from kraft_native.legacy cimport legacy_records
@@ -28,7 +33,9 @@ from kraft_native.span cimport span_bytes, span_i8, span_of, span_skip, span_var
 from kraft_native.varint cimport put_varlong, varlong_bytes
 
 from kraft_native.batch import walk
-from kraft_native.errors import CorruptRecordError, InvalidArgumentError
+from kraft_native.errors import CorruptRecordError, InvalidArgumentError, TimestampWarning
+
+cdef int64_t YEAR_2000_MS = 946_684_800_000
 
 
 cdef int record_next_any(Span* s, RecordView* r) noexcept nogil:
@@ -217,9 +224,36 @@ cdef int put_sized(Scratch out, object data, str what) except -1:
     return 0
 
 
+cdef int64_t timestamp_of(object time_ms, bint is_users) except? -2:
+    """The milliseconds since 1970 of a record's time; None is -1. `TypeError` for what is no whole number.
+
+    `is_users`: a time before 2000 is warned of: it mostly is in seconds, and retention would remove the record at once.
+    """
+    cdef int64_t found
+    if time_ms is None:
+        return NO_TIMESTAMP
+    if type(time_ms) is not int:
+        if isinstance(time_ms, bool) or not hasattr(type(time_ms), "__index__"):
+            raise TypeError(f"timestamp_ms: {time_ms!r} is a {type(time_ms).__name__}, not a whole number of "
+                            "milliseconds since 1970, such as int(time.time() * 1000)")
+        time_ms = whole_number(time_ms)
+    found = time_ms
+    if is_users and 0 <= found < YEAR_2000_MS:
+        warn(f"timestamp_ms {found} is before the year 2000; is it in seconds?", TimestampWarning, stacklevel=2)
+    return found
+
+
 cdef int32_t encode_headers(object headers, Scratch out) except -1:
     cdef int32_t count = 0
-    for key, value in headers:
+    if isinstance(headers, Mapping):
+        headers = headers.items()
+    elif not isinstance(headers, Iterable):
+        raise InvalidArgumentError(f"headers: {type(headers).__name__} is no mapping, and no (name, value) pairs")
+    for pair in headers:
+        try:
+            key, value = pair
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(f"headers: {pair!r} is no (name, value) pair") from None
         if isinstance(key, str):
             key = (<str>key).encode("utf-8", "surrogateescape")
         if key is None:
@@ -340,13 +374,13 @@ cdef class BatchBuilder:
     def append(self, value, key=None, timestamp_ms=None, headers=(), *, offset_delta=None) -> None:
         """Adds one record. InvalidArgumentError leaves the builder as it was.
 
-        `value` and `key` are bytes-like or None (a None value is a tombstone); `timestamp_ms` None is -1, no time;
-        `headers` is an iterable of (str or bytes, bytes-like or None); `offset_delta`, for batches with gaps, must
-        rise from record to record.
+        `value` and `key` are bytes-like or None (a None value is a tombstone); `timestamp_ms` is in whole milliseconds,
+        None: now, -1: no time; `headers` are a mapping or pairs of str or bytes and bytes-like or None;
+        `offset_delta`, for batches with gaps, must rise from record to record.
         """
         cdef Py_buffer key_view
         cdef Py_buffer value_view
-        cdef int64_t timestamp = NO_TIMESTAMP if timestamp_ms is None else timestamp_ms
+        cdef int64_t timestamp = clock_ms() if timestamp_ms is None else timestamp_of(timestamp_ms, False)
         cdef int32_t delta = self.last_offset_delta + 1 if offset_delta is None else offset_delta
         cdef int32_t header_count = 0
         if timestamp < NO_TIMESTAMP:

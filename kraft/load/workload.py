@@ -94,7 +94,7 @@ class Workload:
         builder = BatchBuilder(self.codec)
         for number in range(self.records_per_batch):
             mark = _STAMP_MARK if number == 0 else values.randbytes(STAMP_BYTES)
-            builder.append(mark + values.randbytes(self.record_bytes - STAMP_BYTES))
+            builder.append(mark + values.randbytes(self.record_bytes - STAMP_BYTES), timestamp_ms=-1)
         return builder.build()
 
 

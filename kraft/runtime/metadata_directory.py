@@ -1,6 +1,6 @@
 """The metadata log's directory: its names, and how the log in it is kept."""
 
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from kraft.immutable import immutable
@@ -29,7 +29,7 @@ class MetadataLogSettings:
     strained_snapshot_interval_ms: int = 14_400_000
     retention_bytes: int = 100 << 20
     retention_ms: int = 604_800_000
-    durability: str = "group-commit"
+    durability: Literal["page-cache", "group-commit", "per-append"] = "group-commit"
 
     def log_config(self) -> LogConfig:
         return LogConfig(

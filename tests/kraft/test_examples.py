@@ -3,6 +3,7 @@
 `python -m tests.kraft.test_examples` writes the table anew.
 """
 
+import builtins
 import io
 import re
 from contextlib import redirect_stdout
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import kraft
+from kraft import Appender, AsyncLog, BatchBuilder, Cursor, Log, LogConfig, LogDir, LogReader
 from kraft_native.config import FIELDS
 from tools.tree import ROOT
 
@@ -45,10 +48,11 @@ def settings_table() -> str:
 
 @pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"], ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order of the page, in one namespace; a failure shows the page's own line."""
+    """As they are pasted: in the order of the page, in one namespace that has nothing else, in a new directory. A
+    failure shows the page's own line."""
     monkeypatch.chdir(tmp_path)
     text = page.read_text()
-    names: dict[str, object] = {"__name__": "example", "top": tmp_path}
+    names: dict[str, object] = {"__name__": "__main__"}
     blocks = [block for block in BLOCK.finditer(text) if "kraft.spark" not in block[1]]    # tests/spark has the others
     assert blocks, f"{page}: no examples"
     with redirect_stdout(io.StringIO()):
@@ -56,6 +60,38 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             line = text[:block.start(1)].count("\n")
             exec(compile("\n" * line + block[1], str(page), "exec"), names)
     names.clear()
+
+
+# Kafka's setting `log.dirs`, the file `kraft.live`.
+OTHERS = {"dirs", "live"}
+
+
+def named(text: str, owner: str) -> set[str]:
+    """The attributes of `owner` that the prose names, as in `log.append`."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return set(re.findall(rf"`{owner}\.(\w+)", prose))
+
+
+@pytest.mark.parametrize(("owner", "kind"), [
+    ("log", Log), ("reader", LogReader), ("cursor", Cursor), ("Log", Log), ("LogReader", LogReader), ("kraft", kraft),
+    ("appender", Appender), ("directory", LogDir)])
+def test_the_names_of_the_prose_exist(owner: str, kind: object) -> None:
+    names = named(PAGE.read_text(), owner) - OTHERS
+    assert [name for name in sorted(names) if not hasattr(kind, name)] == []
+
+
+def test_names_are_read_out_of_the_prose() -> None:
+    assert {"recovery", "read", "records", "backup", "get"} >= {"recovery", "get"} <= named(PAGE.read_text(), "log")
+    assert named("`log.notes` and\n```python\nlog.hidden\n```\n`log.read(0)`", "log") == {"notes", "read"}
+
+
+def test_the_methods_of_the_prose_exist() -> None:
+    """Names with parentheses, wherever they belong."""
+    prose = re.sub(r"^```.*?^```$", "", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    kinds = (Log, LogReader, LogDir, LogConfig, Cursor, Appender, AsyncLog, BatchBuilder)
+    called = set(re.findall(r"`(\w+)\([^`]*\)`", prose)) - {kind.__name__ for kind in kinds}
+    assert len(called) > 15
+    assert [name for name in sorted(called) if not any(hasattr(kind, name) for kind in (*kinds, builtins))] == []
 
 
 def test_every_task_has_an_example() -> None:

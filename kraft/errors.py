@@ -1,0 +1,49 @@
+"""The exceptions of the engine, under the name that applications import.
+
+`kraft_native.errors` defines them and says what each means. All are `KraftError`s with Kafka's error code as `code`,
+and survive pickle.
+"""
+
+from kraft_native.errors import (
+    BY_CODE,
+    BufferPinnedError,
+    CorruptFileError,
+    CorruptLogError,
+    CorruptRecordError,
+    FencedLeaderEpochError,
+    InvalidArgumentError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    InvalidTxnStateError,
+    KraftError,
+    LogClosedError,
+    LogLockedError,
+    LogReadOnlyError,
+    MalformedMessageError,
+    MessageTooLargeError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    OperationError,
+    OutOfOrderSequenceError,
+    ProtocolError,
+    StorageError,
+    TimestampWarning,
+    TransactionCoordinatorFencedError,
+    UnknownLeaderEpochError,
+    UnsupportedCompressionTypeError,
+    UnsupportedForMessageFormatError,
+    UnsupportedVersionError,
+    WrongThreadError,
+)
+
+__all__ = [
+    "BY_CODE", "BufferPinnedError", "CorruptFileError", "CorruptLogError", "CorruptRecordError",
+    "FencedLeaderEpochError", "InvalidArgumentError", "InvalidProducerEpochError", "InvalidRecordError",
+    "InvalidTimestampError", "InvalidTxnStateError", "KraftError", "LogClosedError", "LogLockedError",
+    "LogReadOnlyError", "MalformedMessageError", "MessageTooLargeError", "NotLeaderOrFollowerError",
+    "OffsetOutOfRangeError", "OperationError", "OutOfOrderSequenceError", "ProtocolError", "StorageError",
+    "TimestampWarning", "TransactionCoordinatorFencedError", "UnknownLeaderEpochError",
+    "UnsupportedCompressionTypeError", "UnsupportedForMessageFormatError", "UnsupportedVersionError",
+    "WrongThreadError",
+]
