@@ -34,7 +34,8 @@ def test_refused_as_a_whole(tool: Tool) -> None:
     before = levels(tool)
     for words, says in (
         (("upgrade", "--feature", "share.version=1", "--feature", "none.version=1"), "none.version"),
-        (("upgrade", "--feature", "share.version=0"), "Can't downgrade the version of this feature without setting the upgrade type"),
+        (("upgrade", "--feature", "share.version=0"),
+         "Can't downgrade the version of this feature without setting the upgrade type"),
         (("downgrade", "--metadata", "3.3-IV3"), "it might delete metadata information"),
         (("downgrade", "--feature", "share.version=9"), "only supports versions 0-1"),
     ):
