@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from kraft.controller.configs import APPEND, DELETE, SET, SUBTRACT
-from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, GROUP_RESOURCE, TOPIC_RESOURCE, Resource
+from kraft.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    CLUSTER_DEFAULT,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    Resource,
+)
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_configs_request as legacy
 from kraft.protocol.messages import incremental_alter_configs_request as incremental
@@ -100,6 +107,46 @@ def test_what_a_topic_cannot_have_is_refused(world: World, name: str, value: str
 def test_what_a_broker_cannot_have_is_refused(world: World, name: str, value: str) -> None:
     assert alter(world, Resource(BROKER_RESOURCE, "1"), (name, SET, value)) == ErrorCode.INVALID_REQUEST
     assert Resource(BROKER_RESOURCE, "1") not in world.image.configs
+
+
+@pytest.mark.parametrize(("name", "value", "code"), [
+    ("interval.ms", "bbb", ErrorCode.INVALID_CONFIG),
+    ("interval.ms", "99", ErrorCode.INVALID_REQUEST),
+    ("interval.ms", "3600001", ErrorCode.INVALID_REQUEST),
+    ("interval.ms", "100", ErrorCode.NONE),
+    ("match", "bbb", ErrorCode.INVALID_CONFIG),
+    ("match", "client_colour=red", ErrorCode.INVALID_CONFIG),
+    ("match", "client_id=a.*,client_source_port=1", ErrorCode.NONE),
+    ("no.such.thing", "1", ErrorCode.INVALID_REQUEST),
+])
+def test_client_metrics_are_refused_with_kafkas_codes(world: World, name: str, value: str, code: int) -> None:
+    assert alter(world, Resource(CLIENT_METRICS_RESOURCE, "m"), (name, SET, value)) == code
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("my.plugin.key", "x"), ("cleanup.policy", "burn"), ("sasl.kerberos.min.time.before.relogin", "5"),
+    ("sasl.enabled.mechanisms", "PLAIN")])
+def test_broker_settings_that_nobody_here_uses_are_stored(world: World, name: str, value: str) -> None:
+    broker = Resource(BROKER_RESOURCE, "1")
+    assert alter(world, broker, (name, SET, value)) == 0
+    assert world.image.config(broker) == {name: value}
+    assert replace(world, broker, **{name.replace(".", "_"): value}) == 0
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("log.retention.ms", "0"), ("log.roll.ms", "0"), ("log.roll.jitter.ms", "-1"), ("log.flush.interval.ms", "-1"),
+    ("log.index.size.max.bytes", "3"), ("max.connections.per.ip", "0"), ("max.connections.per.ip.overrides", "a"),
+    ("log.cleaner.threads", "1_0")])
+def test_defaults_of_topics_are_refused_where_topics_refuse_them(world: World, name: str, value: str) -> None:
+    assert alter(world, CLUSTER_DEFAULT, (name, SET, value)) == ErrorCode.INVALID_REQUEST
+
+
+def test_long_names_and_values_are_refused_in_short(world: World) -> None:
+    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name="a", configs=[incremental.AlterableConfig(
+            name=name, config_operation=SET, value="x" * 30_000)])
+        for name in ("retention.ms",)]))
+    assert 0 < len(answer.responses[0].error_message) < 300
 
 
 def test_resources_that_are_not_there(world: World) -> None:
