@@ -10,7 +10,7 @@ from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.leader_checks import LeaderChecks
-from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort, RecorderPort
+from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort, RecorderPort, StoragePort
 from kraft.broker.producer_ids import ProducerIds
 from kraft.broker.request_parts import TOO_MANY, serve_in_parts
 from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
@@ -70,6 +70,7 @@ class Broker:
     """When a leadership was last moved away from each broker, by id."""
     faults: ApplyFaults = field(default_factory=ApplyFaults)
     """Committed metadata that cannot be applied here."""
+    storage: StoragePort = field(init=False)
     unserved: Container[tuple[str, int]] = ()
     """Replicas here whose log cannot be opened, or failed."""
 

@@ -44,6 +44,17 @@ class ControllerPort(Protocol):
         """Until this broker's lease ends, negative when it has; None: no controller has told of one."""
 
 
+class StoragePort(Protocol):
+    """What is wrong with the replicas on this node's disks."""
+
+    def lost_records(self) -> list[str]:
+        """The replicas that miss records, with the offsets, in words."""
+
+    @property
+    def stray_count(self) -> int:
+        """Partition directories that are neither served nor deleted."""
+
+
 class LogDirPort(Protocol):
     """The way to the directories that hold the logs."""
 

@@ -28,7 +28,7 @@ def status_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 
     Not well are: brokers that are fenced, do not answer or have heard of no controller for too long, or cannot apply
     settings that are committed; partitions without a leader or with replicas that are not in sync, log directories that
-    failed, and a quorum without a leader.
+    failed, replicas that lost records, and a quorum without a leader. Strays are shown, but are no problem.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         found = status(cluster)
@@ -69,6 +69,8 @@ def status(cluster: Cluster) -> Fields:
     problems += [f"broker {node_id}: {text}" for node_id, text in state.ended_leases(cluster, nodes).items()]
     problems += [f"broker {node_id} cannot apply committed metadata: {text}"
                  for node_id, texts in state.metadata_faults(cluster, nodes).items() for text in texts]
+    on_disk = state.storage(cluster, nodes)
+    problems += on_disk.lost_records
     quorum = None
     try:
         quorum = state.quorum(cluster)      # last: where no controller is found it takes all the time there is
@@ -87,7 +89,8 @@ def status(cluster: Cluster) -> Fields:
         "topics": partitions.topics, "partitions": partitions.partitions,
         "partitions_without_leader": list(partitions.without_leader),
         "partitions_under_replicated": list(partitions.under_replicated),
-        "log_bytes": sum(each.log_bytes for each in directories), "problems": problems,
+        "log_bytes": sum(each.log_bytes for each in directories), "strays": on_disk.strays,
+        "problems": problems,
     }
 
 
@@ -136,6 +139,8 @@ def _print_status(found: Fields) -> None:
         ("topics", f"{found['topics']:,}, {found['partitions']:,} partitions, {size_text(found['log_bytes'])}"),
         ("state", "well" if not found["problems"] else "not well"),
     ])
+    for line in found["strays"]:
+        click.echo(f"  {line}")
     for problem in found["problems"]:
         click.echo(f"  {problem}")
 

@@ -112,6 +112,26 @@ def metadata_faults(cluster: Cluster, nodes: Iterable[BrokerState]) -> dict[int,
     return {each.node_id: recorder.metadata_faults(cluster, each.node_id) for each in nodes if each.problem is None}
 
 
+class Storage(NamedTuple):
+    """What brokers say about their disks, in words."""
+
+    lost_records: list[str]
+    strays: list[str]
+
+
+def storage(cluster: Cluster, nodes: Iterable[BrokerState]) -> Storage:
+    """What is wrong on the disks of the brokers that answer. Apache Kafka's brokers do not report it."""
+    lost, strays = [], []
+    for each in nodes:
+        if each.problem is None:
+            found = cluster.node(each.node_id).send(DescribeClusterRequest(), DescribeClusterResponse)
+            lost += [f"broker {each.node_id}: {text}" for text in found.lost_records]
+            if found.stray_partitions:
+                strays.append(f"broker {each.node_id}: {found.stray_partitions} stray partition directories "
+                              "(kraft storage strays list)")
+    return Storage(lost, strays)
+
+
 def quorum(cluster: Cluster) -> Quorum | None:
     """The metadata quorum; None from a cluster that has none (one with ZooKeeper)."""
     if DescribeQuorumRequest.API_KEY not in cluster.any().versions:

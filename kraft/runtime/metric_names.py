@@ -131,6 +131,7 @@ METRICS: Final = (
     _replicas("underminisrpartitioncount", "UnderMinIsrPartitionCount",
               "Partitions led here whose in-sync replicas are fewer than min.insync.replicas."),
     _replicas("offlinereplicacount", "OfflineReplicaCount", "Replicas whose log cannot be served."),
+    Metric("kraft_damaged_replicas", "gauge", (), "", "Replicas whose log has lost records, or has damaged ones."),
     Metric("kraft_stray_partitions", "gauge", (), "",
            "Partition directories without a place in the metadata, which are neither served nor deleted."),
     _replicas("isrexpands_total", "IsrExpandsPerSec", "Proposals of an in-sync replica more."),

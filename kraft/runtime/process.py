@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 START_SECONDS_MAX: Final = 365 * 86_400.0
+NOT_FOR_OTHERS: Final = 0o027
 START_TIME_FIELD: Final = 19  # of /proc/self/stat, counted behind the command's name
 NEVER: Final = 2**31 - 1
 """So many collections of the middle generation before one of all: the server has those."""
@@ -64,7 +65,12 @@ def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],
     Raises what the start raised when that is a `KraftError`, else `NodeFailedError`.
     """
     raise_limit()
-    uvloop.run(_run(config, on_ready), loop_factory=new_loop)
+    # Records of users, and keys of theirs in the metadata log, are not for every account of the machine.
+    before = os.umask(NOT_FOR_OTHERS)
+    try:
+        uvloop.run(_run(config, on_ready), loop_factory=new_loop)
+    finally:
+        os.umask(before)
 
 
 async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:

@@ -7,6 +7,7 @@
 """
 
 import logging
+import os
 import random
 import uuid
 from collections.abc import Callable
@@ -60,6 +61,7 @@ log = logging.getLogger(__name__)
 RESIGN_SECONDS: Final = 2.0
 FETCH_WAIT_MS_MAX: Final = 500
 START_GRACE_MS: Final = 100
+DIRECTORY_MODE: Final = 0o750
 CLIENT_ID: Final = "raft-client-{}"
 
 
@@ -129,6 +131,7 @@ class Quorum:
         self.probes = Probes(self.metadata)
 
     def _open_log(self) -> None:
+        os.chmod(self.directory, DIRECTORY_MODE)       # also where Kafka made it: it holds keys of SCRAM credentials
         remove_leftovers(self.directory)
         if topic_id_in(self.directory) is None:
             checkpoints.write_partition_metadata(self.directory, TOPIC_ID)

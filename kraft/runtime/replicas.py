@@ -68,6 +68,9 @@ class Replicas:
         self.failed: dict[tuple[str, int], Exception] = {}
         """Replicas whose log cannot be opened or whose role cannot be installed, and why. The others are served."""
         broker.unserved = self.failed
+        broker.storage = self
+        self.damaged: dict[tuple[str, int], Partition] = {}
+        """Replicas whose log missed records when it was opened; see `lost_records`."""
 
     def carry_out(self, steps: Iterable[Step]) -> None:
         """Removals, then roles, in the plan's order."""
@@ -92,6 +95,20 @@ class Replicas:
         self.failed[step.topic, step.number] = error
         if step.partition is not None and self.broker.table.get(step.topic, step.number) is None:
             self.directories.lost(step.topic_id, step.number, step.partition)
+
+    def lost_records(self) -> list[str]:
+        """See `StoragePort`. Not of logs that were cut since, or whose log start has passed the damage."""
+        found = []
+        for key, partition in list(self.damaged.items()):
+            if partition.removed or self.broker.table.get(*key) is not partition:
+                del self.damaged[key]
+            elif not partition.log.closed and (offset := partition.log.first_lost_offset) is not None:
+                found.append(f"{key[0]}-{key[1]} has lost records from offset {offset} on: {partition.log.recovery}")
+        return found
+
+    @property
+    def stray_count(self) -> int:
+        return len(self.logs.removals.strays)
 
     def lacking(self) -> list[tuple[str, int]]:
         """Replicas whose log could not be opened for lack of room, descriptors or memory. Not those of a directory that
@@ -181,12 +198,16 @@ class Replicas:
             return                     # the controller is told; see `open_again`
         if partition is None:
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log.config)
+            if not opened.recovery.intact:
+                log.error("%s-%d: records are missing or damaged: %s", step.topic, step.number, opened.recovery)
             opened.remove_with(partial(self._segments_removed, step.topic))
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
                                   min_insync_replicas=settings.min_insync_replicas)
             self._throttle(partition, settings)
             partition.watch_failure(self._log_failed)
             self.broker.table.add(partition)
+            if not opened.recovery.intact:
+                self.damaged[step.topic, step.number] = partition
             self.moves.installed(partition)
         self.directories.placed(step.topic, step.number, step.topic_id, registration)
         if registration.leader_epoch < partition.leader_epoch:

@@ -55,6 +55,7 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
         "brokers": lambda _: brokers,
         "ended_leases": lambda _, nodes: {nodes[0].node_id: "its lease ended 12 s ago"},
         "metadata_faults": lambda _, nodes: {nodes[0].node_id: ["topic t: retention.ms: 'x' is not a whole number"]},
+        "storage": lambda _, _nodes: state.Storage(["broker 1: t-0 has lost records"], ["broker 1: 2 strays"]),
         "quorum": lambda _: state.Quorum(-1, 4, 10, ()),
         "log_directories": lambda _, nodes: [state.LogDirectory(node, "/d", "failed", 0, 0, -1, -1) for node in nodes],
     }
@@ -64,7 +65,7 @@ def test_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["problems"] == [
         "broker 2: fenced", "broker 1: its lease ended 12 s ago",
         "broker 1 cannot apply committed metadata: topic t: retention.ms: 'x' is not a whole number",
-        "the quorum has no leader",
+        "broker 1: t-0 has lost records", "the quorum has no leader",
         "1 partitions without a leader: t-1", "1 partitions with replicas that are not in sync: t-0",
         "node 1, /d: failed"]
 

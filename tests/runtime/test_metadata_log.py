@@ -136,6 +136,14 @@ def test_a_controller_without_its_vote_does_not_start(tmp_path: Path) -> None:
         assert node.metadata.leader_epoch == epoch + 1
 
 
+def test_the_log_is_not_for_other_accounts(tmp_path: Path) -> None:
+    """It holds keys of SCRAM credentials."""
+    log = formatted(tmp_path) / DIRECTORY_NAME
+    log.chmod(0o755)
+    Node(tmp_path).close()
+    assert log.stat().st_mode & 0o777 == 0o750
+
+
 def test_a_new_address_is_told(tmp_path: Path) -> None:
     formatted(tmp_path)
     with Node(tmp_path, endpoints=(ENDPOINT,)) as node:

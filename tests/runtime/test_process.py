@@ -65,3 +65,6 @@ def test_what_a_start_made_is_no_garbage(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "data")], check=True, capture_output=True,
                           text=True, timeout=120)
     assert int(done.stdout) > 10_000
+    files = [*(tmp_path / "data").rglob("*.log"), *(tmp_path / "data").rglob("quorum-state")]
+    assert files
+    assert not any(path.stat().st_mode & 0o007 for path in files), "not for other accounts"

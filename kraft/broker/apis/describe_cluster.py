@@ -10,7 +10,7 @@ from kraft.protocol.messages.describe_cluster_response import DescribeClusterBro
 
 @serves("DescribeCluster")
 def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: RequestContext, answer: Answer) -> None:
-    """The brokers; and how long ago this one's lease ended, if it has."""
+    """The brokers; and how long ago this one's lease ended, if it has, and what is wrong on its disks."""
     def nodes() -> list[DescribeClusterBroker]:
         return [DescribeClusterBroker(broker_id=each.broker_id, host=each.host, port=each.port, rack=each.rack,
                                       is_fenced=each.fenced)
@@ -20,4 +20,6 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: R
     lease_left_ms = broker.controller.lease_left_ms
     if lease_left_ms is not None and lease_left_ms < 0:
         response.lease_ended_ms = -lease_left_ms
+    response.lost_records = broker.storage.lost_records()
+    response.stray_partitions = broker.storage.stray_count
     answer(response)

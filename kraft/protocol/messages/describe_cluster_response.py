@@ -56,7 +56,7 @@ class DescribeClusterBroker(Struct):
 class DescribeClusterResponse(Message):
     __slots__ = (
         "throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id", "brokers",
-        "cluster_authorized_operations", "lease_ended_ms", "unknown_tags",
+        "cluster_authorized_operations", "lease_ended_ms", "lost_records", "stray_partitions", "unknown_tags",
     )
     API_KEY = 60
     VERSIONS = range(3)
@@ -73,6 +73,8 @@ class DescribeClusterResponse(Message):
         brokers: Iterable[DescribeClusterBroker] = (),
         cluster_authorized_operations: int = -2147483648,
         lease_ended_ms: int = -1,
+        lost_records: Iterable[str] = (),
+        stray_partitions: int = 0,
         unknown_tags: Tags = (),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
@@ -84,6 +86,8 @@ class DescribeClusterResponse(Message):
         self.brokers = list(brokers)
         self.cluster_authorized_operations = cluster_authorized_operations
         self.lease_ended_ms = lease_ended_ms
+        self.lost_records = list(lost_records)
+        self.stray_partitions = stray_partitions
         self.unknown_tags = unknown_tags
 
     @classmethod
@@ -102,6 +106,12 @@ class DescribeClusterResponse(Message):
         for tag, value in r.tags():
             if tag == 100:
                 struct.lease_ended_ms = value.int64()
+                value.finish()
+            elif tag == 101:
+                struct.lost_records = value.array(value.string)
+                value.finish()
+            elif tag == 102:
+                struct.stray_partitions = value.int32()
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))
@@ -147,4 +157,12 @@ class DescribeClusterResponse(Message):
             value = WireWriter(True)
             value.int64(self.lease_ended_ms)
             tags.append((100, value.finish()))
+        if self.lost_records != []:
+            value = WireWriter(True)
+            value.array(value.string, self.lost_records)
+            tags.append((101, value.finish()))
+        if self.stray_partitions != 0:
+            value = WireWriter(True)
+            value.int32(self.stray_partitions)
+            tags.append((102, value.finish()))
         w.tags(tags)
