@@ -40,6 +40,8 @@ SUBTRACT: Final = 3
 
 ALTERABLE: Final = (TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+
 
 def new_topic_configs(context: Context, topic: CreatableTopic) -> tuple[dict[str, str], list[Record]]:
     """The settings of a topic that is being made, and their records. INVALID_CONFIG for what is not allowed."""
@@ -107,6 +109,14 @@ def check_elr(image: MetadataImage, resource: Resource, changes: Mapping[str, st
                            f"{MIN_INSYNC_REPLICAS} of the cluster must stay while eligible leader replicas are on")
 
 
+def check_cordons(image: MetadataImage, resource: Resource, changes: Mapping[str, str | None]) -> None:
+    """Directories can be cordoned from the metadata.version on that has room for it."""
+    version = image.metadata_version
+    if resource.type == BROKER_RESOURCE and CORDONED_LOG_DIRS in changes and not version.cordoned_log_dirs:
+        raise RefusedError(ErrorCode.INVALID_CONFIG,
+                           f"{CORDONED_LOG_DIRS} cannot be set at metadata.version {version.name}")
+
+
 def changed(
     context: Context, resource: Resource, proposed: Mapping[str, str], changes: Mapping[str, str | None]
 ) -> list[Record]:
@@ -114,6 +124,7 @@ def changed(
     the same: that makes the brokers read files again that the settings name."""
     existing = context.image.config(resource)
     check_elr(context.image, resource, changes)
+    check_cordons(context.image, resource, changes)
     context.rules.check(resource, proposed, existing)
     check_exists(context.image, resource)
     return _records(context.image, resource, {

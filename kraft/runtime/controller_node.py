@@ -7,13 +7,17 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
+from kraft.config.effective import BrokerLayers
 from kraft.config.node import Endpoint, NodeConfig, parse_socket
 from kraft.config.quorum import check_quorum
+from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.versions import SUPPORTED
 from kraft.protocol.api import API_VERSIONS_KEY
+from kraft.protocol.apis import API_BY_NAME
 from kraft.runtime.alarm import Alarm
 from kraft.runtime.api_versions import api_versions_answers
 from kraft.runtime.controller_registration import ControllerRegistrar
@@ -21,15 +25,51 @@ from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_ap
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.quorum import Member, Quorum
+from kraft.runtime.requests import RequestRouter
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import connection_rates, controller_limits
 from kraft.runtime.storage import formatted_identity
 from kraft_native.channel import RequestChannel
 from kraft_native.flusher import Flusher
+from kraft_native.reply import Reply
+
+if TYPE_CHECKING:
+    from kraft.broker.broker import Broker
 
 log = logging.getLogger(__name__)
 
 DRAIN_SECONDS: Final = 0.5
+DESCRIBE_CONFIGS: Final = API_BY_NAME["DescribeConfigs"].key
+KEYS: Final = (*SERVED, DESCRIBE_CONFIGS)
+
+
+class ControllerConfigs:
+    """What DescribeConfigs (`kraft.broker.apis.describe_configs`) needs of a broker, on a node that is none."""
+
+    def __init__(self, config: NodeConfig, quorum: Quorum) -> None:
+        self._config = config
+        self._quorum = quorum
+        self.node_id = config.node_id
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed and known here."""
+        return self._quorum.metadata.image
+
+    def layers(self) -> BrokerLayers:
+        """This node's settings in force, dynamic ones over its file."""
+        return self._config.layers(self.image.config(Resource(BROKER_RESOURCE, str(self.node_id))),
+                                   self.image.config(CLUSTER_DEFAULT))
+
+    def topic_overrides(self, topic: str) -> Mapping[str, str]:
+        """What is set for a topic itself."""
+        return self.image.topic_config(topic)
+
+
+def _route(controller: ControllerRouter, described: RequestRouter, reply: Reply, api_key: int, version: int,
+           body: bytes) -> None:
+    router = described if api_key == DESCRIBE_CONFIGS else controller
+    router.on_request(reply, api_key, version, body)
 
 
 class ControllerNode:
@@ -74,9 +114,11 @@ class ControllerNode:
 
     async def _serve(self) -> None:
         router = ControllerRouter(self.quorum, self.server, self.cluster_id, self._schedule)
+        configs = ControllerConfigs(self.config, self.quorum)
         for name in self.listeners:
-            channel = self.server.channel(name, router.on_request)
-            serve_apis(channel)
+            described = RequestRouter(cast("Broker", configs), name, lambda: None, self.server.slices)
+            channel = self.server.channel(name, partial(_route, router, described))
+            serve_apis(channel, KEYS)
             self._channels.append(channel)
         self.quorum.driver.on_answers = self._send
         self._publish_versions()
@@ -105,7 +147,7 @@ class ControllerNode:
         if self._features == features:
             return
         self._features = features
-        made = api_versions_answers([API_VERSIONS_KEY, *SERVED], SUPPORTED, features, max(metadata.image.offset, 0),
+        made = api_versions_answers([API_VERSIONS_KEY, *KEYS], SUPPORTED, features, max(metadata.image.offset, 0),
                                     controller=True)
         for channel in self._channels:
             channel.serve_api_versions(made.answers, made.invalid, made.unsupported)

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import cast
 
-from kraft.broker.api import RequestContext
+from kraft.broker.api import RequestContext, run_through
 from kraft.broker.apis.describe_producers import describe_producers
 from kraft.broker.apis.metadata import metadata
 from kraft.broker.broker import Broker
@@ -24,9 +24,9 @@ def test_a_topic_that_a_request_creates_is_as_this_broker_says() -> None:
     numbers = {"num.partitions": 5, "default.replication.factor": 3}
     broker = cast("Broker", SimpleNamespace(
         image=EMPTY, setting=lambda _name: True, integer=numbers.__getitem__,
-        submit=lambda request, *_arguments: asked.append(request)))
-    metadata(broker, MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True),
-             CONTEXT, lambda _response: None)
+        submit_steps=lambda request, *_arguments: iter([asked.append(request)])))
+    run_through(metadata(broker, MetadataRequest(
+        topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True), CONTEXT, lambda _response: None))
     [creation] = asked
     assert isinstance(creation, CreateTopicsRequest)
     [topic] = creation.topics
@@ -42,8 +42,8 @@ def test_a_follower_tells_the_producers_that_its_replica_knows() -> None:
         broker = cast("Broker", SimpleNamespace(
             image=SimpleNamespace(partition=lambda _topic, _index: object()), partition=lambda _topic, _index: replica))
         answers: list[Message] = []
-        describe_producers(broker, DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])]),
-                           CONTEXT, answers.append)
+        run_through(describe_producers(broker, DescribeProducersRequest(
+            topics=[TopicRequest(name="t", partition_indexes=[0])]), CONTEXT, answers.append))
         [answer] = answers
         assert isinstance(answer, DescribeProducersResponse)
         [part] = answer.topics[0].partitions

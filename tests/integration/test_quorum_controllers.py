@@ -8,12 +8,15 @@ import pytest
 from kraft.client.connection import Connection
 from kraft.client.quorum import Replica
 from kraft.client.refusals import RefusedError
+from kraft.metadata.image import BROKER_RESOURCE
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.integration.admin import wait_until
 from tests.integration.history import registered
-from tests.integration.quorum import MakeQuorum, Quorum, create_topic, register_broker, topics_exist
+from tests.integration.quorum import ControllerProcess, MakeQuorum, Quorum, create_topic, register_broker, topics_exist
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -46,6 +49,16 @@ def test_leaders_die_and_nothing_is_lost(new_quorum: MakeQuorum, static: bool) -
     assert topics_exist(quorum.leader, names)
 
 
+def described_node_id(node: ControllerProcess) -> str | None:
+    """As the node's own settings say, from its controller's listener."""
+    asked = DescribeConfigsRequest(resources=[DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name=str(node.node_id), configuration_keys=["node.id"])])
+    with Connection("127.0.0.1", node.controller_port) as connection:
+        [found] = connection.send(asked, DescribeConfigsResponse).results
+    assert found.error_code == ErrorCode.NONE, found.error_message
+    return next(each.value for each in found.configs if each.name == "node.id")
+
+
 def test_every_process_registers_its_controller(new_quorum: MakeQuorum) -> None:
     quorum = new_quorum(3)
 
@@ -58,6 +71,7 @@ def test_every_process_registers_its_controller(new_quorum: MakeQuorum) -> None:
     quorum.start()
     wait_until(lambda: registrations() == {1: 1, 2: 1, 3: 1}, "all controllers are registered")
     other = quorum.others[0]
+    assert described_node_id(other) == str(other.node_id)
     other.restart()
     wait_until(lambda: registrations()[other.node_id] == 2, "the new process is registered")
     quorum.leader.kill()

@@ -11,6 +11,8 @@ from kraft.client.connection import Connection
 from kraft.controller.local_broker import State
 from kraft.load.measure import create_topic, offset_of
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import alter_replica_log_dirs_request as moves
+from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -192,6 +194,42 @@ def test_a_topic_changes_its_durability_while_it_runs(tmp_path, setting):
         assert fetch(cluster, "t") == [b"from the page cache", b"flushed"]
 
     with_node(config(tmp_path), work)
+
+
+def test_which_directories_can_be_cordoned(tmp_path):
+    first, second = (str(tmp_path / name) for name in ("first", "second"))
+
+    def cordon(cluster, value, operation=0):
+        change = AlterableConfig(name="cordoned.log.dirs", config_operation=operation, value=value)
+        other = AlterableConfig(name="log.cleaner.threads", config_operation=0, value="1")
+        answer = cluster.send(IncrementalAlterConfigsRequest(resources=[
+            AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[change]),
+            AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[other])]),
+            IncrementalAlterConfigsResponse)
+        codes = {each.resource_name: each.error_code for each in answer.responses}
+        assert codes.pop("") == 0
+        return codes["1"]
+
+    def move(cluster, path):
+        topics = [moves.AlterReplicaLogDirTopic(name="t", partitions=[0])]
+        answer = cluster.send(moves.AlterReplicaLogDirsRequest(dirs=[moves.AlterReplicaLogDir(
+            path=path, topics=topics)]), AlterReplicaLogDirsResponse)
+        return answer.results[0].partitions[0].error_code
+
+    def work(cluster, node):
+        for value in ("/no/such", f"{first},/no/such", f"*,{first}"):
+            assert cordon(cluster, value) == ErrorCode.INVALID_REQUEST
+        assert cordon(cluster, "/no/such", 2) == ErrorCode.INVALID_REQUEST      # APPEND
+        for value in ("*", "", f"{first}, {second}", second):
+            assert cordon(cluster, value) == ErrorCode.NONE
+        topics = [CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+        cluster.send(CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse)
+        produce(cluster, "t", b"x")
+        assert move(cluster, second) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert cordon(cluster, "") == ErrorCode.NONE
+        assert move(cluster, second) == ErrorCode.NONE
+
+    with_node(config(tmp_path / "unused", log_dirs=f"{first},{second}"), work)
 
 
 def test_cordoned_directories_get_no_replicas(tmp_path):

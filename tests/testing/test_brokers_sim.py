@@ -69,12 +69,12 @@ def test_no_client_is_sent_to_a_leader_that_ended() -> None:
 
 def test_a_leader_that_refuses_connections_harms_nobody() -> None:
     """It lives: some other nodes cannot connect to it, or have connections to it that hang."""
-    outcome = simulate(1, CALM.where(leader_checks=True, refusal_every_ms=60, stall_every_ms=100, cut_ms=800,
-                                     elect_every_ms=100, fault_seconds=6))
-    assert outcome.violation is None
-    for name in ("connections refused by a live broker", "half-open connection to a broker", "live leader left out",
-                 "leader checked: UNANSWERED"):
-        assert outcome.counts[name] > 0, name
+    options = CALM.where(leader_checks=True, refusal_every_ms=60, stall_every_ms=100, cut_ms=2000, elect_every_ms=100,
+                         fault_seconds=4)
+    outcomes = [simulate(seed, options) for seed in range(5)]
+    assert [outcome.violation for outcome in outcomes] == [None] * 5
+    for name in ("connections refused by a live broker", "half-open connection to a broker", "live leader left out"):
+        assert sum(outcome.counts[name] for outcome in outcomes) > 0, name
 
 
 @pytest.mark.parametrize("seed", [

@@ -9,11 +9,12 @@ from kraft.broker.api import HANDLERS, Handler
 from kraft.protocol.apis import API_BY_NAME
 
 FILES: Final[dict[str, tuple[str, ...]]] = {
+    "alter_configs": ("AlterConfigs",),
     "alter_replica_log_dirs": ("AlterReplicaLogDirs",),
     "client_quotas": ("DescribeClientQuotas",),
     "client_telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
     "controller_requests": (
-        "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "ElectLeaders",
+        "CreateTopics", "DeleteTopics", "CreatePartitions", "ElectLeaders",
         "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas",
         "AlterUserScramCredentials", "UpdateFeatures", "DescribeQuorum", "UnregisterBroker", "AssignReplicasToDirs",
         "AddRaftVoter", "RemoveRaftVoter"),

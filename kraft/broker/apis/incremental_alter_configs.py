@@ -1,13 +1,14 @@
-"""IncrementalAlterConfigs (key 44): levels of this broker's loggers are changed here (KIP-412), all else is passed on
-to the active controller.
+"""IncrementalAlterConfigs (key 44): levels of this broker's loggers are changed here (KIP-412), directories that this
+broker does not have are not cordoned, all else is passed on to the active controller.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from kraft.broker.api import Answer, RequestContext, serves
+from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
+from kraft.broker.cordons import cordon_refusal
 from kraft.broker.ports import LOG_LEVELS, ROOT_LOGGER
 from kraft.metadata.image import BROKER_LOGGER_RESOURCE
 from kraft.protocol.error_codes import ErrorCode
@@ -34,17 +35,25 @@ class _RefusedError(Exception):
 
 @serves("IncrementalAlterConfigs")
 def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext,
-                              answer: Answer) -> None:
+                              answer: Answer) -> Steps:
     """The answers of this broker come first, then those of the controller."""
-    own = [each for each in request.resources if each.resource_type == BROKER_LOGGER_RESOURCE]
-    if not own:
-        broker.submit(request, context.version, context.now_ms, answer, context.client_id)
-        return
+    own, others, results = [], [], []
+    for each in request.resources:
+        if each.resource_type == BROKER_LOGGER_RESOURCE:
+            own.append(each)
+        elif (why := cordon_refusal(broker, each)) is not None:
+            results.append(AlterConfigsResourceResponse(
+                error_code=ErrorCode.INVALID_REQUEST, error_message=why, resource_type=each.resource_type,
+                resource_name=each.resource_name))
+        else:
+            others.append(each)
+        yield
     counts = Counter(each.resource_name for each in own)
-    results = [_alter_loggers(broker, each, twice=counts[each.resource_name] > 1, validate_only=request.validate_only)
-               for each in own]
-    others = [each for each in request.resources if each.resource_type != BROKER_LOGGER_RESOURCE]
-    if not others:
+    for each in own:
+        results.append(_alter_loggers(broker, each, twice=counts[each.resource_name] > 1,
+                                      validate_only=request.validate_only))
+        yield
+    if results and not others:
         answer(IncrementalAlterConfigsResponse(responses=results))
         return
 
@@ -53,8 +62,7 @@ def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRe
         response.responses = [*results, *response.responses]
         answer(response)
 
-    broker.submit(IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only),
-                  context.version, context.now_ms, decided, context.client_id)
+    yield from broker.submit_steps(request.replace(resources=others), context, decided)
 
 
 def _alter_loggers(broker: Broker, resource: AlterConfigsResource, *, twice: bool,

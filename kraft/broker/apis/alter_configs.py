@@ -1,0 +1,34 @@
+"""AlterConfigs (key 33): the active controller decides, but for what only this broker knows: which directories
+`cordoned.log.dirs` may name."""
+
+from kraft.broker.api import Answer, RequestContext, Steps, serves
+from kraft.broker.broker import Broker
+from kraft.broker.cordons import cordon_refusal
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
+from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
+
+
+@serves("AlterConfigs")
+def alter_configs(broker: Broker, request: AlterConfigsRequest, context: RequestContext, answer: Answer) -> Steps:
+    """Each resource on its own; those that this broker refuses come first."""
+    refused, rest = [], []
+    for each in request.resources:
+        if (why := cordon_refusal(broker, each)) is None:
+            rest.append(each)
+        else:
+            refused.append(AlterConfigsResourceResponse(
+                error_code=ErrorCode.INVALID_REQUEST, error_message=why, resource_type=each.resource_type,
+                resource_name=each.resource_name))
+        yield
+
+    def decided(response: Message) -> None:
+        assert isinstance(response, AlterConfigsResponse)
+        response.responses = [*refused, *response.responses]
+        answer(response)
+
+    if rest or not refused:
+        yield from broker.submit_steps(request.replace(resources=rest), context, decided)
+    else:
+        answer(AlterConfigsResponse(responses=refused))
