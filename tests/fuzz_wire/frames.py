@@ -159,7 +159,8 @@ def _batch(source: random.Random) -> bytes:
     codec = source.choice(("none", "gzip", "snappy", "lz4", "zstd"))
     builder = BatchBuilder(codec)
     for _ in range(source.randrange(1, 20)):
-        builder.append(source.randbytes(source.randrange(100)), source.choice((None, b"key", source.randbytes(8))))
+        builder.append(source.randbytes(source.randrange(100)), source.choice((None, b"key", source.randbytes(8))),
+                       timestamp_ms=-1)      # the same frames at any time
     data = builder.build()
     damaged = mutate(source, data) if source.random() < 0.7 else data
     return mend_batches(damaged) if source.random() < 0.7 else damaged
