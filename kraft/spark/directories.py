@@ -48,6 +48,7 @@ class Directories:
     def __init__(self, options: ReadOptions) -> None:
         self.isolation = options.isolation
         self._options = options
+        self._marks: dict[Path, Mapping[tuple[str, int], int]] = {}
         self._at_rest: dict[Path, tuple[object, Replica]] = {}
         """Logs without an owner, each with what would change if one had come: they are examined once per query."""
 
@@ -117,19 +118,26 @@ class Directories:
 
     def refresh(self) -> None:
         self.__dict__.pop("_replicas", None)
+        self._marks.clear()
+
+    def _marks_in(self, path: Path) -> Mapping[tuple[str, int], int]:
+        """A checkpoint of high watermarks, read once for all the logs beside it."""
+        if path not in self._marks:
+            self._marks[path] = checkpoints.read_offsets(path)
+        return self._marks[path]
 
     def close(self) -> None:
         """No file is kept open."""
 
     def _look(self, directory: Path) -> Replica:
-        facts = _facts(directory)
+        facts = _facts(directory), noted_high_watermark(directory, self._marks_in)
         known = self._at_rest.get(directory)
         if known is not None and known[0] == facts:
             return known[1]
         with self._reader(directory) as reader:
             committed = self.isolation == "read_committed"
             end = reader.last_stable_offset if committed else reader.high_watermark
-            if not reader.owner_alive and (noted := noted_high_watermark(directory)) is not None:
+            if not reader.owner_alive and (noted := facts[1]) is not None:
                 end = min(end, noted)
             start = reader.log_start_offset
             end = max(end, start)
@@ -144,11 +152,10 @@ class Directories:
 
 
 def _facts(directory: Path) -> object:
-    """What changes when somebody writes to the log, starts to own it, or notes another high watermark."""
+    """What changes when somebody writes to the log, or starts to own it."""
     with os.scandir(directory) as entries:
-        files = sorted((entry.name, status.st_size, status.st_mtime_ns, status.st_ino) for entry in entries
-                       if entry.is_file() for status in [entry.stat()])
-    return files, noted_high_watermark(directory)
+        return sorted((entry.name, status.st_size, status.st_mtime_ns, status.st_ino) for entry in entries
+                      if entry.is_file() for status in [entry.stat()])
 
 
 def _logs(options: ReadOptions) -> dict[TopicPartition, list[Path]]:
