@@ -126,7 +126,11 @@ def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: 
     metadata quorum too leaves that first: kraft quorum remove.
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
-        if broker in [each.node_id for each in QuorumClient(cluster).describe().voters]:
+        voters = [each.node_id for each in QuorumClient(cluster).describe().voters]
+        if voters == [broker]:
+            raise InvalidConfigError(f"BROKER: node {broker} is the last voter of the metadata quorum, which cannot do "
+                                     "without it; first add another voter: kraft quorum add")
+        if broker in voters:
             raise InvalidConfigError(f"BROKER: node {broker} is a controller that votes, and would be missed for ever; "
                                      f"first make it vote no more: kraft quorum remove {broker}")
         drain(cluster, broker, throttle_bytes)

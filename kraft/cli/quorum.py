@@ -132,11 +132,13 @@ def _lagging(found: Description, for_ms: int = LAGS_MS) -> list[int]:
 
 
 def status(found: Description) -> Fields:
-    """The figures that say how the quorum is."""
+    """The figures that say how the quorum is. `failures_survived`: how many more voters may fail, beside those that
+    are missing now."""
+    spare = len(found.voters) - len(_lagging(found, MISSED_MS)) - (len(found.voters) // 2 + 1)
     return {
         "leader": found.leader, "epoch": found.epoch, "high_watermark": found.high_watermark,
         "voters": [each.node_id for each in found.voters], "observers": [each.node_id for each in found.observers],
-        "targets": found.targets, "lagging": _lagging(found), "failures_survived": (len(found.voters) - 1) // 2,
+        "targets": found.targets, "lagging": _lagging(found), "failures_survived": max(0, spare),
     }
 
 

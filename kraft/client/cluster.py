@@ -88,9 +88,11 @@ class Cluster:
                 raise ConnectionFailedError("; ".join(failures))
         return self._first
 
-    def connect(self, host: str, port: int, connect_timeout: float = CONNECT_SECONDS) -> Connection:
+    def connect(self, host: str, port: int, connect_timeout: float = CONNECT_SECONDS,
+                timeout: float | None = None) -> Connection:
         """A connection of the caller's own."""
-        return Connection(host, port, client_id=self.client_id, timeout=self.timeout, security=self.security,
+        return Connection(host, port, client_id=self.client_id,
+                          timeout=self.timeout if timeout is None else timeout, security=self.security,
                           connect_timeout=connect_timeout)
 
     def node(self, node_id: int) -> Connection:

@@ -2,11 +2,12 @@
 they pass such requests on, through brokers; ours and Kafka's alike."""
 
 import time
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from kraft.client.cluster import Cluster
-from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.connection import AuthenticationError, Connection, ConnectionFailedError
 from kraft.client.refusals import RefusedError, check
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
@@ -29,7 +30,15 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 CONTROLLERS: Final = 2
 VOTE_KEY: Final = API_BY_NAME["Vote"].key
 RETRY_PAUSE_SECONDS: Final = 0.05
-NOT_LEADING: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER)
+ATTEMPT_SECONDS: Final = 5.0
+"""How long one leader is waited for: one that hangs accepts connections, and another may lead by now."""
+ANSWER_SECONDS: Final = 1.0
+"""How much later than a change's time-out its answer may come."""
+PASSING: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT,
+                  ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
+"""Errors after which the next leader may do it."""
+
+Result = TypeVar("Result")
 
 
 class Replica(NamedTuple):
@@ -73,29 +82,38 @@ class QuorumClient:
 
     def describe(self) -> Description:
         request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])])
+        return self._retried("quorum", lambda seconds: _description(self._ask(request, seconds)))
+
+    def _ask(self, request: DescribeQuorumRequest, seconds: float) -> DescribeQuorumResponse:
+        with self.leader(seconds) as connection:
+            return connection.send(request, DescribeQuorumResponse)
+
+    def _retried(self, what: str, attempt: Callable[[float], Result]) -> Result:
+        """What `attempt` returns. It is repeated, against the next leader, while there is none, or the one that was
+        asked does not answer in the seconds that it is given or leads no more; for the cluster's time-out in all. The
+        last error is raised then."""
         deadline = time.monotonic() + self.cluster.timeout
         while True:
             try:
-                return _description(self._ask(request))
+                return attempt(max(0.1, min(ATTEMPT_SECONDS, deadline - time.monotonic())))
+            except AuthenticationError:
+                raise
             except RefusedError as error:
-                if error.code not in NOT_LEADING or time.monotonic() > deadline:
+                if error.code not in PASSING or time.monotonic() + RETRY_PAUSE_SECONDS > deadline:
                     raise
-            except ConnectionFailedError:
-                if time.monotonic() > deadline:
-                    raise
+            except ConnectionFailedError as error:
+                if time.monotonic() + RETRY_PAUSE_SECONDS > deadline:
+                    raise ConnectionFailedError(
+                        f"{what}: no leader answered within {self.cluster.timeout:g} s: {error}") from error
             time.sleep(RETRY_PAUSE_SECONDS)
 
-    def _ask(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-        with self.leader() as connection:
-            return connection.send(request, DescribeQuorumResponse)
-
-    def leader(self) -> Connection:
+    def leader(self, seconds: float | None = None) -> Connection:
         """A connection of the caller's own to the leader, or to a broker, which knows the way. RefusedError with
-        NOT_CONTROLLER when no controller that answers knows the leader."""
+        NOT_CONTROLLER when no controller that answers knows the leader. `seconds`: how long to wait for any answer."""
         failures = []
         for host, port in self.cluster.bootstrap:
             try:
-                connection = self.cluster.connect(host, port)
+                connection = self.cluster.connect(host, port, timeout=seconds)
                 if VOTE_KEY not in connection.versions:
                     return connection
                 with connection:
@@ -105,7 +123,7 @@ class QuorumClient:
                 check("controllers", told.error_code, told.error_message)
                 for node in told.brokers:
                     if node.broker_id == told.controller_id:
-                        return self.cluster.connect(node.host, node.port)
+                        return self.cluster.connect(node.host, node.port, timeout=seconds)
             except ConnectionFailedError as error:
                 failures.append(str(error))
         if len(failures) == len(self.cluster.bootstrap):
@@ -115,13 +133,21 @@ class QuorumClient:
     def add(self, node_id: int, directory_id: UUID, listeners: list[tuple[str, str, int]]) -> None:
         """Makes a voter of a replica that follows the log already; waits until that is committed. `listeners`: name,
         host and port of its controller listeners. `RefusedError` when the leader refuses."""
-        request = AddRaftVoterRequest(
-            cluster_id=None, timeout_ms=int(self.cluster.timeout * 1000), voter_id=node_id,
-            voter_directory_id=directory_id,
-            listeners=[Listener(name=name, host=host, port=port) for name, host, port in listeners])
-        with self.leader() as connection:
-            answer = connection.send(request, AddRaftVoterResponse)
-        check(f"adding voter {node_id}", answer.error_code, answer.error_message)
+        what, attempts = f"adding voter {node_id}", 0
+
+        def attempt(seconds: float) -> None:
+            nonlocal attempts
+            attempts += 1
+            request = AddRaftVoterRequest(
+                cluster_id=None, timeout_ms=_milliseconds(seconds), voter_id=node_id, voter_directory_id=directory_id,
+                listeners=[Listener(name=name, host=host, port=port) for name, host, port in listeners])
+            with self.leader(seconds + ANSWER_SECONDS) as connection:
+                answer = connection.send(request, AddRaftVoterResponse)
+            if attempts > 1 and answer.error_code == ErrorCode.DUPLICATE_VOTER and self._votes(node_id, directory_id):
+                return                 # an earlier attempt has done it, and its answer was lost
+            check(what, answer.error_code, answer.error_message)
+
+        self._retried(what, attempt)
 
     def _votes(self, node_id: int, directory_id: UUID) -> bool:
         """Looked at before and after a removal. A broker asks the next controller too when the one that it asked leads
@@ -130,28 +156,41 @@ class QuorumClient:
 
     def remove(self, node_id: int, directory_id: UUID) -> None:
         """Makes a voter a mere observer; waits until that is committed. `RefusedError` when the leader refuses."""
+        what = f"removing voter {node_id}"
         request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
         voted = self._votes(node_id, directory_id)
-        with self.leader() as connection:
-            answer = connection.send(request, RemoveRaftVoterResponse)
-        if voted and answer.error_code == ErrorCode.VOTER_NOT_FOUND and not self._votes(node_id, directory_id):
-            return
-        check(f"removing voter {node_id}", answer.error_code, answer.error_message)
+
+        def attempt(seconds: float) -> None:
+            with self.leader(seconds) as connection:
+                answer = connection.send(request, RemoveRaftVoterResponse)
+            if voted and answer.error_code == ErrorCode.VOTER_NOT_FOUND and not self._votes(node_id, directory_id):
+                return
+            check(what, answer.error_code, answer.error_message)
+
+        self._retried(what, attempt)
 
     def reassign(self, targets: tuple[int, ...] | None) -> None:
         """Sets where the voters are to go, None: nowhere (KIP-642); waits until that is committed, not until they are
         there. `RefusedError` when the leader refuses; Apache Kafka's has no such reassignment, and answers
         UNKNOWN_TOPIC_OR_PARTITION."""
-        request = AlterPartitionReassignmentsRequest(timeout_ms=int(self.cluster.timeout * 1000), topics=[
-            ReassignableTopic(name=METADATA_TOPIC, partitions=[ReassignablePartition(
-                replicas=None if targets is None else list(targets))])])
-        with self.leader() as connection:
-            answer = connection.send(request, AlterPartitionReassignmentsResponse)
         what = "ending the reassignment" if targets is None else f"reassigning the voters to {_listed(targets)}"
-        check(what, answer.error_code, answer.error_message)
-        for topic in answer.responses:
-            for part in topic.partitions:
-                check(what, part.error_code, part.error_message)
+
+        def attempt(seconds: float) -> None:
+            request = AlterPartitionReassignmentsRequest(timeout_ms=_milliseconds(seconds), topics=[
+                ReassignableTopic(name=METADATA_TOPIC, partitions=[ReassignablePartition(
+                    replicas=None if targets is None else list(targets))])])
+            with self.leader(seconds + ANSWER_SECONDS) as connection:
+                answer = connection.send(request, AlterPartitionReassignmentsResponse)
+            check(what, answer.error_code, answer.error_message)
+            for topic in answer.responses:
+                for part in topic.partitions:
+                    check(what, part.error_code, part.error_message)
+
+        self._retried(what, attempt)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, int(seconds * 1000))
 
 
 def _listed(ids: tuple[int, ...]) -> str:

@@ -11,7 +11,8 @@ VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
 AUTO_JOIN: Final = "controller.quorum.auto.join.enable"
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_VOTER = re.compile(r"(?P<id>[0-9]{1,10})@(?P<socket>.+)")
+_VOTER = re.compile(r"(?P<id>[0-9]{1,10})(@(?P<socket>.+))?")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*://(?P<socket>[^/]+)/?")
 
 
 class Address(NamedTuple):
@@ -20,10 +21,10 @@ class Address(NamedTuple):
 
 
 class StaticVoter(NamedTuple):
-    """`id@host:port`."""
+    """`id@host:port`; or the id alone (KIP-642), of this node, or of one that says itself where it listens."""
 
     node_id: int
-    address: Address
+    address: Address | None
 
 
 def static_voters(config: NodeConfig) -> tuple[StaticVoter, ...]:
@@ -36,7 +37,7 @@ def static_voters(config: NodeConfig) -> tuple[StaticVoter, ...]:
 
 
 def bootstrap_servers(config: NodeConfig) -> tuple[Address, ...]:
-    """The addresses of `controller.quorum.bootstrap.servers`."""
+    """The addresses of `controller.quorum.bootstrap.servers`; `host:port`, or URIs (KIP-631's `controller.connect`)."""
     return tuple(_address(BOOTSTRAP_SERVERS, text) for text in _texts(config, BOOTSTRAP_SERVERS))
 
 
@@ -57,7 +58,7 @@ def is_sole_controller(config: NodeConfig) -> bool:
 def check_quorum(config: NodeConfig) -> None:
     """`InvalidConfigError` for a quorum that this node could not find, or has no place in."""
     voters, servers = static_voters(config), bootstrap_servers(config)
-    if not voters and not servers:
+    if not servers and not any(each.address for each in voters) and (not config.is_controller or not voters):
         raise InvalidConfigError(f"{BOOTSTRAP_SERVERS}: is needed where process.roles is {','.join(config.roles)}, or "
                                  f"{VOTERS}")
     if config[AUTO_JOIN] and (voters or not config.is_controller):
@@ -68,7 +69,8 @@ def check_quorum(config: NodeConfig) -> None:
         raise InvalidConfigError(f"{VOTERS}: a controller has to be one of them, and node.id {config.node_id} is not")
     if voters and not config.is_controller and config.node_id in ids:
         raise InvalidConfigError(f"{VOTERS}: names node.id {config.node_id}, and process.roles has no controller")
-    for setting, addresses in ((VOTERS, [each.address for each in voters]), (BOOTSTRAP_SERVERS, servers)):
+    known = [each.address for each in voters if each.address is not None]
+    for setting, addresses in ((VOTERS, known), (BOOTSTRAP_SERVERS, list(servers))):
         for address in addresses:
             if not address.host or address.port == 0:
                 raise InvalidConfigError(f"{setting}: {address.host}:{address.port} is no address to connect to")
@@ -83,8 +85,9 @@ def _static_voter(text: str) -> StaticVoter:
     found = _VOTER.fullmatch(text)
     if found is None:
         raise InvalidConfigError(f"{VOTERS}: {text!r} is not id@host:port")
-    return StaticVoter(int(found["id"]), _address(VOTERS, found["socket"]))
+    return StaticVoter(int(found["id"]), _address(VOTERS, found["socket"]) if found["socket"] else None)
 
 
 def _address(setting: str, text: str) -> Address:
-    return Address(*parse_socket(setting, text))
+    found = _SCHEME.fullmatch(text)
+    return Address(*parse_socket(setting, found["socket"] if found else text))

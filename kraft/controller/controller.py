@@ -62,6 +62,7 @@ from kraft.protocol.messages.alter_partition_request import AlterPartitionReques
 from kraft.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
@@ -204,7 +205,10 @@ class Controller:
         if handler is None:
             raise InvalidArgumentError(f"request: the controller does not decide a {type(request).__name__}")
         if not self.active:
-            answer(handler.refuse(request, ErrorCode.NOT_CONTROLLER, "this node is not the active controller"))
+            refusal = handler.refuse(request, ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
+            if isinstance(refusal, BrokerHeartbeatResponse):
+                refusal.active_controller_id = self.port.describe_quorum(now_ms).leader_id
+            answer(refusal)
             return
         charge = self._mutations.charge(self.decided.quotas, request, version, client_id, now_ms)
         try:
@@ -223,7 +227,9 @@ class Controller:
         if self.active:
             answer(quorum.describe_quorum(self.port.describe_quorum(now_ms), request, version))
         else:
-            answer(quorum.describe_quorum_refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None))
+            state = self.port.describe_quorum(now_ms)
+            answer(quorum.describe_quorum_refused(
+                request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, state.leader_id, state.leader_epoch))
 
     def _context(self, version: int, now_ms: int, charge: MutationCharge = UNLIMITED) -> Context:
         return Context(

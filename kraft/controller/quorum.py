@@ -19,6 +19,7 @@ from kraft.protocol.messages.describe_quorum_response import (
 
 # Directory ids of replicas and addresses of nodes (KIP-853).
 FIRST_VERSION_WITH_DIRECTORIES: Final = 2
+NO_LEADER: Final = -1
 
 
 def describe_quorum(state: QuorumState, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
@@ -36,7 +37,8 @@ def describe_quorum(state: QuorumState, request: DescribeQuorumRequest, version:
 def _partition(state: QuorumState, topic: str, index: int, directories: bool) -> PartitionData:
     if topic != CLUSTER_METADATA_TOPIC or index != 0:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return PartitionData(partition_index=index, error_code=code, error_message=code.message)
+        return PartitionData(partition_index=index, error_code=code, error_message=code.message, leader_id=NO_LEADER,
+                             leader_epoch=NO_LEADER)
     return PartitionData(
         partition_index=0, error_message="", leader_id=state.leader_id, leader_epoch=state.leader_epoch,
         high_watermark=state.high_watermark, current_voters=_replicas(state.voters, directories),
@@ -53,10 +55,12 @@ def _replicas(replicas: Iterable[ReplicaProgress], directories: bool) -> list[Re
 
 
 def describe_quorum_refused(
-    request: DescribeQuorumRequest, code: ErrorCode, message: str | None
+    request: DescribeQuorumRequest, code: ErrorCode, message: str | None, leader_id: int = NO_LEADER,
+    leader_epoch: int = NO_LEADER,
 ) -> DescribeQuorumResponse:
-    """The error at the top, and for every partition that was asked for."""
+    """The error at the top, and for every partition that was asked for; with the leader, where one is known."""
     return DescribeQuorumResponse(error_code=code, error_message=message or code.message, topics=[
         TopicData(topic_name=topic.topic_name, partitions=[
-            PartitionData(partition_index=partition.partition_index, error_code=code, error_message=code.message)
+            PartitionData(partition_index=partition.partition_index, error_code=code, error_message=code.message,
+                          leader_id=leader_id, leader_epoch=leader_epoch)
             for partition in topic.partitions]) for topic in request.topics])

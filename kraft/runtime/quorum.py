@@ -274,14 +274,19 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
     def endpoint(address: Address) -> Endpoint:
         return Endpoint(listener, address.host, address.port)
 
+    own = tuple(Endpoint(each.listener, each.host, each.port) for each in member.endpoints)
+
     def voter(static: StaticVoter) -> Voter:
-        return Voter(ReplicaKey(static.node_id), (endpoint(static.address),))
+        """One without an address is this node, or announces itself."""
+        if static.address is not None:
+            return Voter(ReplicaKey(static.node_id), (endpoint(static.address),))
+        return Voter(ReplicaKey(static.node_id), own if static.node_id == config.node_id else ())
 
     fetch_timeout_ms = number("controller.quorum.fetch.timeout.ms")
     return RaftConfig(
         key=ReplicaKey(config.node_id, member.directory_id), cluster_id=member.cluster_id,
         can_vote=config.is_controller, auto_join=bool(config[AUTO_JOIN]),
-        endpoints=tuple(Endpoint(each.listener, each.host, each.port) for each in member.endpoints),
+        endpoints=own,
         bootstrap=tuple(map(endpoint, bootstrap_servers(config))),
         static_voters=VoterSet.of(*map(voter, static_voters(config))),
         election_timeout_ms=number("controller.quorum.election.timeout.ms"),

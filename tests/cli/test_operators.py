@@ -141,9 +141,15 @@ def test_a_voter_without_whom_nothing_is_committed_stays(tool: Tool, kraft_clust
         return 0 <= caught_up_ms[dead] < caught_up_ms[status["leader"]] - 3000
 
     kraft_cluster.wait_until(is_missed, "it lags")
+    code, out, _ = tool.run("quorum", "status", "--json")
+    assert json.loads(out)["failures_survived"] == 0, "one is missing already"
     code, _, complaints = tool.run("quorum", "remove", needed)
     assert code == 1
     assert f"without {needed} 2 of the voters" in complaints
     assert f"but {dead} cannot be reached" in complaints
     assert tool.run("quorum", "remove", dead)[0] == 0
     assert tool.run("quorum", "remove", needed)[0] == 0
+    [status] = tool.json("quorum", "status")
+    code, _, complaints = tool.run("brokers", "decommission", status["leader"])
+    assert code == 1
+    assert f"node {status['leader']} is the last voter of the metadata quorum" in complaints

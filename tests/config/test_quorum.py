@@ -28,6 +28,22 @@ def test_static_voters() -> None:
     assert static_voters(config({})) == ()
 
 
+def test_voters_without_addresses_are_this_node_or_announce_themselves() -> None:
+    """KIP-642's bootstrapping example begins with `quorum.voters=0`."""
+    assert static_voters(config({"controller.quorum.voters": "2,1@a:9"})) == (
+        StaticVoter(1, Address("a", 9)), StaticVoter(2, None))
+    check_quorum(config({"controller.quorum.voters": "2"}))
+    broker = {"process.roles": "broker", "controller.listener.names": "CONTROLLER"}
+    with pytest.raises(InvalidConfigError, match=r"bootstrap\.servers: is needed"):
+        check_quorum(config({"controller.quorum.voters": "1"}, broker))
+
+
+def test_servers_may_be_uris() -> None:
+    """KIP-631: "controller.connect: a comma-separated list of controller URIs"."""
+    texts = {"controller.quorum.bootstrap.servers": "CONTROLLER://a:1, https://b:2/,[::1]:3"}
+    assert bootstrap_servers(config(texts)) == (("a", 1), ("b", 2), ("::1", 3))
+
+
 def test_bootstrap_servers() -> None:
     assert bootstrap_servers(config({"controller.quorum.bootstrap.servers": "a:1,b:2"})) == (("a", 1), ("b", 2))
 

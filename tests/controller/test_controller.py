@@ -11,8 +11,9 @@ import pytest
 from kraft.metadata.replay import Replayer
 from kraft.metadata.snapshot import encode_snapshot, image_records
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.list_partition_reassignments_request import (
@@ -71,8 +72,15 @@ def test_a_node_that_does_not_lead_says_so() -> None:
     assert [answer.topics[0].error_code for answer in answers] == [ErrorCode.NOT_CONTROLLER] * 2
     assert not world.image.topic_ids
     world.controller.tick(world.now_ms + 100_000)
-    world.controller.submit(DescribeQuorumRequest(), 2, world.now_ms, answers.append)
-    assert answers[-1].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    request = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData()])])
+    for leader_id in (3, -1):          # who leads now; nobody that is known
+        world.log.leader_id = leader_id
+        world.controller.submit(request, 2, world.now_ms, answers.append)
+        assert answers[-1].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        [part] = answers[-1].topics[0].partitions
+        assert (part.error_code, part.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id)
+        world.controller.submit(BrokerHeartbeatRequest(broker_id=1), 1, world.now_ms, answers.append)
+        assert (answers[-1].error_code, answers[-1].active_controller_id) == (ErrorCode.NOT_CONTROLLER, leader_id)
 
 
 def test_other_requests_are_not_the_controllers() -> None:

@@ -38,6 +38,7 @@ class ListLog:
         self.end_offset = self.records[-1][0] + 1 if self.records else 3  # control records come first
         self.batches: list[int] = []
         self.kraft_version = 1
+        self.leader_id = 1
         self.voters_are_ready = True
 
     def append(self, payloads: Sequence[bytes], now_ms: int) -> int:
@@ -49,7 +50,8 @@ class ListLog:
 
     def describe_quorum(self, now_ms: int) -> QuorumState:
         voter = ReplicaProgress(1, UUID(int=7), self.end_offset, now_ms, now_ms)
-        return QuorumState(1, self.leader_epoch, self.end_offset, (voter,), kraft_version=self.kraft_version)
+        return QuorumState(self.leader_id, self.leader_epoch, self.end_offset, (voter,),
+                           kraft_version=self.kraft_version)
 
     def upgrade_kraft_version(self, level: int) -> int:
         if not self.voters_are_ready:
