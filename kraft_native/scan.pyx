@@ -114,17 +114,29 @@ cdef int64_t scan_resync(const uint8_t* data, int64_t position, int64_t end, int
                          BatchHeader* h) noexcept nogil:
     cdef int64_t length
     while end - position >= LEGACY_MESSAGE_BYTES_MIN:
-        # Three values of the magic byte, then an offset that fits: both are rare.
-        if data[position + BATCH_MAGIC] <= MAGIC_CURRENT and offset_min <= load_i64(data + position) < offset_end:
+        # Three values of the magic byte, then an offset that fits: both are rare, but for zeros.
+        if data[position + BATCH_MAGIC] <= MAGIC_CURRENT:
             length = load_i32(data + position + BATCH_LENGTH)
-            if (
+            if length == 0:
+                position = nonzero(data, position + LOG_OVERHEAD_BYTES, end) - LOG_OVERHEAD_BYTES
+            elif (
                 BATCH_LENGTH_MIN_ANY_MAGIC <= length <= end - position - LOG_OVERHEAD_BYTES
+                and offset_min <= load_i64(data + position) < offset_end
                 and batch_look(data + position, end - position, True, h, NULL) == LOOK_OK
                 and offset_min <= h.base_offset and batch_last_offset(h) < offset_end
             ):
                 return position
         position += 1
     return -1
+
+
+cdef int64_t nonzero(const uint8_t* data, int64_t position, int64_t end) noexcept nogil:
+    """Where the first byte is that is not zero, from `position` on: space that was reserved is long."""
+    while end - position >= 8 and load_i64(data + position) == 0:
+        position += 8
+    while position < end and data[position] == 0:
+        position += 1
+    return position
 
 
 cdef int64_t scan_behind(const uint8_t* data, int64_t position, int64_t end, int64_t offset_min,

@@ -95,6 +95,7 @@ cdef class Segment(SegmentFile):
     cdef int load_indexes(self) except -1
     cdef int make_indexes(self, bint detached) except -1
     cdef int grow_indexes(self) except -1
+    cdef bint is_dear(self, int64_t position, int64_t taken_bytes) noexcept nogil
     cdef bint entry_names(self, int64_t entry_offset, const BatchHeader* h) noexcept nogil
     cdef int rebuild_indexes(self) except -1
     cdef int fill_indexes(self, bint detached) except -1

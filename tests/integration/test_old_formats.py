@@ -21,12 +21,15 @@ from tests.integration.clients import (
 )
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import SECONDS
+from tests.oracle.batch import assemble
 from tests.oracle.legacy import OLD_CODECS, Message, Outer, decode, sample
 
 TOPIC = "old"
 CONFIG = {"retention.ms": "-1"}        # the records are of 2014
 # Partition: magic and codecs of its segment. Of the clients only librdkafka reads lz4 in v0.
 KINDS = {0: (0, ("none", "gzip", "snappy")), 1: (1, OLD_CODECS), 2: (0, ("lz4",))}
+# The partition behind them has batches of a format that nobody knows.
+YOUNGER = assemble(b"whatever it means", 0, 1, 5, 6, 2, magic=3, crc=12345)
 SEGMENT = "00000000000000000000.log"
 
 
@@ -55,18 +58,19 @@ def await_logs(directories: list[Path]) -> None:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     node = NodeProcess(tmp_path_factory.mktemp("old") / "data")
     node.start()
-    admin(node).create_topics([NewTopic(TOPIC, len(KINDS), 1, config=CONFIG)])[TOPIC].result(SECONDS)
-    await_logs([node.directory / f"{TOPIC}-{partition}" for partition in KINDS])
+    admin(node).create_topics([NewTopic(TOPIC, len(KINDS) + 1, 1, config=CONFIG)])[TOPIC].result(SECONDS)
+    await_logs([node.directory / f"{TOPIC}-{partition}" for partition in range(len(KINDS) + 1)])
     node.stop()
     found = {}
     for partition, (magic, codecs) in KINDS.items():
         data = sample(random.Random(partition), 0, 60, (magic,), codecs)
         put(node.directory / f"{TOPIC}-{partition}", data)
         found[partition] = messages_of(decode(data))
+    put(node.directory / f"{TOPIC}-{len(KINDS)}", YOUNGER)
     node.start()
     yield Served(node, found)
     node.stop()
-    assert node.alarms() == []
+    assert all("format younger" in alarm for alarm in node.alarms())
 
 
 def plain(reads: list[Read]) -> list[tuple[int, bytes | None, bytes | None]]:
@@ -118,3 +122,10 @@ def test_records_behind_them_and_a_restart(served: Served) -> None:
         found = librdkafka_read(node, TOPIC, len(messages) + 2, partition=partition)
         assert plain(found[:-2]) == [(each.offset, each.key, each.value) for each in messages]
         assert [each.record.value for each in found[-2:]] == [b"new", b"new"]
+
+
+def test_a_format_that_is_not_known_is_not_served_and_not_touched(served: Served) -> None:
+    directory = served.node.directory / f"{TOPIC}-{len(KINDS)}"
+    assert (directory / SEGMENT).read_bytes() == YOUNGER
+    assert f"{TOPIC}-{len(KINDS)}" in served.node.log()
+    assert "a format younger than this version knows; the log was not changed" in served.node.log()

@@ -194,6 +194,37 @@ def test_a_log_that_went_back_to_an_old_format(tmp_path: Path) -> None:
         (directory / "kraft-log-state").unlink()
 
 
+def test_cut_and_begun_within_a_compressed_message(tmp_path: Path) -> None:
+    sets = [message_set([Message(10 * number + each, b"k", b"v", 5) for each in range(10)], 1, "gzip")
+            for number in range(4)]
+    directory = directory_of(tmp_path, b"".join(sets))
+    with Log(directory) as log:
+        log.delete_records(13)
+        assert log.log_start_offset == 13
+        assert first_batch(log.read(13, 1)).base_offset == 10
+        log.truncate_to(25)
+        assert log.log_end_offset == 20
+        log.append(batch(2), leader_epoch=1)
+    with Log(directory) as log:
+        assert (log.log_start_offset, log.log_end_offset) == (13, 22)
+        assert [each.offset for each in stored(log)] == list(range(10, 22))
+
+
+def test_one_read_checks_a_bounded_part_of_what_is_compressed(tmp_path: Path) -> None:
+    """What was checked before comes in one piece."""
+    noise = random.Random(1).randbytes(50_000)
+    sets = [message_set([Message(number, b"k", noise, 5)], 1, "gzip") for number in range(40)]
+    directory = directory_of(tmp_path, b"".join(sets), encode(Message(40, b"k", b"last", 5), 1), clean=True)
+    with Log(directory) as log:
+        log.append(batch(), leader_epoch=0)
+        log.read(0)                    # makes the indexes, for which all is checked
+    with Log(directory) as log:
+        first = log.read(0, 8 << 20)
+        assert 500_000 < len(first) < 1_200_000
+        assert read_all(log).startswith(b"".join(sets))
+        assert len(log.read(0, 8 << 20)) == sum(map(len, sets))
+
+
 # --- after a crash ----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("seed", range(3))
