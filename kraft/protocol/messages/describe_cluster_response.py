@@ -135,6 +135,12 @@ class DescribeClusterResponse(Message):
             if tag == 100:
                 struct.lease_ended_ms = value.int64()
                 value.finish()
+            elif tag == 101:
+                struct.lost_records = value.array(value.string)
+                value.finish()
+            elif tag == 102:
+                struct.stray_partitions = value.int32()
+                value.finish()
             else:
                 unknown.append((tag, value.rest()))
         struct.unknown_tags = tuple(unknown)
