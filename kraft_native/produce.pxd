@@ -63,6 +63,7 @@ cdef class ProduceHandler(RequestHandler):
     cdef int conclude(self, Reply reply, int16_t acks, int32_t timeout_ms) except -1
     cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1
     cdef bint any_transactional(self) noexcept
+    cdef Py_ssize_t named_count(self) except -1
     cdef int end_unacknowledged(self, Reply reply) except -1
     cdef ParkedProduce make_parked(self, Reply reply, int16_t acks)
     cdef int give_back(self) except -1

@@ -74,6 +74,8 @@ cdef enum:
     # Index, code, three numbers, counts of errors, null message, leader tag: what one partition takes without errors.
     PART_REPLY_BYTES_MAX = 64
     TEXT_BYTES_MAX = 32_767
+    NAMED_MAX = 1_000              # records that one answer names; beyond it partitions have their code and message
+    OUT_BYTES_KEPT = 256 * 1024
 
 cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
 
@@ -176,7 +178,9 @@ cdef class ProduceHandler(RequestHandler):
         else:
             self.encode(reply)
             reply.finish_copy(self.out.data, self.out.size)
-        if self.part_capacity > PARTITIONS_KEPT:
+        if self.refusals:
+            self.refusals = {}
+        if self.part_capacity > PARTITIONS_KEPT or self.out.capacity > OUT_BYTES_KEPT:
             self.give_back()
         return 0
 
@@ -252,6 +256,15 @@ cdef class ProduceHandler(RequestHandler):
             count -= 1
         self.topic_count += 1
         return skip_tags(body, flexible) == 0
+
+    cdef Py_ssize_t named_count(self) except -1:
+        """Records that the answer names already. Partitions with some are few: the others have none."""
+        cdef Py_ssize_t count = 0
+        for _, named in self.refusals.values():
+            count += len(<tuple>named)
+            if count >= NAMED_MAX:
+                break
+        return count
 
     cdef bint any_transactional(self) noexcept:
         cdef Py_ssize_t i
@@ -335,7 +348,8 @@ cdef class ProduceHandler(RequestHandler):
         partition.refused_produces += 1
         partition.note_failure()
         if part.error == ERROR_INVALID_RECORD or part.error == ERROR_INVALID_TIMESTAMP:
-            self.refusals[place] = (str(error).encode()[:TEXT_BYTES_MAX], error.record_errors)
+            named = error.record_errors if self.named_count() < NAMED_MAX else ()
+            self.refusals[place] = (str(error).encode()[:TEXT_BYTES_MAX], named)
         if is_one_batch(part) and part.error != ERROR_CORRUPT_MESSAGE and part.error != ERROR_MESSAGE_TOO_LARGE \
                 and part.error != ERROR_KAFKA_STORAGE_ERROR:
             part.log_start_offset = partition.core.log_start

@@ -20,6 +20,8 @@ cdef enum:
     LOOP_RECORDS_BYTES_MAX = 256 * 1024
     LOOP_RECODED_BYTES_MAX = 64 * 1024
     VALIDATE_COSTLY = 1
+    # So many records of a batch are named when they break a rule: an answer must not be larger than its request.
+    NAMED_RECORDS_MAX = 100
 
 
 cdef struct ValidateOptions:

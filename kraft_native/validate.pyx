@@ -213,25 +213,34 @@ cdef bint rules_kept(const BatchHeader* h, const Findings* found, const Validate
 
 
 cdef int raise_records(Span s, const BatchHeader* h, const ValidateOptions* options) except -1:
-    """Walks again to name each record that breaks a rule. A missing key hides a wrong time, as in Kafka."""
+    """Walks again to name the first records that break a rule, and to count all of them. A missing key hides a wrong
+    time, as in Kafka."""
     cdef RecordView r
     cdef int64_t timestamp
     cdef int32_t i
+    cdef int32_t count = 0
     cdef bint times = False
     cdef list errors = []
     for i in range(h.record_count):
         record_next(&s, &r)
         timestamp = time_of(h, &r)
         if options.key_required and r.key_bytes < 0:
-            errors.append((i, "a compacted topic needs a key"))
+            count += 1
+            if count <= NAMED_RECORDS_MAX:
+                errors.append((i, "a compacted topic needs a key"))
         elif time_refused(timestamp, h, options):
             times = True
+            count += 1
+            if count > NAMED_RECORDS_MAX:
+                continue
             errors.append((i, f"timestamp {timestamp} is not within [{options.now_ms - options.timestamp_before_max_ms}"
                               f", {<object>options.now_ms + <object>options.timestamp_after_max_ms}]"
                               if time_too_far(timestamp, options) and not batch_is_log_append_time(h) else
                               "a producer must not claim LogAppendTime"))
     shown = "; ".join(f"record {index}: {message}" for index, message in errors[:3])
-    text = f"{len(errors)} of {h.record_count} records are refused: {shown}"
+    text = f"{count} of {h.record_count} records are refused: {shown}"
+    if count > NAMED_RECORDS_MAX:
+        text += f"; the first {NAMED_RECORDS_MAX} are named one by one"
     raise (InvalidTimestampError if times else InvalidRecordError)(text, tuple(errors))
 
 

@@ -156,6 +156,8 @@ def _end(runs: list[tuple[str, Measurement]]) -> None:
 
 def shortfall_of(run: Measurement) -> str | None:
     """What a run did not do that it was to do; None when it did."""
+    if run.errors:
+        return f"{run.errors:,} of {run.requests:,} requests were refused ({run.first_error})"
     rate, kind = float(run.workload["rate"]), run.workload["kind"]
     due = rate * max(0.0, run.seconds - RATE_GRACE_SECONDS)
     if run.requests < due * (1 - RATE_TOLERANCE):

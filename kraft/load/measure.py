@@ -209,16 +209,18 @@ def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: floa
              resident: float | None) -> Measurement:
     seconds = result.elapsed_ns / 1e9
     count = max(result.requests, 1)
+    served = max(0, result.requests - result.errors)       # what was refused is no work done
     if workload.kind == "fetch":
         moved, records = result.records_bytes, float(result.records)
     else:
         moved = result.bytes_sent if workload.kind != "ping" else result.bytes_sent + result.bytes_received
-        records = float(result.requests * workload.records_per_batch if workload.kind == "produce" else result.records)
+        moved = moved * served // count
+        records = float(served * workload.records_per_batch if workload.kind == "produce" else result.records)
     histogram, end_to_end = histogram_of(result.latency), histogram_of(result.end_to_end)
     return Measurement(
         workload=asdict(workload), server=cluster.any().address, seconds=seconds, requests=result.requests,
         errors=result.errors, first_error=name_of(result.first_error) if result.first_error else None,
-        requests_per_second=result.requests / seconds, records_per_second=records / seconds,
+        requests_per_second=served / seconds, records_per_second=records / seconds,
         megabytes_per_second=moved / seconds / 1e6, latency_us=figures_of(histogram),
         end_to_end_us=figures_of(end_to_end) or None,
         cpu_us_per_request=None if cpu is None else cpu * seconds / elapsed / count * 1e6,

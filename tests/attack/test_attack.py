@@ -10,8 +10,8 @@ from tests.attack.requests import CONTROLLER, attacks
 from tests.attack.run import Row, attack, attacked_node, judge, longest_steps, send
 
 ELEMENTS = 10_000
-STEP_SECONDS_MAX = 0.1
-"""Ten times what a step may take on a machine that does nothing else."""
+STEP_SECONDS_MAX = 0.5
+"""Well above what a step takes on a busy machine; what has no steps took five to forty."""
 CLOSED = {"BrokerHeartbeat", "BrokerRegistration", "ControllerRegistration", "JoinGroup", "ListConfigResources",
           "ListGroups", "ListTransactions", "SyncGroup", "UpdateFeatures", "Vote"}
 """Served in one step: not with so many elements."""

@@ -1,6 +1,7 @@
 """`kraft bench`: each load against a node, what it prints and what it writes."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 
 from kraft.cli.bench import shortfall_of
 from kraft.cli.command import run
+from kraft.client import Cluster
+from kraft.load.measure import create_topic
 from kraft.pipeline.report import read_inputs
 from tests.cli.nodes import Started, Tool
 
@@ -48,6 +51,16 @@ def test_each_load_is_measured(kind: str, node: Started, tool: Tool) -> None:
     assert measured["cpu_us_per_request"] >= 0
     assert (measured["records_per_second"] > 0) == (kind != "ping")
     assert bool(measured["end_to_end_us"]) == (kind == "end-to-end")
+
+
+def test_requests_that_are_refused_count_for_nothing(node: Started, capsys: pytest.CaptureFixture[str]) -> None:
+    with Cluster(node.bootstrap) as cluster:
+        create_topic(cluster, "bench-refused", 2, configs={"max.message.bytes": "100"})
+    loaded = [str(each) for each in (*SHORT, *KINDS["produce"], "--topic", "bench-refused")]
+    assert run(["bench", "produce", *loaded, "--bootstrap", node.bootstrap]) == 1
+    out, complaints = capsys.readouterr()
+    assert re.search(r"requests +│ 0/s", out) and re.search(r"bytes +│ 0\.0 MB/s", out)
+    assert re.search(r"kraft: .*: [\d,]+ of [\d,]+ requests were refused \(MESSAGE_TOO_LARGE\)", complaints)
 
 
 def test_it_is_told_to_people_and_written_to_files(node: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -107,7 +120,7 @@ def test_a_rate_that_is_not_reached(tool: Tool) -> None:
                                             (0.2, "the server or the way to it: the load generator computed 20%")])
 def test_which_side_was_the_limit(busy: float, side: str) -> None:
     run: Any = SimpleNamespace(workload={"kind": "ping", "rate": 100.0, "in_flight": 1}, seconds=10.25, requests=949,
-                               requests_per_second=94.9, records_per_second=0.0, generator_busy=busy)
+                               errors=0, requests_per_second=94.9, records_per_second=0.0, generator_busy=busy)
     said = shortfall_of(run)
     assert said is not None
     assert side in said

@@ -181,6 +181,23 @@ def test_single_records_at_fault_are_named(node: Node, version: int) -> None:
     assert all(error.batch_index_error_message for error in answer.record_errors)
 
 
+def test_named_records_are_bounded_and_the_answer_is_no_larger_than_its_request(node: Node) -> None:
+    node.partition(cleanup_policy="compact")
+    builder = BatchBuilder("none")
+    for _ in range(5_000):
+        builder.append(b"value", None, 1_700_000_000_000)
+    data = builder.build(0)
+    answer = produced(node.produce(data))
+    assert [error.batch_index for error in answer.record_errors] == list(range(100))
+    assert answer.error_message.startswith("5000 of 5000 records are refused: ")
+    assert answer.error_message.endswith("; the first 100 are named one by one")
+    whole = ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(
+        name="t", partition_data=[PartitionProduceData(index=0, records=data)] * 30)])
+    found = produce_response(node.produce_body(whole.encode(12), 12)).responses[0].partition_responses
+    assert [len(each.record_errors) for each in found] == [100] * 10 + [0] * 20
+    assert all(each.error_message for each in found)
+
+
 def test_where_the_log_starts_is_told_where_kafka_tells_it(node: Node) -> None:
     """Not with what is wrong about the batch as such."""
     node.partition(max_message_bytes=200)
