@@ -9,7 +9,6 @@ from kraft._version import __version__
 __all__ = [
     "Appender",
     "AsyncLog",
-    "Backup",
     "Batch",
     "BatchBuilder",
     "CorruptLogError",
@@ -39,7 +38,6 @@ if build_info.version() != __version__:
 
 from kraft import errors
 from kraft.appender import Appender, AsyncLog
-from kraft.backup import Backup
 from kraft.cursors import Cursor
 from kraft.log import Log, LogReader
 from kraft.log_dir import LogDir, TopicPartition

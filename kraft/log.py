@@ -13,7 +13,6 @@ import warnings
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Self, Unpack
 
-from kraft.backup import Backup, make_backup
 from kraft.inputs import YEAR_2000_MS, RecordInput, column, record_fields, size_of
 from kraft.reading import READ_BYTES, Isolation, Place, Reading, visible_end
 from kraft_native import log as native_log
@@ -25,6 +24,7 @@ from kraft_native.errors import InvalidArgumentError, TimestampWarning
 from kraft_native.records import BatchBuilder
 
 if TYPE_CHECKING:
+    from kraft.backup import Backup
     from kraft_native.append import AppendInfo
     from kraft_native.config import LogSettings
     from kraft_native.flusher import Flusher
@@ -154,6 +154,8 @@ class Log(Reading, native_log.Log):
 
     def backup(self, to: str | os.PathLike[str]) -> Backup:
         """Copies the log to the new directory `to`, durably; see `kraft.backup.make_backup`."""
+        from kraft.backup import make_backup  # with what it needs a hundredth of a second of every start
+
         return make_backup(self, to)
 
     async def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark",

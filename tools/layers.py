@@ -60,7 +60,7 @@ PACKAGES: dict[str, Rule] = {
     "appender": Rule(("inputs", "log", "reading", "native"), ("asyncio", "concurrent", "os", "threading", "time")),
     "log_dir": Rule(("log", "reading", "native"), ("os", "threading")),
     "files": Rule(("native",), ("os",)),
-    "": Rule(("_version", "appender", "backup", "cursors", "errors", "log", "log_dir", "reading", "native")),
+    "": Rule(("_version", "appender", "cursors", "errors", "log", "log_dir", "reading", "native")),
     "config": Rule(("immutable", "native")),
     "raft": Rule(("immutable", "protocol", "native"), ordered=True),
     "recorder": Rule(("raft", "native"), ordered=True),
