@@ -23,6 +23,7 @@ from kraft.spark.positions import batch_spans
 from kraft.spark.splits import balance
 
 VALUE: Final = b"v" * 100
+RECORD: Final = (VALUE, b"key", 1_700_000_000_000, ())
 BATCH_RECORDS: Final = 500
 COLUMNS: Final = ("offset", "timestamp", "key", "value")
 
@@ -31,7 +32,7 @@ def write(path: Path, rows: int, segment_bytes: int, partitions: int) -> None:
     """The records, in batches, spread over the partitions."""
     with LogDir(path, config=LogConfig(segment_bytes=segment_bytes)) as directory:
         for batch in range(rows // BATCH_RECORDS):
-            directory.log("rows", batch % partitions).append_records([(VALUE, b"key", 1_700_000_000_000, ())] * BATCH_RECORDS)
+            directory.log("rows", batch % partitions).append_records([RECORD] * BATCH_RECORDS)
 
 
 def read(path: Path) -> tuple[float, float, int]:
