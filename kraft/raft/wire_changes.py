@@ -123,6 +123,20 @@ def names_metadata(request: alter_partition_reassignments_request.AlterPartition
     return any(topic.name == TOPIC for topic in request.topics)
 
 
+def split_reassignment(
+    request: alter_partition_reassignments_request.AlterPartitionReassignmentsRequest
+) -> alter_partition_reassignments_request.AlterPartitionReassignmentsRequest | None:
+    """Takes the topics beside the metadata log out of a request that names both; they are the controller's. None where
+    it names the metadata log alone."""
+    others = [topic for topic in request.topics if topic.name != TOPIC]
+    if not others:
+        return None
+    request.topics = [topic for topic in request.topics if topic.name == TOPIC]
+    return alter_partition_reassignments_request.AlterPartitionReassignmentsRequest(
+        timeout_ms=request.timeout_ms, allow_replication_factor_change=request.allow_replication_factor_change,
+        topics=others)
+
+
 def _reassign_request(request: ReassignVotersRequest, _version: int) -> Message:
     of = alter_partition_reassignments_request
     return of.AlterPartitionReassignmentsRequest(timeout_ms=request.timeout_ms, topics=[

@@ -18,6 +18,8 @@ from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
 from kraft.protocol.message import Message
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.controller_heartbeat_request import ControllerHeartbeatRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -29,7 +31,7 @@ from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.raft.messages import Response
 from kraft.raft.wire import FETCH_CODEC, Codec, WrongPartitionError
-from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of
+from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of, split_reassignment
 from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.broker_connections import BrokerConnections
 from kraft.runtime.quorum import Quorum
@@ -219,7 +221,12 @@ def refuse_too_many(request: Message) -> Message:
 
 
 def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:
-    """Asks the consensus core; `source` tells connections apart."""
+    """Asks the consensus core; `source` tells connections apart. A reassignment of the voters that names topics too is
+    one of both: the controller decides the topics, and the answer has all of them."""
+    others = split_reassignment(request) if isinstance(request, AlterPartitionReassignmentsRequest) else None
+    if others is not None:
+        respond = _both(respond)
+        quorum.metadata.submit(others, version, quorum.clock(), respond, None)
     try:
         asked = codec.decode_request(request, version)
     except WrongPartitionError as error:
@@ -227,6 +234,22 @@ def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, sourc
         respond(codec.refuse(ErrorCode.INVALID_REQUEST))
     else:
         quorum.serve(codec, source, asked, version, respond)
+
+
+def _both(respond: Respond) -> Respond:
+    """Collects the two answers to a reassignment, in any order. The error of a whole answer is that of its topics."""
+    answers: list[AlterPartitionReassignmentsResponse] = []
+
+    def collect(answer: Message) -> None:
+        assert isinstance(answer, AlterPartitionReassignmentsResponse)
+        answers.append(answer)
+        if len(answers) == 2:
+            failed = next((each for each in answers if each.error_code), answers[0])
+            answers[0].error_code, answers[0].error_message = failed.error_code, failed.error_message
+            answers[0].responses = [topic for each in answers for topic in each.responses]
+            respond(answers[0])
+
+    return collect
 
 
 @lru_cache(maxsize=SOURCES_KEPT)

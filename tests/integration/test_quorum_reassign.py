@@ -7,6 +7,13 @@ import pytest
 from kraft.cli.command import run
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tests.integration.quorum import MakeQuorum, Quorum, create_topic, register_broker, topics_exist
 
 
@@ -20,12 +27,25 @@ def follow(client: QuorumClient, count: int) -> None:
         pass
 
 
+def answers_for(client: QuorumClient, *wanted: tuple[str, list[int]]) -> dict[str, int]:
+    """The error of each topic in the answer to one reassignment of all."""
+    request = AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[
+        ReassignableTopic(name=name, partitions=[ReassignablePartition(replicas=replicas)])
+        for name, replicas in wanted])
+    with client.leader() as connection:
+        answer = connection.send(request, AlterPartitionReassignmentsResponse)
+    assert answer.error_code == ErrorCode.NONE
+    return {topic.name: part.error_code for topic in answer.responses for part in topic.partitions}
+
+
 def test_grow_replace_and_shrink(new_quorum: MakeQuorum, capsys: pytest.CaptureFixture[str]) -> None:
     quorum = new_quorum(3, voters=1)
     quorum.start()
     client = quorum.client()
     register_broker(quorum.leader)
     assert create_topic(quorum.leader, "kept")[0] == 0
+    assert answers_for(client, ("kept", [100]), ("__cluster_metadata", [1]), ("absent", [100])) == {
+        "__cluster_metadata": ErrorCode.NONE, "kept": ErrorCode.NONE, "absent": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     follow(client, 3)
     capsys.readouterr()
     assert kraft(quorum, "plan", "1", "2", "3", "--json") == 0
