@@ -234,7 +234,7 @@ METRICS: Final = (
            "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs",
            "Milliseconds since the last metadata snapshot, or since the start."),
     Metric("kraft_metadata_snapshot_lag", "gauge", (), "",
-           "Committed metadata records behind the last snapshot: what a start replays."),
+           "Committed metadata records behind the last snapshot; 0 without one."),
 )
 
 

@@ -286,7 +286,8 @@ def _read_raft(log: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
         sheet.put(f"{prefix}_commit_latency_avg", sum(latencies_ms) / len(latencies_ms))
         sheet.put(f"{prefix}_commit_latency_max", max(latencies_ms))
     sheet.put("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", max(0, now_ms - log.snapshot_ms))
-    sheet.put("kraft_metadata_snapshot_lag", max(0, quorum.high_watermark - log.snapshot_end))
+    lag = max(0, quorum.high_watermark - log.snapshot_end) if log.snapshot_end else 0
+    sheet.put("kraft_metadata_snapshot_lag", lag)
 
 
 async def _read_cluster(image: MetadataImage, sheet: Sheet) -> None:

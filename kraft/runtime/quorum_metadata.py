@@ -46,7 +46,7 @@ class QuorumMetadata(MetadataMachine):
         self._uncommitted: deque[tuple[int, int]] = deque()     # end offset, when it was appended
         self.appended_records = 0
         self.commit_latencies_ms: deque[int] = deque(maxlen=LATENCIES_KEPT)
-        """Of the last appends of this node that were committed, oldest first."""
+        """Of the last appends of this leadership that were committed, oldest first; of no past one."""
         self.snapshot_ms = clock()
         """When the last snapshot was begun that is written; the start, when none was yet."""
         self.snapshot_end = 0
@@ -85,6 +85,7 @@ class QuorumMetadata(MetadataMachine):
         log.info("metadata quorum: this node is %s in epoch %d, the leader is %s", leadership.role, leadership.epoch,
                  "not known" if leadership.leader_id < 0 else leadership.leader_id)
         self._uncommitted.clear()
+        self.commit_latencies_ms.clear()
         self.led(leadership.epoch, leadership.epoch_start, leads=leadership.role is Role.LEADER)
 
     def read(self, offset: int, end_offset: int) -> Iterator[CommittedRecord]:

@@ -83,7 +83,9 @@ def test_a_node_that_closes_waits_for_the_snapshot_that_is_written(tmp_path: Pat
         node.wait(gate.reached.is_set)
         end_offset = node.controller.image.offset + 1
         closing = node.loop.create_task(node.quorum.close())
+        assert node.quorum.metadata.commit_latencies_ms, "of what it committed as the leader"
         node.run(node.quorum.driver.resign(PATIENCE_SECONDS))
+        assert not node.quorum.metadata.commit_latencies_ms, "they are of a past leadership"
         assert not closing.done()
         assert not node.log.closed, "the directory stays locked"
         gate.open()
