@@ -36,7 +36,7 @@ from kraft.protocol.messages.leave_group_request import LeaveGroupRequest
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
 from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 
 CHANGES_MAX: Final = 10_000
 ENTRIES_MAX: Final = 1_000
@@ -115,8 +115,13 @@ def _entity(_around: tuple[Any, ...], entry: Any) -> object:
 
 def _fetched(around: tuple[Any, ...], element: Any) -> object:
     """Of an OffsetFetch: a partition's index, or a topic or group without any below it."""
-    names = tuple(getattr(each, "group_id", None) or (each.name, getattr(each, "topic_id", None)) for each in around)
-    return names, element if isinstance(element, int) else getattr(element, "group_id", None) or element.name
+    return tuple(map(_group_or_topic, around)), element if isinstance(element, int) else _group_or_topic(element)
+
+
+def _group_or_topic(element: Any) -> object:
+    if isinstance(element, OffsetFetchRequestGroup):
+        return element.group_id
+    return element.name, getattr(element, "topic_id", None)      # a request for one group has topics without ids
 
 
 _TOPIC_PARTITIONS: Final = (Level("topics", "topics", ("name",)), Level("partitions", "partitions"))

@@ -74,5 +74,5 @@ def test_the_figures_of_the_metadata_log(new_kraft_cluster: NewCluster) -> None:
     assert after["kraft_metadata_snapshot_lag"] == 0, "it has no snapshot but the first, of 0"
     assert after["kafka_server_snapshotemitter_latestsnapshotgeneratedagems"] >= 0
     requests = labelled(active, "kafka_network_requestmetrics_requests_total")
-    assert requests['listener="CONTROLLER",request="Envelope"'] == 1, "the broker forwarded it"
+    assert requests['listener="CONTROLLER",request="Envelope"'] == 2, "of producer ids, and of the topic"
     assert requests['listener="CONTROLLER",request="BrokerHeartbeat"'] > 0

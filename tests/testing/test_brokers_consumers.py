@@ -48,7 +48,8 @@ class Bench:
         self.is_gone = False
         self.lead(LEADER, epoch=3)
         around = Around(self.loop, cast(Any, self.wire), Options, Counter(), lambda _key, _random: self.partition,
-                        lambda _key: False, lambda _key: self.is_gone)
+                        lambda _key, _random, found: found(self.partition), lambda _key: False,
+                        lambda _key: self.is_gone)
         self.consumer = Consumer(1001, KEY, around, Random(1), is_last=True)
         self.consumer.start()
 
