@@ -76,7 +76,7 @@ def test_no_time_is_now(log: Log) -> None:
     assert log.offset_for_time(before) is not None
 
 
-@pytest.mark.parametrize("wrong", [1.5, time.time(), True, "5", np.float64(NOW_MS), b"1"])
+@pytest.mark.parametrize("wrong", [1.5, 1_795_702_933.5, True, "5", np.float64(NOW_MS), b"1"])
 def test_a_time_is_a_whole_number(log: Log, wrong: Any) -> None:
     for append in (log.append_record, BatchBuilder().append):
         with pytest.raises(TypeError, match="not a whole number of milliseconds since 1970"):
@@ -98,7 +98,7 @@ def test_whole_numbers_of_numpy_are_times(log: Log) -> None:
 ], ids=["record", "records", "columns"])
 def test_a_time_before_2000_is_warned_of(log: Log, append: Any) -> None:
     with pytest.warns(errors.TimestampWarning, match="before the year 2000; is it in seconds") as caught:
-        append(log, int(time.time()))
+        append(log, int(1_795_702_933.5))
     assert [Path(each.filename).name for each in caught] == ["test_inputs.py"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
