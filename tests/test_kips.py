@@ -194,6 +194,43 @@ def test_quotations_are_what_the_specifications_say() -> None:
     assert wrong == []
 
 
+SENTENCE_END = re.compile(r'(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<! vs\.)\s+(?=["(A-Z`0-9])')
+
+
+def sentences(text: str) -> list[str]:
+    """Whole sentences of a specification, in order; headings and cells of tables are sentences too."""
+    cells = [cell.strip() for line in text.splitlines() for cell in plain(line).split("|")]
+    parts = [part for cell in cells for part in SENTENCE_END.split(cell)]
+    return [found for part in parts if (found := re.sub(r"^[\u2022\u25cf\u25aa\u2013-]\s*", "", part.strip()))]
+
+
+def is_whole(quotation: str, found: list[str]) -> bool:
+    """Whether it is one sentence of `found`, or several that follow each other."""
+    for first, sentence in enumerate(found):
+        after = first + 1
+        while len(sentence) < len(quotation) and after < len(found):
+            sentence, after = f"{sentence} {found[after]}", after + 1
+        if sentence == quotation:
+            return True
+    return False
+
+
+@needs_specifications
+def test_quotations_are_whole_sentences() -> None:
+    """Half a sentence may say more, or less, than the whole one."""
+    found = {kip: sentences(text) for kip, text in specifications().items()}
+    cut = [(row.kip, piece) for row in rows() for quotation in re.findall(r'(?<!\\)"((?:[^"\\]|\\.)+)"', row.rule)
+           for piece in quotation.replace('\\"', '"').split(" [...] ") if not is_whole(piece, found[row.kip])]
+    assert cut == []
+
+
+def test_half_a_sentence_is_found() -> None:
+    found = sentences("One rule, e.g. this. Another | a cell\n\u2022 A point.")
+    assert found == ["One rule, e.g. this.", "Another", "a cell", "A point."]
+    assert is_whole("Another", found) and is_whole("One rule, e.g. this. Another", found)
+    assert not is_whole("One rule", found) and not is_whole("this. Another", found)
+
+
 def quotations(text: str, kips: Container[str]) -> Iterator[tuple[str, str]]:
     """What the comments of a scenario quote, each with its KIP: of `kips` the one that was named last before."""
     comments = " ".join(line[1:].strip() for line in text.splitlines() if line.startswith("#"))

@@ -233,6 +233,10 @@ METRICS: Final = (
     Metric("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", "gauge", (),
            "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs",
            "Milliseconds since the last metadata snapshot, or since the start."),
+    Metric("kraft_metadata_lag", "gauge", ("role",), "",
+           "Committed metadata records that this node has not replayed, as a broker or as a controller."),
+    Metric("kraft_raft_vote_requests_total", "counter", ("kind",), "",
+           "Requests for votes and for pre-votes that this replica has answered."),
     Metric("kraft_metadata_snapshot_lag", "gauge", (), "",
            "Committed metadata records behind the last snapshot; 0 without one."),
 )

@@ -31,7 +31,7 @@ from kraft.metadata.image import NO_LEADER, MetadataImage
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.metric_names import METRICS
-from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft.runtime.quorum_metadata import VOTE_ANSWERS, QuorumMetadata
 from kraft.runtime.server import Server
 from kraft.runtime.turns import Turn
 from kraft_native.errors import OperationError
@@ -114,6 +114,7 @@ async def read(node: "Node", asked: float) -> Sheet:
     _read_waiting(node, sheet)
     await _read_groups(node, sheet)
     _read_applied(node, sheet)
+    sheet.put("kraft_metadata_lag", _metadata_lag(node.control.metadata, node.broker.image), "broker")
     await _read_metadata(node.control.metadata, node.control.clock(), sheet)
     await _read_replicas(node, sheet)
     return sheet
@@ -255,6 +256,11 @@ async def _read_metadata(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) ->
     await _read_cluster(metadata.image, sheet)
 
 
+def _metadata_lag(metadata: QuorumMetadata, image: MetadataImage) -> int:
+    """Committed records behind the last one that `image` has (KIP-631's MetadataLag)."""
+    return max(0, metadata.raft.replica.high_watermark - 1 - image.offset)
+
+
 def _read_controller(metadata: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
     controller, committed = metadata.controller, metadata.image
     decided = controller.decided if controller.active else committed
@@ -288,6 +294,9 @@ def _read_raft(log: QuorumMetadata, now_ms: int, sheet: Sheet) -> None:
     sheet.put("kafka_server_snapshotemitter_latestsnapshotgeneratedagems", max(0, now_ms - log.snapshot_ms))
     lag = max(0, quorum.high_watermark - log.snapshot_end) if log.snapshot_end else 0
     sheet.put("kraft_metadata_snapshot_lag", lag)
+    sheet.put("kraft_metadata_lag", _metadata_lag(log, log.image), "controller")
+    for event, kind in VOTE_ANSWERS.items():
+        sheet.put("kraft_raft_vote_requests_total", log.vote_answers[event], kind)
 
 
 async def _read_cluster(image: MetadataImage, sheet: Sheet) -> None:

@@ -41,7 +41,7 @@ from kraft.recorder.state import state_values
 from kraft.runtime.broker_connections import Probes
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.peers import Peers
-from kraft.runtime.quorum_metadata import QuorumMetadata
+from kraft.runtime.quorum_metadata import VOTE_ANSWERS, QuorumMetadata
 from kraft.runtime.quorum_snapshots import SnapshotKeeper
 from kraft.runtime.quorum_state import QuorumStateFile, read_quorum_state, write_quorum_state
 from kraft.runtime.raft_driver import RaftDriver, SteadyClock
@@ -248,6 +248,8 @@ class Quorum:
 
     def _trace(self, event: Event) -> None:
         self.recorder.record(event)
+        if event.what in VOTE_ANSWERS:
+            self.metadata.vote_answers[event.what] += 1
         if log.isEnabledFor(logging.DEBUG):
             log.debug("raft: %s", event)
 

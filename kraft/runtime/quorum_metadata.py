@@ -1,7 +1,7 @@
 """The metadata machine (`kraft.controller.machine`) on this node's log, snapshots and core."""
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from uuid import UUID
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 PLAINTEXT: Final = 0
 LATENCIES_KEPT: Final = 128
+VOTE_ANSWERS: Final = {"answers vote": "vote", "answers pre-vote": "pre-vote"}
+"""Names of the core's events for answered requests, and what each of them is."""
 
 
 class QuorumMetadata(MetadataMachine):
@@ -47,6 +49,8 @@ class QuorumMetadata(MetadataMachine):
         self.appended_records = 0
         self.commit_latencies_ms: deque[int] = deque(maxlen=LATENCIES_KEPT)
         """Of the last appends of this leadership that were committed, oldest first; of no past one."""
+        self.vote_answers: Counter[str] = Counter()
+        """Requests for votes and for pre-votes that this replica has answered, by the event's name (KIP-996)."""
         self.snapshot_ms = clock()
         """When the last snapshot was begun that is written; the start, when none was yet."""
         self.snapshot_end = 0

@@ -72,6 +72,10 @@ def test_the_figures_of_the_metadata_log(new_kraft_cluster: NewCluster) -> None:
     assert after[PREFIX + "lastappliedrecordlagms"] == 0, "of the active one"
     assert 0 < after[raft + "commit_latency_avg"] <= after[raft + "commit_latency_max"]
     assert after["kraft_metadata_snapshot_lag"] == 0, "it has no snapshot but the first, of 0"
+    assert labelled(active, "kraft_metadata_lag") == {'role="controller"': 0}
+    assert labelled(active, "kraft_raft_vote_requests_total") == {'kind="pre-vote"': 0, 'kind="vote"': 0}
+    broker, = cluster.brokers.values()
+    assert labelled(broker, "kraft_metadata_lag").keys() == {'role="broker"', 'role="controller"'}
     assert after["kafka_server_snapshotemitter_latestsnapshotgeneratedagems"] >= 0
     requests = labelled(active, "kafka_network_requestmetrics_requests_total")
     assert requests['listener="CONTROLLER",request="Envelope"'] == 2, "of producer ids, and of the topic"
