@@ -27,7 +27,7 @@ HOSTILE = {
     "broker": {"log.retention.ms": "0", "log.roll.ms": "0", "log.roll.jitter.ms": "-1", "log.flush.interval.ms": "-1",
                "log.index.size.max.bytes": "2", "max.connections": "0", "max.connections.per.ip.overrides": "x",
                "leader.replication.throttled.rate": "-1", "replica.alter.log.dirs.io.max.bytes.per.second": "x",
-               "max.connection.creation.rate": "NaN", "producer.id.expiration.ms": "0", "cordoned.log.dirs": "\x00",
+               "max.connection.creation.rate": "NaN", "producer.id.expiration.ms": "0",
                "log.cleaner.threads": "x", "log.cleaner.backoff.ms": "-9",
                "listener.name.plaintext.max.connections": "0",
                "listener.name.plaintext.max.connection.creation.rate": "x", "num.partitions": "many"},
