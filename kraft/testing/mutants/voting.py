@@ -103,9 +103,9 @@ def no_pre_vote(patches: Patches) -> None:
     patches.entry(table, Prospective, lambda replica, _role: replica.become_candidate(Cause.WON))
 
 
-# Followers of a leader that has lost its disk doubt it within an election time-out, then request pre-votes themselves, and
-# as prospective voters they grant them. The bug keeps a quorum without a leader only where all voters that are left are
-# needed, and a doubt, which outlasts a Fetch that the leader may hold, takes much longer than an election time-out.
+# Followers of a leader that has lost its disk doubt it within an election time-out, then request pre-votes themselves,
+# and as prospective voters they grant them. The bug keeps a quorum without a leader only where all voters that are left
+# are needed, and a doubt, which outlasts a Fetch that the leader may hold, takes much longer than an election time-out.
 @VOTING.add(25, "KAFKA-20895", voters=5, observers=0, dynamic=True, old_peers=0, election_timeout_ms=100,
             election_backoff_max_ms=100, fetch_timeout_ms=2000, wipe_every_ms=3000, change_every_ms=0,
             reassign_every_ms=0)
