@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from kraft_native.errors import InvalidArgumentError
@@ -62,9 +63,13 @@ class Security:
         return ("SASL_" if self.mechanism else "") + ("SSL" if self.tls else "PLAINTEXT")
 
     def context(self) -> ssl.SSLContext:
-        """Settings of TLS. `InvalidArgumentError` for files that cannot be used."""
+        """Settings of TLS. `InvalidArgumentError` for files that cannot be used. `ca_file` may be a directory of
+        certificates, as librdkafka has it: files named by the hash of their subject."""
+        ca_path = Path(self.ca_file) if self.ca_file else None
+        is_directory = ca_path is not None and ca_path.is_dir()
         try:
-            context = ssl.create_default_context(cafile=self.ca_file or None, cadata=self.ca_text or None)
+            context = ssl.create_default_context(cafile=None if is_directory else ca_path,
+                                                 capath=ca_path if is_directory else None, cadata=self.ca_text or None)
         except (OSError, ssl.SSLError) as error:
             raise InvalidArgumentError(f"ssl.truststore {self.ca_file or 'certificates'}: not readable as PEM: "
                                        f"{error}") from error

@@ -2,6 +2,7 @@
 
 import pickle
 import ssl
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,11 @@ def test_files_that_are_no_pem_are_named() -> None:
         with pytest.raises(InvalidArgumentError, match=__file__):
             Security(tls=True, **{field: __file__}).context()
     assert Security(tls=True).context().verify_mode is ssl.CERT_REQUIRED
+
+
+def test_trusted_certificates_may_be_a_directory(tmp_path: Path) -> None:
+    """As for librdkafka's `ssl.ca.location`."""
+    assert Security(tls=True, ca_file=str(tmp_path)).context().verify_mode is ssl.CERT_REQUIRED
 
 
 def test_connections_of_a_block_are_secured() -> None:
