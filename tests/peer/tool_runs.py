@@ -238,6 +238,8 @@ CHANGING: Final = tuple((re.compile(pattern, re.MULTILINE), written) for pattern
     (r"(HighWatermark|MaxFollowerLag|MaxFollowerLagTimeMs|LeaderId|LeaderEpoch):.*|(Epoch): \d+", r"\1\2: N"),
     (r"^\d+ *\tID\t.*(Leader|Follower|Observer).*", r"\1"),
     (r"127\.0\.0\.1:PORT\d +\(\d\)", "COORDINATOR"),
+    # A producer id: of which block depends on the order in which the brokers came.
+    (r"^\d+ *\t(?=\d+ +\t-?\d+ +\t\d+ +\tTIME)", "PRODUCER\t"),
     (r" +$|\t+ *$", ""),
 ))
 # A sentence about an error is the cluster's own; which error it is, is not.
