@@ -54,15 +54,12 @@ def read_known(path: Path) -> dict[str, list[tuple[re.Pattern[str], str]]]:
     return known
 
 
-def own_result(tests: Mapping[str, Any], uid: str, name: str) -> Mapping[str, Any]:
+def own_result(tests: Mapping[str, Mapping[str, Any]], uid: str, name: str) -> Mapping[str, Any]:
     """Result of the method `uid`; that of its container when that failed before; else a time-out."""
-    for key, result in tests.items():
-        if uid == key:
-            return dict(result)
-    for key, result in tests.items():
-        if uid.startswith(key):
-            return dict(result)
-    return {"status": "timeout", "name": name, "error": "not reached"}
+    if uid in tests:
+        return tests[uid]
+    container = next((result for key, result in tests.items() if uid.startswith(key)), None)
+    return container or {"status": "timeout", "name": name, "error": "not reached"}
 
 
 def compare(control: Mapping[str, Any], ours: Mapping[str, Any], judge: Judge, tests: str = "") -> dict[str, Module]:
@@ -78,7 +75,7 @@ def compare(control: Mapping[str, Any], ours: Mapping[str, Any], judge: Judge, t
             if theirs["status"] != "pass" or not re.search(tests, theirs["name"]):
                 continue
             result = own_result(ours[class_name]["tests"], uid, theirs["name"])
-            status, cause = judge(class_name, result | {"name": theirs["name"]})
+            status, cause = judge(class_name, {**result, "name": theirs["name"]})
             if status == "not-applicable":
                 continue
             module.applicable += 1
