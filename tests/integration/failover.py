@@ -1,6 +1,7 @@
 """Three nodes that are killed and restarted under a paced, idempotent producer with acks=all and librdkafka's defaults,
 and how long it had to wait for them."""
 
+import json
 import threading
 import time
 from array import array
@@ -25,6 +26,18 @@ NOTICED_SECONDS: Final = 0.05
 """After a node's death: what it acknowledged before is with the producer."""
 SETTLE_SECONDS: Final = 0.3
 """After the replicas are in sync again: clients have noticed, too."""
+STATISTICS_MS: Final = 100
+"""How often a producer reports its connections."""
+
+
+class Gap(NamedTuple):
+    """How long a producer waited for a killed leader."""
+
+    seconds: float
+    is_connected: bool
+    """Whether each producer had a connection to another node when the leader died. librdkafka 2.16 requests metadata
+    at once then. A producer whose only connection was to the dead leader, with nothing in flight, first requests it
+    when its timer of a second expires: no node can shorten that wait."""
 
 
 class Outcome(NamedTuple):
@@ -54,11 +67,14 @@ class Stream(threading.Thread):
         self.errors: list[str] = []
         self.sent = 0
         self.unfinished = 0
+        self.connected: frozenset[int] = frozenset()
+        """The nodes to which the producer has a connection, as it reported them last."""
         self._times = [array("d") for _ in range(partitions)]
         self._offsets: list[dict[int, int]] = [{} for _ in range(partitions)]
         self._end = threading.Event()
         self._producer = confluent_kafka.Producer({
-            "bootstrap.servers": bootstrap, "log_level": 2, "enable.idempotence": True, "acks": "all"})
+            "bootstrap.servers": bootstrap, "log_level": 2, "enable.idempotence": True, "acks": "all",
+            "statistics.interval.ms": STATISTICS_MS, "stats_cb": self._report})
 
     def run(self) -> None:
         while not self._end.is_set():
@@ -67,6 +83,10 @@ class Stream(threading.Thread):
             self.sent += 1
             self._producer.poll(PACE_SECONDS)
         self.unfinished = self._producer.flush(LAST_SECONDS)
+
+    def _report(self, statistics: str) -> None:
+        brokers = json.loads(statistics)["brokers"].values()
+        self.connected = frozenset(each["nodeid"] for each in brokers if each["state"] == "UP" and each["nodeid"] >= 0)
 
     def _send(self, partition: int, sequence: int) -> None:
         def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
@@ -136,18 +156,19 @@ class Failover:
         self.nodes = list(members.nodes.values())
         self.streams: list[Stream] = []
 
-    def kill(self, *, controller: bool) -> float:
+    def kill(self, *, controller: bool) -> Gap:
         """Kills the active controller, or else a node that is not; it leads a partition. Returns the longer gap of two
         producers. One sends to that partition alone: its connections to the other nodes await nothing, so they answer
         its Metadata at once. The other one sends to a partition of each node."""
         victim, streams = self._begin_kill(controller=controller)
+        is_connected = all(stream.connected - {victim.node_id} for stream in streams)
         began = time.monotonic()
         victim.kill()
         died = time.monotonic()
         for stream in streams:
             wait_until(lambda stream=stream: stream.flows_since(died + NOTICED_SECONDS),  # type: ignore[misc]
                        "acknowledged again", WAIT_SECONDS)
-        gap = max(stream.longest_gap(began) for stream in streams)
+        gap = Gap(max(stream.longest_gap(began) for stream in streams), is_connected)
         for stream in streams:
             stream.end()
         victim.start()

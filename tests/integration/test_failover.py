@@ -16,7 +16,7 @@ def test_kills_and_a_rolling_restart(new_quorum: MakeQuorum) -> None:
         node.settings |= SESSIONS
     quorum.start()
     cluster = Failover(quorum)
-    killed = [cluster.kill(controller=controller) for controller in (True, False)]
+    killed = [cluster.kill(controller=controller).seconds for controller in (True, False)]
     restarted = cluster.restart_all()
     for stream, outcome in zip(cluster.streams, cluster.outcomes(), strict=True):
         assert outcome.is_right, f"{outcome}: {stream.errors[:3]}"
