@@ -31,7 +31,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build test test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster cycles simulate simulate-brokers explore attack kip-mutants fault-mutants pipeline-kills spark-kills fuzz fuzz-wire evil-config sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-operations bench-failover bench-spark bench-commit demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -138,9 +138,13 @@ explore: build ## every interleaving of a small quorum, within bounds; a quarter
 		$(BIN)/kraft simulate --exhaustive --model elections --mutant $$mutant 2>/dev/null || exit 1; done
 	@$(BIN)/kraft simulate --exhaustive --model joining --mutant change-before-own-epoch 2>/dev/null
 
-# One of them: python -m tests.kip_mutants --rule "is the same"
+# One of them: python -m tests.mutation kips --only "is the same"
 kip-mutants: build ## rules of the specifications taken out of the code one by one, each noticed by its own tests; five minutes
-	@$(BIN)/python -m tests.kip_mutants
+	@$(BIN)/python -m tests.mutation kips
+
+# Those of compiled modules are compiled in a copy of the sources.
+fault-mutants: build ## causes of faults put back into the code one by one, each noticed by its own tests; a quarter of an hour
+	@$(BIN)/python -m tests.mutation faults
 
 # Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
 pipeline-kills: build ## exports and ingests killed at random moments; every record is there once; a quarter of an hour

@@ -1,19 +1,32 @@
 """Single handlers of requests, on as much of a broker as they need."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
+from uuid import UUID
 
-from kraft.broker.api import RequestContext, run_through
+from kraft.broker.api import RequestContext, Steps, run_through
+from kraft.broker.apis.client_quotas import describe_client_quotas
 from kraft.broker.apis.describe_producers import describe_producers
+from kraft.broker.apis.find_coordinator import find_coordinator
 from kraft.broker.apis.metadata import metadata
 from kraft.broker.broker import Broker
-from kraft.metadata.image import EMPTY
+from kraft.broker.cluster_description import BROKERS, describe_nodes
+from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.metadata.delta import MetadataDelta
+from kraft.metadata.image import EMPTY, MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.partition_record import PartitionRecord
+from kraft.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kraft.protocol.messages.topic_record import TopicRecord
 
 CONTEXT = RequestContext(12, "client", "127.0.0.1", "PLAINTEXT", 0)
 
@@ -51,3 +64,69 @@ def test_a_follower_tells_the_producers_that_its_replica_knows() -> None:
 
     assert found(follower) == (ErrorCode.NONE, [7])
     assert found(None) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
+
+
+def led_by_two() -> MetadataImage:
+    """Broker 1 leads partition 0 of "t", broker 2 leads partition 1 and the only one of the offsets topic."""
+    delta = MetadataDelta(EMPTY)
+    for broker_id in (1, 2):
+        delta.replay(RegisterBrokerRecord(
+            broker_id=broker_id, broker_epoch=10 + broker_id, fenced=False,
+            end_points=[BrokerEndpoint(name="PLAINTEXT", host="h", port=9092, security_protocol=0)]))
+    for name, leaders in (("t", (1, 2)), (OFFSETS_TOPIC, (2,))):
+        topic_id = UUID(int=len(name))
+        delta.replay(TopicRecord(name=name, topic_id=topic_id))
+        for index, leader in enumerate(leaders):
+            delta.replay(PartitionRecord(partition_id=index, topic_id=topic_id, replicas=[1, 2], isr=[1, 2],
+                                         leader=leader, leader_epoch=0, partition_epoch=0))
+    return delta.finish(0, 0, 0)
+
+
+def answered(handler: Callable[..., Steps], request: Message, ended: tuple[int, ...]) -> Any:
+    """The answer of broker 1 once the leaders that it asked for are checked, of which some have ended."""
+    checks: list[tuple[list[int], Callable[[tuple[int, ...]], None]]] = []
+    broker = SimpleNamespace(
+        image=led_by_two(), node_id=1, cluster_id="c", led={}, setting=lambda _name: False,
+        leaders=SimpleNamespace(submit=lambda leaders, answer: checks.append((list(leaders), answer))))
+    answers: list[Message] = []
+    run_through(handler(cast("Broker", broker), request, CONTEXT, answers.append))
+    assert answers == [], "it waits for the checks"
+    [(leaders, checked)] = checks
+    assert 2 in leaders
+    checked(ended)
+    [answer] = answers
+    return answer
+
+
+def test_metadata_does_not_name_a_leader_whose_process_ended() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+
+    def found(*ended: int) -> list[tuple[int, int]]:
+        [topic] = answered(metadata, request, ended).topics
+        return [(each.error_code, each.leader_id) for each in topic.partitions]
+
+    assert found() == [(ErrorCode.NONE, 1), (ErrorCode.NONE, 2)]
+    assert found(2) == [(ErrorCode.NONE, 1), (ErrorCode.LEADER_NOT_AVAILABLE, -1)]
+
+
+def test_a_coordinator_whose_process_ended_is_not_named() -> None:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+
+    def found(*ended: int) -> tuple[int, int]:
+        [coordinator] = answered(find_coordinator, request, ended).coordinators
+        return coordinator.error_code, coordinator.node_id
+
+    assert found() == (ErrorCode.NONE, 2)
+    assert found(2) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+
+
+def test_refused_questions_have_the_wording_that_kafkas_clients_know() -> None:
+    answers: list[Any] = []
+    request = DescribeClientQuotasRequest(components=[
+        ComponentData(entity_type=kind, match_type=1, match=None) for kind in ("ip", "user")])
+    run_through(describe_client_quotas(cast("Broker", SimpleNamespace()), request, CONTEXT, answers.append))
+    assert answers[0].error_message.startswith("Invalid entity filter component combination")
+    refused = describe_nodes(DescribeClusterRequest(endpoint_type=2), 1, BROKERS, "c", 1, list)
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+        "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER")

@@ -6,7 +6,7 @@ from itertools import pairwise
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kraft.controller.decision import RefusedError
@@ -42,7 +42,14 @@ def shapes(draw: st.DrawFn) -> tuple[list[BrokerRegistration], int, int, int]:
     return ring, draw(st.integers(1, 40)), draw(st.integers(1, count)), draw(st.integers(0, 1 << 40))
 
 
+def plain(brokers: int, partitions: int, replicas: int) -> tuple[list[BrokerRegistration], int, int, int]:
+    """A shape without racks."""
+    return [broker(broker_id) for broker_id in range(brokers)], partitions, replicas, 0
+
+
 @given(shapes())
+@example(plain(5, 10, 3))
+@example(plain(3, 3, 2))               # even only when leaderships move
 def test_replicas_and_leaders_are_even(shape: tuple[list[BrokerRegistration], int, int, int]) -> None:
     ring, partitions, replicas, rotation = shape
     found = place(ring, partitions, replicas, rotation)

@@ -209,3 +209,18 @@ def test_reassignments(name: str, index: int, replicas: list[int] | None, code: 
         ReassignablePartition(partition_index=index, replicas=replicas)])]))
     found = answer.responses[0].partitions[0]
     assert (found.error_code, bool(found.error_message)) == (code, bool(code))
+
+
+def test_a_replication_factor_that_must_not_change_is_refused_with_kafkas_wording() -> None:
+    world = with_topic()
+    world.join(2)
+
+    def answered(may_change: bool) -> tuple[int, str | None]:
+        answer: Any = world.ask(AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=may_change, topics=[ReassignableTopic(name="a", partitions=[
+                ReassignablePartition(partition_index=0, replicas=[1, 2])])]))
+        found = answer.responses[0].partitions[0]
+        return found.error_code, found.error_message
+
+    assert answered(False) == (ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor is changed from 1 to 2")
+    assert answered(True) == (ErrorCode.NONE, None)

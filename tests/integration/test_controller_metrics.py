@@ -54,6 +54,9 @@ def test_controllers_that_are_not_active_show_what_is_committed(
         assert each["kafka_server_raft_metrics_log_end_offset"] > 0
         assert each["process_resident_memory_bytes"] > 1 << 20
         assert ("kafka_server_replicamanager_partitioncount" in each) is (controllers == 0)
+    votes = [labelled(node, "kraft_raft_vote_requests_total") for node in cluster.controllers.values()]
+    for kind in ("vote", "pre-vote"):
+        assert sum(each[f'kind="{kind}"'] for each in votes) > 0, "an election needs both, of one other voter at least"
 
 
 def test_the_figures_of_the_metadata_log(new_kraft_cluster: NewCluster) -> None:

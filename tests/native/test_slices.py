@@ -8,7 +8,7 @@ import pytest
 from kraft_native.errors import InvalidArgumentError
 from kraft_native.reply import Reply, ReplySink
 from kraft_native.slices import SliceQueue
-from tests.native.wires import METADATA, Bench, replies, request
+from tests.native.wires import METADATA, PIPELINED, Bench, replies, request
 
 DESCRIBE = 32
 
@@ -207,3 +207,32 @@ def test_the_end_of_a_frame_is_no_reason_to_wait(slow: Slow) -> None:
     wire = slow.connect()
     wire.feed(request(METADATA, 5, 1) + struct.pack(">i", 100))
     assert wire.reading and slow.channel.slices.waiting_count == 0
+
+
+def test_a_peer_that_reads_fast_has_its_answers_in_slices() -> None:
+    bench = Bench(slice_us=1)
+    wire = bench.connect()
+    wire.feed(b"".join(request(PIPELINED, 0, number) for number in range(10)))
+    bench.settle()
+    for reply, *_ in reversed(bench.requests):     # the first one lets all of them leave
+        reply.answer(bytes(1 << 20), 0)
+    bench.turn()
+    assert 1 << 20 < len(wire.received) < 10 << 20
+    bench.settle()
+    assert [number for number, _ in replies(wire.received)] == list(range(10))
+    bench.end()
+
+
+def test_connections_that_are_woken_together_share_iterations() -> None:
+    bench = Bench(slice_us=1)
+    wires = [bench.connect() for _ in range(10)]
+    for wire in wires:
+        wire.feed(request(METADATA, 5, 1))
+    bench.settle()
+    for reply, *_ in bench.requests:
+        reply.answer(b"answer", 0)
+    bench.turn()
+    assert 0 < sum(bool(wire.received) for wire in wires) < 10
+    bench.settle()
+    assert all(len(list(replies(wire.received))) == 1 for wire in wires)
+    bench.end()

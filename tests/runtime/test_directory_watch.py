@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from kraft.client import Cluster
+from kraft.client.configs import Change, Operation, alter_configs
 from kraft.config.node import NodeConfig
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.node import Node
-from kraft.runtime.storage import FormatRequest, format_storage
+from kraft.runtime.storage import META_PROPERTIES, FormatRequest, format_storage
 from kraft_native import faults
 from kraft_native.errors import StorageError
 from tests.integration.admin import wait_until
@@ -38,12 +39,23 @@ def replace(path: Path) -> None:
     path.mkdir()
 
 
+def replace_by_another(path: Path) -> None:
+    """An older copy of it is mounted there."""
+    replace(path)
+    shutil.copy(path.with_name("unmounted") / META_PROPERTIES, path)
+
+
 def strip(path: Path) -> None:
     for entry in path.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)
         else:
             entry.unlink()
+
+
+async def ended_by_itself(node: Node | ControllerNode, what: str) -> None:
+    with pytest.raises(StorageError, match=what):
+        await asyncio.wait_for(node.run(), SECONDS)
 
 
 def lies_in_second(cluster: Cluster, second: Path) -> None:
@@ -53,7 +65,7 @@ def lies_in_second(cluster: Cluster, second: Path) -> None:
     wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
 
 
-@pytest.mark.parametrize("loss", [remove, replace, strip])
+@pytest.mark.parametrize("loss", [remove, replace, replace_by_another, strip])
 def test_a_directory_that_vanishes_goes_offline(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
         loss: Callable[[Path], object]) -> None:
@@ -87,8 +99,7 @@ def test_without_its_last_directory_or_the_metadata_log_a_node_stops(
         node = Node(settings)
         await node.start()
         shutil.rmtree(lost)
-        with pytest.raises(StorageError, match=lost.name):
-            await node.run()
+        await ended_by_itself(node, lost.name)
 
     asyncio.run(main())
     caplog.clear()
@@ -103,9 +114,11 @@ def test_a_controller_without_its_directory_stops(tmp_path: Path, caplog: pytest
     async def main() -> None:
         node = ControllerNode(settings)
         await node.start()
+        leads = asyncio.Event()
+        node.quorum.metadata.subscribe(lambda _delta, _image: leads.set())
+        await asyncio.wait_for(leads.wait(), SECONDS)      # from here on it makes no files
         shutil.rmtree(tmp_path / "data")
-        with pytest.raises(StorageError, match="data"):
-            await node.run()
+        await ended_by_itself(node, "data")
 
     asyncio.run(main())
     caplog.clear()
@@ -113,40 +126,38 @@ def test_a_controller_without_its_directory_stops(tmp_path: Path, caplog: pytest
 
 @pytest.mark.parametrize(("kind", "suffix", "operation"), [
     ("rename", ".deleted", "retention"), ("write", "-checkpoint.tmp", "marks"), ("mkdir", "new-0", "opening"),
-    ("rename", "-delete", "removal"), ("write", ".log", "append"),
+    ("rename", "-delete", "removal"), ("write", ".log", "append"), ("write", ".cleaned", "compaction"),
 ])
 def test_whatever_fails_on_a_file_takes_its_directory_offline(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str, operation: str) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
+    # The node writes marks by itself.
+    marks_ms = "20" if operation == "marks" else "86400000"
 
     def work(cluster: Cluster, node: Node) -> None:
         lies_in_second(cluster, second)
         create(cluster, "more")
         work: dict[str, Callable[[], Any]] = {
             "retention": lambda: on_loop(node, node.housekeeping._retain()),
-            "marks": lambda: on_loop(node, checkpoint(node)),
+            "marks": lambda: None,
             "opening": lambda: create(cluster, "new"),
             "removal": lambda: delete(cluster, "t"),
             "append": lambda: produce(cluster, "t", b"value"),
+            "compaction": lambda: on_loop(node, node.housekeeping.cleaner.run()),
         }
-        if operation == "retention":
+        if operation in ("retention", "compaction"):
             fill(cluster, "t")
+        if operation == "compaction":
+            alter_configs(cluster, "topic", "t", [Change("cleanup.policy", Operation.SET, "compact")])
         with faults.fail_at(1, error=errno.EIO, kinds={kind}, under=second, suffix=suffix, persistent=True) as plan:
             work[operation]()
             wait_until(lambda: [each.path for each in node.logs.offline] == [second], "it is offline", SECONDS)
         assert plan.fired
         assert node.failure is None
 
-    with_node(node_config(tmp_path, log_dirs=f"{first},{second}"), work)
+    with_node(node_config(tmp_path, log_dirs=f"{first},{second}", log_flush_offset_checkpoint_interval_ms=marks_ms),
+              work)
     caplog.clear()
-
-
-async def checkpoint(node: Node) -> None:
-    """As `_every` runs it."""
-    try:
-        await node.housekeeping._checkpoint()
-    except StorageError as error:
-        node.replicas.fence_failed(error)
 
 
 def test_a_directory_that_is_still_there_is_not_lost(tmp_path: Path) -> None:

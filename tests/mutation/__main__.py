@@ -1,0 +1,37 @@
+"""Take code out of the sources, one place at a time, and see the tests fail: `python -m tests.mutation kips`.
+
+The tests run first with nothing taken out, and must pass. Then one line is printed for each mutant. Ends with 1 when
+the tests of one do not notice.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.mutation.kit import copied_tree, failing_test, noticed_by
+from tests.mutation.tables import TABLES
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("table", choices=TABLES, help="which mutants")
+    parser.add_argument("--only", default="", help="only those whose name has this text")
+    arguments = parser.parse_args()
+    chosen = [mutant for mutant in TABLES[arguments.table]() if arguments.only in str(mutant)]
+    unnoticed = 0
+    with tempfile.TemporaryDirectory(prefix="kraft-mutants-") as directory, copied_tree(Path(directory)) as tree:
+        failed = failing_test(list(dict.fromkeys(test for mutant in chosen for test in mutant.tests)), tree)
+        if failed is not None:
+            print(f"fails with nothing taken out: {failed}")
+            return 1
+        for mutant in chosen:
+            test = noticed_by(mutant, tree)
+            unnoticed += test is None
+            print(f"UNNOTICED {mutant}" if test is None else f"noticed   {mutant}: {test}", flush=True)
+    print(f"{len(chosen) - unnoticed} of {len(chosen)} noticed")
+    return 1 if unnoticed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
