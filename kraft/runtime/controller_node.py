@@ -174,9 +174,12 @@ class ControllerNode:
     async def run(self) -> None:
         """Waits until the node is told to stop or must; closes it, and raises the fault when there was one."""
         await self._ended.wait()
-        await self.close()
-        if self.failure is not None:
-            raise self.failure
+        try:
+            await self.close()
+        finally:
+            # A file that cannot be closed is a consequence.
+            if self.failure is not None:
+                raise self.failure
 
     def stop(self) -> None:
         """Ends `run` in good order. From a signal handler too."""
@@ -197,13 +200,15 @@ class ControllerNode:
             await self.metrics.close()
         if hasattr(self, "registrar"):
             self.registrar.close()
-        if hasattr(self, "quorum"):
-            self._alarm.cancel()
-            await self.quorum.close()
-        if hasattr(self, "server"):
-            await self.server.close(DRAIN_SECONDS)
-        if hasattr(self, "flusher"):
-            self.flusher.close()
+        try:
+            if hasattr(self, "quorum"):
+                self._alarm.cancel()
+                await self.quorum.close()
+        finally:
+            if hasattr(self, "server"):
+                await self.server.close(DRAIN_SECONDS)
+            if hasattr(self, "flusher"):
+                self.flusher.close()
 
     def _advertised(self, endpoint: Endpoint) -> Endpoint:
         """What others are told of a listener: as configured, with the port that the system chose where it is 0, and

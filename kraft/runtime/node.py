@@ -446,9 +446,12 @@ class Node:
     async def run(self) -> None:
         """Waits until the node is told to stop or must; closes it, and raises the fault when there was one."""
         await self._ended.wait()
-        await self.close()
-        if self.failure is not None:
-            raise self.failure
+        try:
+            await self.close()
+        finally:
+            # A file that cannot be closed is a consequence.
+            if self.failure is not None:
+                raise self.failure
 
     @property
     def stopping(self) -> bool:

@@ -160,6 +160,24 @@ def test_whatever_fails_on_a_file_takes_its_directory_offline(
     caplog.clear()
 
 
+def test_files_that_cannot_be_deleted_take_their_directory_offline(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, "broken", str(path))
+
+    def work(cluster: Cluster, node: Node) -> None:
+        lies_in_second(cluster, second)
+        with monkeypatch.context() as broken:
+            broken.setattr(shutil, "rmtree", fail)
+            delete(cluster, "t")
+            wait_until(lambda: [each.path for each in node.logs.offline] == [second], "it is offline", SECONDS)
+
+    with_node(config(tmp_path, log_dirs=f"{first},{second}"), work)
+    caplog.clear()
+
+
 def test_a_directory_that_is_still_there_is_not_lost(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("")
     lost: list[Path] = []
