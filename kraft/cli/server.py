@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraft.cli.command import kraft
-from kraft.cli.options import JSON, Fields, server_config_options
+from kraft.cli.options import JSON, Fields, count_of, server_config_options
 from kraft.cli.server_config import server_config
 from kraft.config.quorum import check_quorum, is_sole_controller
 from kraft.runtime import log_output
@@ -69,7 +69,7 @@ def check(file: Path | None, data: Path | None, assignments: tuple[str, ...], st
         for text in warnings:
             click.echo(f"warning: {text}")
         click.echo(f"node {config.node_id}, {' and '.join(config.roles)}: "
-                   f"{f'{len(warnings)} warnings' if warnings else 'nothing to complain of'}")
+                   f"{count_of(len(warnings), 'warning') if warnings else 'nothing to complain of'}")
     if warnings and strict:
         raise click.exceptions.Exit(1)
 

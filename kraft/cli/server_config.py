@@ -58,7 +58,7 @@ def _listen_on(texts: dict[str, str], host: str, port: int) -> None:
     controllers = [each for each in given if each.partition("://")[0].upper() in names]
     name = texts.get("inter.broker.listener.name", "PLAINTEXT")
     if host in EVERY_ADDRESS and "advertised.listeners" not in texts:
-        raise InvalidConfigError(f"--listen: {host} is no address that a client can be told; name one with "
+        raise InvalidConfigError(f"--listen: {host} is no address that a client can connect to; name one with "
                                  f"--set advertised.listeners={name}://HOST:{port or 'PORT'}")
     _take_controllers(texts, [f"{name}://{f'[{host}]' if ':' in host else host}:{port}"], controllers)
 

@@ -31,7 +31,9 @@ storage.add_command(strays_group)
 @server_config_options
 @click.option("-t", "--cluster-id", help="Id of the cluster: 22 characters of base64url [default: a new one, where "
                                          "this node may be its first].")
-@click.option("--metadata-version", type=int, help="Feature level metadata.version [default: the newest].")
+@click.option("-r", "--release-version", "--metadata-version", "release", metavar="VERSION",
+              help="The metadata.version, and other features as a cluster of that release begins with them: a release, "
+                   "the version's name or its level [default: the newest].")
 @click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL",
               help="Level of another feature; may be given again.")
 @click.option("-s", "--standalone", "first", flag_value="standalone",
@@ -47,7 +49,7 @@ storage.add_command(strays_group)
               help="As in Kafka's tool. Directories that are formatted stay as they are, with it or without.")
 @JSON
 def format_command(file: Path | None, data: Path | None, assignments: tuple[str, ...], cluster_id: str | None,
-                   metadata_version: int | None, features: tuple[str, ...], first: str | None,
+                   release: str | None, features: tuple[str, ...], first: str | None,
                    initial_controllers: str | None, keep_data: bool, ignore_formatted: bool, as_json: bool) -> None:
     """Prepare data directories for a node and its cluster.
 
@@ -55,6 +57,7 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     other than the defaults are the reasons to do it before. Directories that are formatted for the same node and
     cluster stay as they are.
     """
+    from kraft.cli.features import metadata_level
     from kraft.log_dir import new_cluster_id
     from kraft.metadata.image import Endpoint
     from kraft.metadata.versions import LATEST
@@ -70,13 +73,13 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     if choice == "none" and not static_voters(config) and not (cluster_id or known):
         raise InvalidConfigError("--cluster-id: is needed for a node that finds the quorum by its configuration; with "
                                  "an id of its own that quorum would refuse it (kraft storage info tells theirs)")
-    # The address of a listener on every address is told as the loopback one, as the node itself does.
-    endpoints = tuple(Endpoint(each.listener, each.host or "127.0.0.1", each.port, 0)
-                      for each in config.controller_listeners)
+    # The addresses that the node itself advertises.
+    endpoints = tuple(Endpoint(each.listener, each.host, each.port, 0)
+                      for each in map(config.advertised, config.controller_listeners))
     request = FormatRequest(
         config.node_id, cluster_id or known or new_cluster_id(), config.log_dirs, endpoints, config.metadata_log_dir,
-        metadata_level=LATEST.level if metadata_version is None else metadata_version, features=_levels(features),
-        standalone=choice == "standalone",
+        metadata_level=LATEST.level if release is None else metadata_level("--release-version", release),
+        features=_levels(features), standalone=choice == "standalone",
         initial_voters=parse_voters(initial_controllers, config.controller_listener_names[0])
         if initial_controllers else (), keep_data=keep_data)
     _print([_fields(info.path) for info in format_storage(request, time.time_ns() // 1_000_000, uuid.uuid4)], as_json)
@@ -150,11 +153,13 @@ def parse_voters(text: str, listener: str) -> tuple["Voter", ...]:
     for part in text.split(","):
         node_id, _, rest = part.strip().partition("@")
         socket, _, directory = rest.rpartition(":")
+        wrong = InvalidConfigError(f"--initial-controllers: {part.strip()!r} is not id@host:port:directory-id")
+        if not (node_id.isascii() and node_id.isdigit()):
+            raise wrong
         try:
             key = ReplicaKey(int(node_id), id_of(directory))
         except ValueError:
-            raise InvalidConfigError(f"--initial-controllers: {part.strip()!r} is not "
-                                     "id@host:port:directory-id") from None
+            raise wrong from None
         found.append(Voter(key, (Endpoint(listener, *parse_socket("--initial-controllers", socket)),)))
     return tuple(found)
 
@@ -162,7 +167,7 @@ def parse_voters(text: str, listener: str) -> tuple["Voter", ...]:
 def _levels(texts: tuple[str, ...]) -> dict[str, int]:
     found = {}
     for name, level in parse_assignments(texts, "--feature").items():
-        if not level.isdecimal():
+        if not (level.isascii() and level.isdigit()):
             raise InvalidConfigError(f"--feature: {name}={level} has no whole number as its level")
         found[name] = int(level)
     return found

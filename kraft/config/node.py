@@ -30,7 +30,9 @@ LISTENERS_DEFAULT: Final = {
     ("broker", "controller"): "PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9093",
 }
 EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not bound
+LOOPBACK: Final = "127.0.0.1"
 _ENDPOINT = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>[0-9]{1,5})")
+_ZEROS = re.compile(r"0+(\.0+){0,3}")
 _SOCKET = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>[0-9]{1,5})")
 
 
@@ -138,6 +140,12 @@ class NodeConfig:
             return str(name).upper()
         return self.broker_listeners[0].listener if self.broker_listeners else "PLAINTEXT"
 
+    def advertised(self, listener: Endpoint) -> Endpoint:
+        """The address by which others reach a listener: that of `advertised.listeners`, else its own; the loopback
+        address where that is every address of the machine."""
+        found = next((each for each in self.advertised_listeners if each.listener == listener.listener), listener)
+        return found._replace(host=LOOPBACK) if found.host in ("", *EVERY_ADDRESS) else found
+
     @property
     def selects_replicas_by_rack(self) -> bool:
         """Whether consumers are sent to replicas in their rack (KIP-392)."""
@@ -212,9 +220,10 @@ class NodeConfig:
                                          "its own, but for one on an IPv4 and one on an IPv6 address")
 
     def _check_reachable(self, advertised: tuple[Endpoint, ...]) -> None:
-        """An address that stands for all of a machine's is none that others can connect to."""
+        """Refuse brokers' listeners that advertise an address which stands for all of a machine's: nobody can connect
+        to it. Kafka accepts it for controllers, whose addresses the quorum's settings name."""
         named = {each.listener for each in advertised}
-        for each in self.listeners:
+        for each in self.broker_listeners:
             if each.listener not in named and each.host in EVERY_ADDRESS:
                 raise InvalidConfigError(f"listeners: {each} is every address of this machine, and none that others "
                                          f"can connect to; name one in advertised.listeners={each.listener}://HOST:"
@@ -238,7 +247,7 @@ class NodeConfig:
     def _log_dirs(self) -> tuple[Path, ...]:
         names = self._list("log.dirs") or self._list("log.dir") or ["/tmp/kafka-logs"]  # noqa: S108 - Kafka's default
         paths = tuple(Path(name) for name in names if name)
-        if not paths or len(set(paths)) != len(paths):
+        if not paths or len({path.resolve() for path in paths}) != len(paths):
             raise InvalidConfigError(f"log.dirs: {','.join(names)!r} is empty or names a directory twice")
         return paths
 
@@ -261,9 +270,9 @@ class NodeConfig:
 
 
 def _ip_version(endpoint: Endpoint) -> int:
-    """4 or 6 for a literal address, 0 for a name and for every address."""
+    """4 or 6 for a literal address, 0 for a name and for every address: `::` is every IPv4 address too."""
     try:
-        return ip_address(endpoint.host).version
+        return 0 if endpoint.host == "::" else ip_address(endpoint.host).version
     except ValueError:
         return 0
 
@@ -273,7 +282,7 @@ def parse_endpoint(setting: str, text: str) -> Endpoint:
     found = _ENDPOINT.fullmatch(text.strip())
     if found is None or int(found["port"]) > 65_535:
         raise InvalidConfigError(f"{setting}: {text!r} is not NAME://host:port with a port of 0 to 65535")
-    return Endpoint(found["name"].upper(), found["host"].strip("[]"), int(found["port"]))
+    return Endpoint(found["name"].upper(), _host(found["host"]), int(found["port"]))
 
 
 def parse_socket(setting: str, text: str) -> tuple[str, int]:
@@ -281,4 +290,13 @@ def parse_socket(setting: str, text: str) -> tuple[str, int]:
     found = _SOCKET.fullmatch(text.strip())
     if found is None or int(found["port"]) > 65_535:
         raise InvalidConfigError(f"{setting}: {text!r} is not host:port with a port of 0 to 65535")
-    return found["host"].strip("[]"), int(found["port"])
+    return _host(found["host"]), int(found["port"])
+
+
+def _host(text: str) -> str:
+    """The host, a literal address in its usual form: `::0` is `::`, and `0` is `0.0.0.0`, as the system reads it."""
+    bare = text.strip("[]")
+    try:
+        return EVERY_ADDRESS[0] if _ZEROS.fullmatch(bare) else str(ip_address(bare))
+    except ValueError:
+        return bare

@@ -211,8 +211,6 @@ class ControllerNode:
                 self.flusher.close()
 
     def _advertised(self, endpoint: Endpoint) -> Endpoint:
-        """What others are told of a listener: as configured, with the port that the system chose where it is 0, and
-        the loopback address where it is on every address."""
-        told = next((each for each in self.config.advertised_listeners if each.listener == endpoint.listener), endpoint)
-        port = told.port or self.listeners[endpoint.listener].port
-        return Endpoint(endpoint.listener, told.host or "127.0.0.1", port)
+        """The address of a listener for others, with the port that the system chose where it is 0."""
+        found = self.config.advertised(endpoint)
+        return found if found.port else found._replace(port=self.listeners[endpoint.listener].port)

@@ -421,7 +421,7 @@ class _HttpServer(ThreadingHTTPServer):
 class MetricsServer:
     """Answers GET /metrics with what `read` gives (see `NodeCollector`). To be made and closed on the loop's thread.
 
-    `OSError` when the address cannot be had. `port` is the real one.
+    `OSError`, naming the address, when the address cannot be had. `port` is the real one.
     """
 
     def __init__(self, read: Read, host: str, port: int) -> None:
@@ -430,7 +430,10 @@ class MetricsServer:
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
         handler = type("Handler", (_Handler,), {"registry": registry})
-        self._http = _HttpServer((host, port), handler)
+        try:
+            self._http = _HttpServer((host, port), handler)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, f"kraft.metrics.listener {host}:{port}") from error
         self.host = host
         self.port: int = self._http.server_address[1]
         self._thread = threading.Thread(target=self._http.serve_forever, args=(STOP_POLL_SECONDS,),

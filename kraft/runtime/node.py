@@ -142,7 +142,7 @@ class Node:
         ensure_directory_ids(paths, uuid.uuid4)
         known = [info for info in map(describe, paths) if info.formatted]
         self.cluster_id = known[0].cluster_id or "" if known else new_cluster_id()
-        reachable = map(self._reachable, config.controller_listeners)
+        reachable = map(config.advertised, config.controller_listeners)
         endpoints = tuple(ImageEndpoint(each.listener, each.host, each.port, PLAINTEXT) for each in reachable)
         format_storage(FormatRequest(
             config.node_id, self.cluster_id, tuple(path for path in config.log_dirs if path in paths), endpoints,
@@ -498,16 +498,9 @@ class Node:
             offset_commit_timeout_ms=number("offsets.commit.timeout.ms"))
 
     def _advertised(self, endpoint: Endpoint) -> Endpoint:
-        """What clients of a listener are told: as configured, with the port that the system chose where it is 0."""
-        told = next((each for each in self.config.advertised_listeners if each.listener == endpoint.listener), endpoint)
-        port = told.port or self.listeners[endpoint.listener].port
-        return Endpoint(endpoint.listener, self._reachable(told).host, port)
-
-    @staticmethod
-    def _reachable(endpoint: Endpoint) -> Endpoint:
-        """An address for others: a listener on every address is told as the loopback one, unless
-        `advertised.listeners` says better."""
-        return endpoint if endpoint.host else endpoint._replace(host="127.0.0.1")
+        """The address of a listener for others, with the port that the system chose where it is 0."""
+        found = self.config.advertised(endpoint)
+        return found if found.port else found._replace(port=self.listeners[endpoint.listener].port)
 
     def _watch(self, descriptor: int, callback: Callable[..., None], *arguments: int) -> None:
         """Calls back when the eventfd was written to."""

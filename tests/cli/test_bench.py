@@ -1,13 +1,16 @@
 """`kraft bench`: each load against a node, what it prints and what it writes."""
 
 import json
+import platform
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kraft._version import __version__
 from kraft.cli.bench import shortfall_of
 from kraft.cli.command import run
 from kraft.client import Cluster
@@ -47,6 +50,9 @@ def test_each_load_is_measured(kind: str, node: Started, tool: Tool) -> None:
     assert measured["requests"] > 0
     assert measured["seconds"] == pytest.approx(0.3, rel=0.5)
     assert 0 < measured["latency_us"]["50"] <= measured["latency_us"]["max"]
+    assert datetime.fromisoformat(measured["date"]).tzinfo == UTC
+    assert (measured["host"], measured["version"]) == (platform.node(), __version__)
+    assert 0 < measured["generator_busy"] < 1.5
     assert measured["resident_megabytes"] > 1
     assert measured["cpu_us_per_request"] >= 0
     assert (measured["records_per_second"] > 0) == (kind != "ping")

@@ -253,6 +253,7 @@ def test_a_cluster(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[st
     tool = Tool(kraft_cluster.bootstrap, capsys)
     tool.json("topics", "create", "y1", "--partitions", 1, "--replication-factor", 2, "--config",
               "min.insync.replicas=2")
+    tool.json("topics", "create", "y3", "--partitions", 3, "--replication-factor", 1)
     [well] = tool.json("why", "y1/0")
     assert well["is_well"]
     assert "the topic was created" in well["text"]
@@ -281,6 +282,8 @@ def test_a_cluster(kraft_cluster: LocalCluster, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == f"{said[0]}\n", "its files tell the same"
     assert run(["why", "y1", str(controller.directory)]) == 0
     assert capsys.readouterr().out == f"{said[0]}\n"
+    run(["why", "y3", str(controller.directory)])
+    assert [line.partition("y3/")[2][0] for line in capsys.readouterr().out.splitlines()] == ["0", "1", "2"]
     assert run(["why", "none", str(controller.directory)]) == 1
 
 

@@ -59,7 +59,9 @@ def test_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(("option", "complaint"), [
     (("--feature", "transaction.version=x"), "--feature: transaction.version=x has no whole number as its level"),
     (("--feature", "none.such=1"), "'none.such' is not one of"),
-    (("--metadata-version", "1"), "metadata.version: 1 is not one of"),
+    (("--feature", "group.version=\u0661"), "has no whole number as its level"),
+    (("--metadata-version", "1"), "'1' is none of 3.3-IV3 to "),
+    (("-r", "9.9"), "--release-version: '9.9' is none of"),
 ])
 def test_wrong_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...],
                       complaint: str) -> None:
@@ -95,6 +97,17 @@ def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], option
         assert made[0]["directory_id"] == "A1AAAAAAAAAAAAAAAAAAAw"
 
 
+def test_the_first_voter_is_where_others_reach_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listeners = ("--set", "process.roles=controller", "--set", "controller.listener.names=C", "--set",
+                 "listeners=C://0.0.0.0:9093", "--set", "listener.security.protocol.map=C:PLAINTEXT", "-s")
+    for name, more, host in (("a", (), "127.0.0.1"), ("b", ("--set", "advertised.listeners=C://here:9099"), "here")):
+        assert told(capsys, "format", "--data", tmp_path / name, *listeners, *more)[0] == 0
+        file = tmp_path / name / "__cluster_metadata-0" / f"{0:020d}-{0:010d}.checkpoint"
+        voters = decode_snapshot(file.read_bytes()).quorum.voters
+        assert voters is not None
+        assert [each.host for each in voters.voters[0].endpoints] == [host]
+
+
 def test_a_cluster_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, made, complaint = told(capsys, "format", "--data", tmp_path, "-t", "abc")
     assert (code, made) == (1, [])
@@ -106,6 +119,9 @@ def test_a_cluster_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str
     code, made, _ = told(capsys, "format", "-c", file, "-t", cluster_id, "-f", "group.version=0", "-s", "-g")
     assert (code, made[0]["cluster_id"]) == (0, cluster_id)
     assert "group.version" not in made[0]["features"]
+    for version in ("25", "4.0-IV3", "4.0"):
+        _, made, _ = told(capsys, "format", "--data", tmp_path / version, "-r", version)
+        assert made[0]["features"]["metadata.version"] == 25
 
 
 @pytest.mark.parametrize(("options", "why"), [
@@ -114,6 +130,8 @@ def test_a_cluster_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ((*CONTROLLER, "--standalone", "--initial-controllers", VOTERS), "give one of them"),
     ((*CONTROLLER, "--initial-controllers", "1@127.0.0.1:9093"), "is not id@host:port:directory-id"),
     ((*CONTROLLER, "--initial-controllers", f"{VOTERS},{VOTERS}"), "they have one node twice"),
+    *(((*CONTROLLER, "--initial-controllers", f"{wrong}{VOTERS}"), "is not id@host:port:directory-id")
+      for wrong in ("-", "1_", "+", "\u0661")),
     (("--set", "process.roles=broker", "--standalone"), "process.roles has no controller"),
     (("--set", "process.roles=broker"), "--cluster-id: is needed"),
     ((*CONTROLLER, "--no-initial-controllers"), "--cluster-id: is needed"),

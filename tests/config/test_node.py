@@ -208,16 +208,29 @@ def test_what_a_file_says_in_vain_is_ignored_with_the_reason(key, says):
     ({"process_roles": "broker", "listeners": "PLAINTEXT://0.0.0.0:1"},
      "PLAINTEXT://0.0.0.0:1 is every address of this machine"),
     ({"process_roles": "broker", "listeners": "PLAINTEXT://[::]:1"}, "advertised.listeners=PLAINTEXT://HOST:1"),
-    ({"listeners": "PLAINTEXT://:1,CONTROLLER://0.0.0.0:2", "controller_listener_names": "CONTROLLER",
-      "advertised_listeners": "PLAINTEXT://h:1"}, "CONTROLLER://0.0.0.0:2 is every address"),
+    ({"process_roles": "broker", "listeners": "PLAINTEXT://[0:0::0]:1"}, "PLAINTEXT://[::]:1 is every address"),
+    ({"process_roles": "broker", "listeners": "PLAINTEXT://0:1"}, "PLAINTEXT://0.0.0.0:1 is every address"),
+    ({"advertised_listeners": "PLAINTEXT://[::0]:1"}, "no address that a client can connect to"),
     ({"listeners": "PLAINTEXT://:1,CONTROLLER://:1", "controller_listener_names": "CONTROLLER"}, "have one port"),
     ({"listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.2:1", "controller_listener_names": "CONTROLLER"},
      "have one port"),
+    ({"listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://[::]:1", "controller_listener_names": "CONTROLLER"},
+     "have one port"),
     ({"log_dirs": "/a,/a"}, "twice"),
+    ({"log_dirs": "/a,/b/../a"}, "twice"),
     ({"replica_selector_class": "org.example.Nearest"}, "is not one of"),
 ])
 def test_contradictions_are_refused_by_name(texts, says):
     assert says in refused(**texts)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
+def test_controllers_may_listen_on_every_address(host):
+    texts = {"listeners": f"PLAINTEXT://h:1,CONTROLLER://{host}:2", "controller.listener.names": "CONTROLLER"}
+    config = NodeConfig(texts)
+    assert config.advertised(config.controller_listeners[0]) == Endpoint("CONTROLLER", "127.0.0.1", 2)
+    config = NodeConfig({**texts, "advertised.listeners": "PLAINTEXT://a:3,CONTROLLER://b:4"})
+    assert [config.advertised(each) for each in config.listeners] == [("PLAINTEXT", "a", 3), ("CONTROLLER", "b", 4)]
 
 
 def test_listener_names_may_differ_from_protocols():
@@ -255,6 +268,9 @@ def test_replicas_are_selected_by_the_names_of_kafkas_classes(name, by_rack):
     ("PLAINTEXT://:9092", ("PLAINTEXT", "", 9092)),
     ("plaintext://host.name:1", ("PLAINTEXT", "host.name", 1)),
     ("A_1://[::1]:65535", ("A_1", "::1", 65535)),
+    ("A://[0:0::00]:1", ("A", "::", 1)),
+    ("A://0.0:1", ("A", "0.0.0.0", 1)),
+    ("A://1.2.3.4.5:1", ("A", "1.2.3.4.5", 1)),
 ])
 def test_endpoints(text, expected):
     assert parse_endpoint("listeners", text) == expected

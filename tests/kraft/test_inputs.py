@@ -66,7 +66,7 @@ def test_no_time_is_now(log: Log) -> None:
     builder = BatchBuilder()
     builder.append(b"v")
     builder.append(b"none", timestamp_ms=-1)
-    log.append_records([(b"x", None, None, ()), b"y"])
+    log.append_records([(b"x", None, None, ()), b"y", (b"w",)])
     log.append_record(b"z")
     after = time.time_ns() // 1_000_000
     found = list(records(first_batch(builder.build())))

@@ -28,6 +28,12 @@ def test_ratios_are_of_pairs_not_of_medians():
     assert found["requests/s"].a == pytest.approx(200 / 3)
 
 
+def test_a_ratio_is_the_median_of_the_ratios():
+    pairs = [(run(100, 1), run(100, 1)), (run(300, 1), run(100, 1)), (run(200, 1), run(50, 1))]
+    found = {ratio.figure: ratio for ratio in compare(pairs)}["requests/s"]
+    assert (found.a, found.b, found.ratio) == (200, 100, 3)
+
+
 def test_a_figure_that_one_side_lacks_is_left_out():
     names = [ratio.figure for ratio in compare([(run(2, 1, cpu=5), run(1, 2))])]
     assert "CPU us/request" not in names

@@ -1,5 +1,6 @@
 """Metrics as Prometheus sees them, on a real node; and the documentation page against the code."""
 
+import asyncio
 import http.client
 import socket
 import time
@@ -22,7 +23,7 @@ from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.runtime.metric_names import METRICS, markdown
-from kraft.runtime.metrics import SCRAPES_MAX, Sheet
+from kraft.runtime.metrics import SCRAPES_MAX, MetricsServer, Sheet
 from kraft_native.records import BatchBuilder
 from kraft_native.request_times import NAMES
 from tests.runtime.nodes import config, with_node
@@ -69,6 +70,16 @@ def commit(cluster, group, topic):
     request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(
         name=topic, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)])])
     return cluster.coordinator(group).send(request, OffsetCommitResponse, version=8)
+
+
+def test_an_address_in_use_is_named():
+    async def serve(port):
+        MetricsServer(dict, "127.0.0.1", port)
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"in use: 'kraft\.metrics\.listener 127\.0\.0\.1:{port}'"):
+            asyncio.run(serve(port))
 
 
 def test_counts_what_clients_did(tmp_path):

@@ -83,6 +83,25 @@ async def reply_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return struct.unpack_from(">i", data)[0], data[4:]
 
 
+@on_uvloop
+async def test_every_address_of_ipv6_is_every_address_of_ipv4_as_well() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    server = Server(ServerLimits(), pytest.fail)
+    channel = server.channel("broker", echo)
+    channel.serve_api_versions(BODIES, INVALID, UNSUPPORTED)
+    try:
+        listener = await server.listen("broker", "::", 0, channel)
+        for host in ("127.0.0.1", "::1"):
+            reader, writer = await asyncio.open_connection(host, listener.port)
+            writer.write(request(API_VERSIONS, 0, 7))
+            assert await reply_of(reader) == (7, BODIES[0])
+            writer.close()
+            await writer.wait_closed()
+    finally:
+        await server.close(timeout_s=0.1)
+
+
 def resident_bytes() -> int:
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
