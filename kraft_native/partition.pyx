@@ -459,8 +459,7 @@ cdef class Partition(Watched):
             waiter.callback(ERROR_REQUEST_TIMED_OUT, self.low_watermark(is_alive))
 
     def producers(self) -> list:
-        """What is kept of each producer, as DescribeProducers tells it (`ProducerState`)."""
-        self.require(-1, True)
+        """State of each producer that this replica knows (`ProducerState`), whether it leads or follows."""
         return self.core.producers.describe()
 
 

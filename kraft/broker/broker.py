@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -12,9 +13,9 @@ from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.leader_checks import LeaderChecks
 from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort, RecorderPort, StoragePort
 from kraft.broker.producer_ids import ProducerIds
-from kraft.broker.request_parts import TOO_MANY, serve_in_parts
-from kraft.config.effective import BrokerLayers, broker_integer, broker_value, topic_value
-from kraft.config.node import Endpoint, NodeConfig
+from kraft.broker.request_parts import serve_in_parts
+from kraft.config.effective import BrokerLayers, Source, broker_integer, broker_value, topic_value
+from kraft.config.node import CORDONED, EVERY_DIRECTORY, Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import (
@@ -116,8 +117,8 @@ class Broker:
 
         return serve_in_parts(request, send, answer, context.run, self._too_many)
 
-    def _too_many(self, request: Message) -> Message:
-        return self.controller.refuse(request, ErrorCode.POLICY_VIOLATION, TOO_MANY)
+    def _too_many(self, request: Message, why: str) -> Message:
+        return self.controller.refuse(request, ErrorCode.POLICY_VIOLATION, why)
 
     def layers(self) -> BrokerLayers:
         """This broker's settings in force, dynamic ones over the node's file."""
@@ -132,13 +133,23 @@ class Broker:
         """The value in force of a setting that is a whole number."""
         return broker_integer(name, self.layers())
 
+    def own_integer(self, name: str) -> int | None:
+        """The value of a setting that is a whole number, where one is set for this broker; None where it has the
+        default."""
+        found = broker_value(name, self.layers())
+        if found.source is Source.DEFAULT:
+            return None
+        assert isinstance(found.value, int), f"{name} is not a whole number"
+        return found.value
+
     def is_cordoned(self, path: str) -> bool:
         """Whether the log directory is to get no new replicas (KIP-1066); none is below the metadata.version that knows
         of that."""
         if not self.image.metadata_version.cordoned_log_dirs:
             return False
-        names = self.setting("cordoned.log.dirs")
-        return isinstance(names, list) and ("*" in names or path in names)
+        names = self.setting(CORDONED)
+        return isinstance(names, list) and (EVERY_DIRECTORY in names or Path(path).absolute() in
+                                            [Path(name).absolute() for name in names])
 
     def topic_setting(self, topic: str, name: str) -> Value:
         """The value of a topic's setting in force."""

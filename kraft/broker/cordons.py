@@ -1,7 +1,9 @@
-"""Which directories `cordoned.log.dirs` may name (KIP-1066)."""
+"""Checks of changes to a broker's settings that only the broker itself can make, before the controller decides: the
+settings are its own, and `cordoned.log.dirs` names directories that it has (KIP-1066)."""
 
 from typing import TYPE_CHECKING, Final
 
+from kraft.config.node import CORDONED, cordon_fault
 from kraft.metadata.image import BROKER_RESOURCE
 from kraft.protocol.messages.alter_configs_request import AlterConfigsResource as LegacyResource
 from kraft.protocol.messages.incremental_alter_configs_request import AlterConfigsResource
@@ -9,24 +11,26 @@ from kraft.protocol.messages.incremental_alter_configs_request import AlterConfi
 if TYPE_CHECKING:
     from kraft.broker.broker import Broker
 
-CORDONED: Final = "cordoned.log.dirs"
-ALL: Final = "*"
 DELETE: Final = 1
 SUBTRACT: Final = 3
 
 
-def cordon_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
-    """What is wrong with the directories that a request cordons; None: nothing, or they are not this broker's. The
-    controller does not know them."""
-    if resource.resource_type != BROKER_RESOURCE or resource.resource_name != str(broker.node_id):
+def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
+    """What is wrong with a change to the settings of one broker, in words; None: nothing, or the resource is another.
+    A name that is no number is left to the controller."""
+    if resource.resource_type != BROKER_RESOURCE or not resource.resource_name:
         return None
+    name = resource.resource_name
+    if name.isascii() and name.isdigit() and int(name) != broker.node_id:
+        return f"Unexpected broker id, expected {broker.node_id}, but received {name}"
+    return _cordon_refusal(broker, resource)
+
+
+def _cordon_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
+    """What is wrong with the directories that a change cordons."""
     for each in resource.configs:
         if each.name == CORDONED and getattr(each, "config_operation", 0) not in (DELETE, SUBTRACT):
-            names = [part.strip() for part in (each.value or "").split(",")] if each.value else []
-            if ALL in names and names != [ALL]:
-                return f"{CORDONED}: {ALL} stands for all directories and must be alone"
-            known = {name: None for path in broker.config.log_dirs for name in (str(path), str(path.absolute()))}
-            unknown = [name for name in names if name not in known and name != ALL]
-            if unknown:
-                return f"{CORDONED}: {', '.join(unknown)} is not in log.dirs"
+            names = [part.strip() for part in each.value.split(",")] if each.value else []
+            if (why := cordon_fault(names, broker.config.log_dirs)) is not None:
+                return why
     return None

@@ -41,6 +41,8 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, Off
 CHANGES_MAX: Final = 10_000
 ENTRIES_MAX: Final = 1_000
 TOO_MANY: Final = f"one request may change {CHANGES_MAX} things at most, with {ENTRIES_MAX} settings each"
+TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
+"""The same in Kafka's words, where partitions are created."""
 STEP: Final = 64
 
 
@@ -57,7 +59,7 @@ class Plan(NamedTuple):
     """How one kind of request is divided: `paths` lead to its elements. A part has elements that weigh `size` together,
     or a single heavier one; all together may weigh `limit` (0: without limit), and an element may have `ENTRIES_MAX` of
     what `entries` counts. `same` gives what an element names, with the structs around it; of the same things `repeats`
-    are kept."""
+    are kept. `too_many`: what a request above the limit is told."""
 
     paths: tuple[tuple[Level, ...], ...]
     size: int
@@ -66,6 +68,7 @@ class Plan(NamedTuple):
     same: Callable[[tuple[Any, ...], Any], object] | None = None
     entries: Callable[[Any], int] = lambda _element: 0
     repeats: int = 2
+    too_many: str = TOO_MANY
 
 
 class _Leaf(NamedTuple):
@@ -129,11 +132,13 @@ _BY_ID: Final = Level("topics", "topics", ("topic_id",))
 
 PLANS: Final[dict[type[Message], Plan]] = {
     CreateTopicsRequest: Plan(
-        ((Level("topics", "topics"),),), 32, CHANGES_MAX, _topic_weight, _name, _configs),
+        ((Level("topics", "topics"),),), 32, CHANGES_MAX, _topic_weight, _name, _configs,
+        too_many=TOO_MANY_PARTITIONS),
     DeleteTopicsRequest: Plan(
         ((Level("topics", "responses"),), (Level("topic_names", "responses"),)), 128, CHANGES_MAX, same=_deleted),
     CreatePartitionsRequest: Plan(((Level("topics", "results"),),), 32, CHANGES_MAX,
-                                  lambda topic: 1 + len(topic.assignments or ()), _name),
+                                  lambda topic: 1 + len(topic.assignments or ()), _name,
+                                  too_many=TOO_MANY_PARTITIONS),
     AlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX,
                               lambda resource: max(1, _configs(resource)), _resource, _configs),
     IncrementalAlterConfigsRequest: Plan(((Level("resources", "responses"),),), 32, CHANGES_MAX,
@@ -167,10 +172,10 @@ PLANS: Final[dict[type[Message], Plan]] = {
 
 
 def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], answer: Answer,
-                   run: Callable[[Steps], None], refuse: Callable[[Message], Message] | None = None) -> Steps:
+                   run: Callable[[Steps], None], refuse: Callable[[Message, str], Message] | None = None) -> Steps:
     """Has `send` serve the request, as a whole or in parts; `answer` gets the whole response. `run` takes the steps
-    that are left when an answer comes later. `refuse` makes the response with POLICY_VIOLATION for all of a request;
-    requests with a limit need it."""
+    that are left when an answer comes later. `refuse` makes the response with POLICY_VIOLATION, and a sentence, for all
+    of a request; requests with a limit need it."""
     plan = PLANS.get(type(request))
     if plan is None or _is_small(plan, request):
         send(request, answer)
@@ -183,7 +188,7 @@ def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], an
         part = part_of(plan, request, chunk)
         if is_too_large or any(plan.entries(leaf.element) > ENTRIES_MAX for leaf in chunk if leaf.is_whole):
             assert refuse is not None, f"{type(request).__name__} has a limit and no refusal"
-            answer_part(refuse(part))
+            answer_part(refuse(part, plan.too_many if is_too_large else TOO_MANY))
         else:
             send(part, answer_part)
 

@@ -5,7 +5,7 @@ runs; settings that may be changed are read through `effective`, with this as th
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -29,6 +29,8 @@ LISTENERS_DEFAULT: Final = {
     ("controller",): "CONTROLLER://:9093",
     ("broker", "controller"): "PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9093",
 }
+CORDONED: Final = "cordoned.log.dirs"
+EVERY_DIRECTORY: Final = "*"
 EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - looked for, not bound
 LOOPBACK: Final = "127.0.0.1"
 _ENDPOINT = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(?P<port>[0-9]{1,5})")
@@ -85,6 +87,8 @@ class NodeConfig:
         self._check_protocols()
         put(self, "ignored", {**parsed.ignored, **self._of_unknown_listeners()})
         self._check_replica_selector()
+        if self.is_broker and (why := cordon_fault(self._list(CORDONED), self.log_dirs)) is not None:
+            raise InvalidConfigError(why)
         if metrics := self.values.get("kraft.metrics.listener"):
             parse_socket("kraft.metrics.listener", str(metrics))
 
@@ -267,6 +271,17 @@ class NodeConfig:
         if name and name not in (RACK_AWARE_SELECTOR, LEADER_SELECTOR):
             raise InvalidConfigError(f"replica.selector.class: {name!r} is not one of {RACK_AWARE_SELECTOR}, "
                                      f"{LEADER_SELECTOR}")
+
+
+def cordon_fault(names: Iterable[str], log_dirs: Iterable[Path]) -> str | None:
+    """What is wrong with the directories that `cordoned.log.dirs` names (KIP-1066); None: nothing."""
+    named = list(names)
+    if EVERY_DIRECTORY in named:
+        return None if named == [EVERY_DIRECTORY] else (f"{CORDONED}: {EVERY_DIRECTORY} stands for all directories "
+                                                        "and must be alone")
+    known = [path.absolute() for path in log_dirs]
+    unknown = [name for name in named if not name or Path(name).absolute() not in known]
+    return f"{CORDONED}: {', '.join(map(repr, unknown))} is not in log.dirs" if unknown else None
 
 
 def _ip_version(endpoint: Endpoint) -> int:

@@ -1,7 +1,7 @@
 """The rules for settings, from the tables of `kraft.config`: what the decisions ask through `ConfigRules`."""
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kraft.config import tables
@@ -29,12 +29,19 @@ SELECTORS: Final = ("client_instance_id", "client_id", "client_software_name", "
 STORED_ONLY: Final = "sasl."
 """Settings of SASL can be stored while no listener uses it, as in Kafka."""
 GROUP_KINDS: Final = ("consumer", "share", "streams")
+_BOUNDS: Final = ((operator.ge, "greater than or equal to"), (operator.le, "less than or equal to"))
+"""How a group's setting and its two bounds compare."""
 _SECTIONS: Final = {
     TOPIC_RESOURCE: "topic",
     GROUP_RESOURCE: "group",
     CLIENT_METRICS_RESOURCE: "client_metrics",
 }
 _KINDS: Final = {**_SECTIONS, BROKER_RESOURCE: "broker"}
+_UNKNOWN: Final = {
+    TOPIC_RESOURCE: "Unknown topic config name",
+    GROUP_RESOURCE: "Unknown group config name",
+    CLIENT_METRICS_RESOURCE: "Unknown client metrics configuration",
+}
 
 
 def settings_of(resource_type: int) -> Mapping[str, Setting]:
@@ -62,11 +69,12 @@ class TableRules:
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"the name of a {_KINDS[resource.type]} is empty")
         if resource.type == TOPIC_RESOURCE:
             check_topic_name(resource.name)
-        for name, text in proposed.items():
-            if existing.get(name) == text:
-                continue
+        changed = {name: text for name, text in proposed.items() if existing.get(name) != text}
+        if resource.type == BROKER_RESOURCE:
+            _check_updates(resource, changed)
+        for name, text in changed.items():
             if resource.type == BROKER_RESOURCE:
-                _check_of_broker(resource, name, text)
+                _check_of_broker(name, text)
             else:
                 _check_value(resource, name, text)
         if resource.type == BROKER_RESOURCE:
@@ -93,23 +101,24 @@ class TableRules:
                                f"min.compaction.lag.ms {shortest} is above max.compaction.lag.ms {longest}")
 
     def _check_group(self, proposed: Mapping[str, str]) -> None:
-        """What is set for one group keeps within the node's `group.*.min.*` and `group.*.max.*`."""
+        """What is set for one group keeps within the node's `group.*.min.*` and `group.*.max.*`. Sentences begin with
+        Kafka's words."""
         layers = BrokerLayers(static=self._static)
         for name in filter(tables.section("group").__contains__, proposed):
             value = group_value(name, proposed, layers).value
-            for bound, keeps in zip(_bounds_of(name), (operator.ge, operator.le), strict=True):
+            for bound, (keeps, must_be) in zip(_bounds_of(name), _BOUNDS, strict=True):
                 if bound not in tables.broker_settings() or not isinstance(value, int):
                     continue
                 if not keeps(value, limit := broker_integer(bound, layers)):
-                    raise RefusedError(ErrorCode.INVALID_CONFIG, f"{name} {value} is not within {bound} {limit}")
+                    raise RefusedError(ErrorCode.INVALID_CONFIG, f"{name} must be {must_be} {bound}: {value}, {limit}")
         for kind in GROUP_KINDS:
             heartbeat, session = (group_value(f"{kind}.{name}", proposed, layers).value
                                   for name in ("heartbeat.interval.ms", "session.timeout.ms"))
             assert isinstance(heartbeat, int)
             assert isinstance(session, int)
             if heartbeat >= session:
-                raise RefusedError(ErrorCode.INVALID_CONFIG, f"{kind}.heartbeat.interval.ms {heartbeat} is not below "
-                                                             f"{kind}.session.timeout.ms {session}")
+                raise RefusedError(ErrorCode.INVALID_CONFIG, f"{kind}.session.timeout.ms must be greater than "
+                                                             f"{kind}.heartbeat.interval.ms: {session}, {heartbeat}")
 
     def is_list(self, resource_type: int, name: str) -> bool:
         setting = settings_of(resource_type).get(name)
@@ -166,7 +175,7 @@ def _check_value(resource: Resource, name: str, text: str) -> None:
     if setting is None:
         is_request = resource.type == CLIENT_METRICS_RESOURCE
         raise RefusedError(ErrorCode.INVALID_REQUEST if is_request else ErrorCode.INVALID_CONFIG,
-                           f"{shortened(name)} is no setting of a {_KINDS.get(resource.type, 'resource of this type')}")
+                           f"{_UNKNOWN[resource.type]}: {shortened(name)}")
     try:
         value = setting.parse(text)
         check_supported(setting, value)
@@ -186,10 +195,24 @@ def _check_value(resource: Resource, name: str, text: str) -> None:
                                                                f"{', '.join(SELECTORS)}")))
 
 
-def _check_of_broker(resource: Resource, name: str, text: str) -> None:
+def _check_updates(resource: Resource, names: Iterable[str]) -> None:
+    """INVALID_REQUEST, in Kafka's words, for what only the node's file can say, and for defaults of all brokers that
+    only one broker can have."""
+    known = tables.broker_settings()
+    settings = {name: known[key] for name in names if (key := base_of(name) or name) in known}
+    fixed = [name for name, each in settings.items() if not each.update or each.name in READ_AT_START]
+    if fixed:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    of_one = [name for name, each in settings.items() if each.update == "per-broker"]
+    if of_one and not resource.name:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "Cannot update these configs at default cluster level, broker id "
+                                                      f"must be specified: [{', '.join(of_one)}]")
+
+
+def _check_of_broker(name: str, text: str) -> None:
     """One setting of one broker or of all: INVALID_REQUEST for everything that is wrong with it."""
     if name.startswith(LISTENER_PREFIX):
-        _check_of_listener(resource, name, text)
+        _check_of_listener(name, text)
         return
     setting = tables.broker_settings().get(name)
     if setting is None:
@@ -203,24 +226,12 @@ def _check_of_broker(resource: Resource, name: str, text: str) -> None:
     if name.startswith("ssl."):
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"{name} can be changed for one listener only, as "
                                                       f"{LISTENER_PREFIX}NAME.{name}")
-    _check_update(resource, setting)
 
 
-def _check_of_listener(resource: Resource, key: str, text: str) -> None:
-    settings = tables.broker_settings()
+def _check_of_listener(key: str, text: str) -> None:
     try:
-        check_listener_setting(key, text, settings)
+        check_listener_setting(key, text, tables.broker_settings())
     except InvalidConfigError as error:
         raise RefusedError(ErrorCode.INVALID_REQUEST, str(error)) from None
-    name = base_of(key)
-    if name is None:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{key} cannot be changed while the node runs")
-    _check_update(resource, settings[name])
-
-
-def _check_update(resource: Resource, setting: Setting) -> None:
-    """INVALID_REQUEST for what only the node's file can say, or no default of all nodes."""
-    if not setting.update or setting.name in READ_AT_START:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{setting.name} cannot be changed while the node runs")
-    if setting.update == "per-broker" and not resource.name:
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{setting.name} can be set for one broker only, not for all")
+    if base_of(key) is None:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{key}]")

@@ -89,7 +89,7 @@ def elr_safety_records(image: MetadataImage, min_insync_replicas: str) -> list[R
 def check_exists(image: MetadataImage, resource: Resource) -> None:
     """Refuses settings for a topic or a node that is not there."""
     if resource.type == TOPIC_RESOURCE and resource.name not in image.topic_ids:
-        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {resource.name!r} does not exist")
+        raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == BROKER_RESOURCE and resource.name:
         if not (resource.name.isascii() and resource.name.isdigit()):
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"node id {resource.name!r} is not a number of 0 or more")
@@ -109,12 +109,22 @@ def check_elr(image: MetadataImage, resource: Resource, changes: Mapping[str, st
                            f"{MIN_INSYNC_REPLICAS} of the cluster must stay while eligible leader replicas are on")
 
 
-def check_cordons(image: MetadataImage, resource: Resource, changes: Mapping[str, str | None]) -> None:
-    """Directories can be cordoned from the metadata.version on that has room for it."""
-    version = image.metadata_version
-    if resource.type == BROKER_RESOURCE and CORDONED_LOG_DIRS in changes and not version.cordoned_log_dirs:
+def check_cordons(context: Context, resource: Resource, changes: Mapping[str, str | None]) -> None:
+    """Directories can be cordoned from the metadata.version on that has room for it, and through the broker that has
+    them: a controller does not know their names. What is cordoned can be uncordoned here too, while the broker is
+    down."""
+    if resource.type != BROKER_RESOURCE or CORDONED_LOG_DIRS not in changes:
+        return
+    version = context.image.metadata_version
+    if not version.cordoned_log_dirs:
         raise RefusedError(ErrorCode.INVALID_CONFIG,
                            f"{CORDONED_LOG_DIRS} cannot be set at metadata.version {version.name}")
+    known = split(context.image.config(resource).get(CORDONED_LOG_DIRS))
+    added = [name for name in split(changes[CORDONED_LOG_DIRS]) if name not in known]
+    if added and not context.forwarded:
+        raise RefusedError(ErrorCode.INVALID_CONFIG,
+                           f"{CORDONED_LOG_DIRS}: a controller can remove directories only; {', '.join(added)} must be "
+                           f"cordoned through the broker")
 
 
 def changed(
@@ -124,7 +134,7 @@ def changed(
     the same: that makes the brokers read files again that the settings name."""
     existing = context.image.config(resource)
     check_elr(context.image, resource, changes)
-    check_cordons(context.image, resource, changes)
+    check_cordons(context, resource, changes)
     context.rules.check(resource, proposed, existing)
     check_exists(context.image, resource)
     return _records(context.image, resource, {

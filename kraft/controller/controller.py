@@ -192,9 +192,9 @@ class Controller:
     # --- requests ---------------------------------------------------------------------------------------------------
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Answer,
-               client_id: str | None = None) -> None:
+               client_id: str | None = None, *, forwarded: bool = True) -> None:
         """Decides a request of that API version; `answer` gets the response once what it tells is committed.
-        `client_id`: whose quota holds; None: nobody's, a node asks.
+        `client_id`: whose quota holds; None: nobody's, a node asks. `forwarded`: see `Context`.
 
         `InvalidArgumentError` for a request that is none of the controller's (see `HANDLERS`).
         """
@@ -212,7 +212,7 @@ class Controller:
             return
         charge = self._mutations.charge(self.decided.quotas, request, version, client_id, now_ms)
         try:
-            decision = handler.decide(self._context(version, now_ms, charge), request)
+            decision = handler.decide(self._context(version, now_ms, charge, forwarded=forwarded), request)
             check_size(decision)
             if decision.kraft_version is not None:
                 last = self.port.upgrade_kraft_version(decision.kraft_version)
@@ -231,11 +231,12 @@ class Controller:
             answer(quorum.describe_quorum_refused(
                 request, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, state.leader_id, state.leader_epoch))
 
-    def _context(self, version: int, now_ms: int, charge: MutationCharge = UNLIMITED) -> Context:
+    def _context(self, version: int, now_ms: int, charge: MutationCharge = UNLIMITED, *,
+                 forwarded: bool = True) -> Context:
         return Context(
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
             now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id,
-            quorum=partial(self.port.describe_quorum, now_ms), charge=charge.take)
+            quorum=partial(self.port.describe_quorum, now_ms), charge=charge.take, forwarded=forwarded)
 
     def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> None:
         """Appends and replays the records. Without records there still may be something to wait for: the answer tells

@@ -128,7 +128,8 @@ class Context:
     `image` holds all that was decided, committed or not. `next_offset` is where the first record of the decision will
     stand. `sessions` is soft state; decisions about brokers write to it. `new_id` draws a random id. `quorum` tells how
     the quorum stands. `charge` takes so many partitions, to be created or deleted, from the quota of whoever asks; it
-    refuses when that is used up.
+    refuses when that is used up. `forwarded`: a broker has sent the request and checked what only it can check; False:
+    a client has sent it to this controller itself.
     """
 
     image: MetadataImage
@@ -141,6 +142,7 @@ class Context:
     new_id: Callable[[], UUID]
     quorum: Callable[[], QuorumState]
     charge: Callable[[int], None] = lambda _partitions: None
+    forwarded: bool = True
 
     def node_config(self) -> Mapping[str, str]:
         """What is set at run time for this node."""

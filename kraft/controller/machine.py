@@ -94,9 +94,9 @@ class MetadataMachine(ABC):
             self.controller.subscribe(listener)
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
-               client_id: str | None = None) -> None:
+               client_id: str | None = None, *, forwarded: bool = True) -> None:
         """See `Controller.submit`."""
-        self.controller.submit(request, version, now_ms, answer, client_id)
+        self.controller.submit(request, version, now_ms, answer, client_id, forwarded=forwarded)
 
     def broker_disconnected(self, broker_id: int, broker_epoch: int) -> None:
         """See `Controller.broker_disconnected`."""

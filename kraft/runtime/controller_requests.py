@@ -11,7 +11,7 @@ from typing import Final
 
 from kraft.broker.api import Steps
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
-from kraft.broker.request_parts import TOO_MANY, serve_in_parts
+from kraft.broker.request_parts import serve_in_parts
 from kraft.controller.controller import HANDLERS
 from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
@@ -105,7 +105,7 @@ class ControllerRouter:
             yield from self._open(request, source, respond, run)
         else:
             client_id = (reply.client_id or b"").decode("utf-8", "replace")
-            yield from self._serve(version, request, source, respond, client_id, run)
+            yield from self._serve(version, request, source, respond, client_id, run, forwarded=False)
         self.served()
 
     def _send(self, reply: Reply, response: Message) -> Steps:
@@ -143,7 +143,7 @@ class ControllerRouter:
         self.quorum.ask(source, asked, answer)
 
     def _serve(self, version: int, request: Message, source: int, respond: Respond, client_id: str | None,
-               run: Callable[[Steps], None]) -> Steps:
+               run: Callable[[Steps], None], *, forwarded: bool) -> Steps:
         codec = codec_of(request)
         if codec is not None:
             ask_core(self.quorum, codec, request, version, source, respond)
@@ -156,7 +156,7 @@ class ControllerRouter:
         else:
             yield from serve_in_parts(
                 request, lambda part, answer: self.quorum.metadata.submit(
-                    part, version, self.quorum.clock(), answer, client_id),
+                    part, version, self.quorum.clock(), answer, client_id, forwarded=forwarded),
                 respond, run, refuse_too_many)
 
     def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond, run: Callable[[Steps], None]) -> Steps:
@@ -188,7 +188,7 @@ class ControllerRouter:
         if not self.quorum.metadata.controller.active:
             respond(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
         else:
-            yield from self._serve(version, request, source, wrap, inner.header.client_id, run)
+            yield from self._serve(version, request, source, wrap, inner.header.client_id, run, forwarded=True)
 
     def _describe_cluster(self, request: DescribeClusterRequest, version: int) -> Message:
         """The voters."""
@@ -215,9 +215,9 @@ def _guarded(reply: Reply, steps: Steps) -> Steps:
         reply.refuse("malformed")
 
 
-def refuse_too_many(request: Message) -> Message:
+def refuse_too_many(request: Message, why: str) -> Message:
     """POLICY_VIOLATION for every element of a request that has too many."""
-    return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, TOO_MANY)
+    return HANDLERS[type(request)].refuse(request, ErrorCode.POLICY_VIOLATION, why)
 
 
 def ask_core(quorum: Quorum, codec: Codec, request: Message, version: int, source: int, respond: Respond) -> None:

@@ -362,6 +362,7 @@ class Node:
             attempt("client quotas", partial(self._limit_clients, image))
         if delta.features.touched:
             attempt("features", self._publish_versions)
+            attempt("cordoned log directories", self._cordon)    # none below the metadata.version that knows them
         if delta.brokers.touched:
             attempt("addresses of brokers", partial(self._learn_endpoints, image))
         # Last: a client that learns of a new leader finds it leading.

@@ -1,56 +1,100 @@
 """Single handlers of requests, on as much of a broker as they need."""
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
+import pytest
+
 from kraft.broker.api import RequestContext, Steps, run_through
+from kraft.broker.apis.alter_configs import alter_configs
 from kraft.broker.apis.client_quotas import describe_client_quotas
 from kraft.broker.apis.describe_producers import describe_producers
 from kraft.broker.apis.find_coordinator import find_coordinator
+from kraft.broker.apis.incremental_alter_configs import incremental_alter_configs
 from kraft.broker.apis.metadata import metadata
 from kraft.broker.broker import Broker
 from kraft.broker.cluster_description import BROKERS, describe_nodes
 from kraft.broker.internal_topics import OFFSETS_TOPIC
+from kraft.config.effective import BrokerLayers
 from kraft.metadata.delta import MetadataDelta
-from kraft.metadata.image import EMPTY, MetadataImage
+from kraft.metadata.image import BROKER_RESOURCE, EMPTY, MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.protocol.messages import alter_configs_request as legacy
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 from kraft.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraft.protocol.messages.topic_record import TopicRecord
+from tests.native.logs import batch
+from tests.native.serving import serving
 
 CONTEXT = RequestContext(12, "client", "127.0.0.1", "PLAINTEXT", 0)
 
 
-def test_a_topic_that_a_request_creates_is_as_this_broker_says() -> None:
-    """The controller may have other settings."""
+@pytest.mark.parametrize(("file", "dynamic", "created"), [
+    ({"num.partitions": "5", "default.replication.factor": "3"}, {}, (5, 3)),
+    ({"num.partitions": "1"}, {}, (1, -1)),
+    ({"default.replication.factor": "2"}, {}, (-1, 2)),
+    ({}, {"num.partitions": "7"}, (7, -1)),
+    ({}, {}, (-1, -1)),
+])
+def test_a_topic_that_a_request_creates_is_as_this_broker_says_or_as_the_controller(
+        file: dict[str, str], dynamic: dict[str, str], created: tuple[int, int]) -> None:
+    """The controller's settings count where the broker has none of its own, also when these are not the defaults."""
     asked: list[Message] = []
-    numbers = {"num.partitions": 5, "default.replication.factor": 3}
+    layers = BrokerLayers(dynamic=dynamic, static=file)
     broker = cast("Broker", SimpleNamespace(
-        image=EMPTY, setting=lambda _name: True, integer=numbers.__getitem__,
+        image=EMPTY, setting=lambda _name: True, layers=lambda: layers,
         submit_steps=lambda request, *_arguments: iter([asked.append(request)])))
+    vars(broker)["own_integer"] = partial(Broker.own_integer, broker)
     run_through(metadata(broker, MetadataRequest(
         topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True), CONTEXT, lambda _response: None))
     [creation] = asked
     assert isinstance(creation, CreateTopicsRequest)
     [topic] = creation.topics
-    assert (topic.num_partitions, topic.replication_factor) == (5, 3)
+    assert (topic.num_partitions, topic.replication_factor) == created
 
 
-def test_a_follower_tells_the_producers_that_its_replica_knows() -> None:
-    known = SimpleNamespace(producer_id=7, producer_epoch=1, last_sequence=4, last_timestamp_ms=99,
-                            coordinator_epoch=-1, txn_first_offset=-1)
-    follower = SimpleNamespace(is_leader=False, producers=lambda: [known])
+def test_settings_of_another_broker_are_refused() -> None:
+    """A broker cannot judge them: which directories the other one has, for example."""
+    def change(name: str) -> tuple[list[int], list[str]]:
+        """Codes of the broker's own answers, and the resources that the controller decides."""
+        passed: list[Message] = []
+        answers: list[Message] = []
+        config = SimpleNamespace(log_dirs=[Path("/a")])
+        broker = cast("Broker", SimpleNamespace(
+            node_id=1, config=config, submit_steps=lambda request, *_arguments: iter([passed.append(request)])))
+        change = AlterableConfig(name="cordoned.log.dirs", config_operation=0, value="/a")
+        run_through(incremental_alter_configs(broker, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name=name, configs=[change])]), CONTEXT, answers.append))
+        run_through(alter_configs(broker, legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name=name,
+            configs=[legacy.AlterableConfig(name="cordoned.log.dirs", value="/a")])]), CONTEXT, answers.append))
+        codes = [each.error_code for answer in answers for each in answer.responses]  # type: ignore[attr-defined]
+        return codes, [each.resource_name for request in passed
+                       for each in request.resources]  # type: ignore[attr-defined]
 
+    assert change("2") == ([ErrorCode.INVALID_REQUEST] * 2, [])
+    for name in ("1", "", "x"):
+        assert change(name) == ([], [name] * 2)
+
+
+def test_a_follower_lists_the_producers_that_its_replica_knows(tmp_path: Path) -> None:
     def found(replica: object) -> tuple[int, list[int]]:
         broker = cast("Broker", SimpleNamespace(
             image=SimpleNamespace(partition=lambda _topic, _index: object()), partition=lambda _topic, _index: replica))
@@ -62,7 +106,11 @@ def test_a_follower_tells_the_producers_that_its_replica_knows() -> None:
         [part] = answer.topics[0].partitions
         return part.error_code, [each.producer_id for each in part.active_producers]
 
-    assert found(follower) == (ErrorCode.NONE, [7])
+    with serving(tmp_path) as node:
+        follower = node.partition()
+        follower.append(batch(producer_id=7, producer_epoch=1, base_sequence=0))
+        follower.become_follower(1, 9)
+        assert found(follower) == (ErrorCode.NONE, [7])
     assert found(None) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, [])
 
 

@@ -41,6 +41,7 @@ class Server:
         self.parts: list[Any] = []
         self.answers: list[Any] = []
         self.waiting: list[Callable[[], None]] = []
+        self.reasons: list[str] = []
 
     def send(self, part: Message, answer: Callable[[Message], None]) -> None:
         self.parts.append(part)
@@ -51,7 +52,8 @@ class Server:
 
     def serve(self, request: Message) -> Any:
         """The answer. It went out once."""
-        def refuse(part: Message) -> Message:
+        def refuse(part: Message, why: str) -> Message:
+            self.reasons.append(why)
             return self.respond(part.replace(timeout_ms=-1) if hasattr(part, "timeout_ms") else part)
 
         run_through(serve_in_parts(request, self.send, self.answers.append, self.run, refuse))
@@ -115,6 +117,8 @@ def test_too_many_changes_are_refused_one_by_one(count: int, partitions: int, re
     expected = ErrorCode.POLICY_VIOLATION if refused else ErrorCode.NONE
     assert all(each.error_code == expected for each in answer.topics)
     assert bool(server.parts) is not refused
+    assert list(dict.fromkeys(server.reasons)) == (
+        ["Excessively large number of partitions per request."] if refused else []), "Kafka's words"
 
 
 def test_an_element_with_too_many_settings_is_refused_alone() -> None:

@@ -1,5 +1,6 @@
 """A node's configuration as a whole: files that Kafka takes, and what is refused with its reason."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,22 @@ def test_everything_that_is_wrong_is_told_at_once():
     text = refused(num_partitions="0", log_retention_ms="soon")
     assert "num.partitions: 0" in text
     assert "log.retention.ms: 'soon'" in text
+
+
+@pytest.mark.parametrize(("cordoned", "roles", "why"), [
+    ("/a/../c", "broker", "'/a/../c' is not in log.dirs"),
+    ("/a,/c,/d", "broker,controller", "'/c', '/d' is not in log.dirs"),
+    ("*,/a", "broker", "must be alone"),
+    ("/a/,b", "broker", None), ("*", "broker", None), ("", "broker", None),
+    ("/c", "controller", None),                  # has no log directories of a broker
+])
+def test_directories_that_a_file_cordons_are_its_own(cordoned, roles, why):
+    texts = {"process.roles": roles, "log.dirs": "/a,b", "cordoned.log.dirs": cordoned}
+    if why is None:
+        assert NodeConfig(texts).log_dirs == (Path("/a"), Path("b"))
+    else:
+        with pytest.raises(InvalidConfigError, match=f"cordoned.log.dirs: .*{re.escape(why)}"):
+            NodeConfig(texts)
 
 
 def test_keys_of_plug_ins_pass():

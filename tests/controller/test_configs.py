@@ -18,6 +18,7 @@ from kraft.protocol.messages import alter_configs_request as legacy
 from kraft.protocol.messages import incremental_alter_configs_request as incremental
 from kraft.protocol.messages.clear_elr_record import ClearElrRecord
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.controller.world import World
 
 TOPIC = Resource(TOPIC_RESOURCE, "a")
@@ -49,6 +50,28 @@ def replace(world: World, resource: Resource, **values: str | None) -> int:
             legacy.AlterableConfig(name=name.replace("_", "."), value=value) for name, value in values.items()])]))
     code: int = answer.responses[0].error_code
     return code
+
+
+def directly(world: World, resource: Resource, name: str, operation: int, value: str | None) -> int:
+    """As `alter`, sent to the controller by a client and not by a broker."""
+    answers: list[Any] = []
+    world.controller.submit(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
+        resource_type=resource.type, resource_name=resource.name, configs=[
+            incremental.AlterableConfig(name=name, config_operation=operation, value=value)])]),
+        1, world.now_ms, answers.append, forwarded=False)
+    world.commit()
+    code: int = answers[0].responses[0].error_code
+    return code
+
+
+def refusal_of(world: World, resource: Resource, values: dict[str, str]) -> str | None:
+    """The sentence, which scripts compare."""
+    answer: Any = world.ask(incremental.IncrementalAlterConfigsRequest(resources=[incremental.AlterConfigsResource(
+        resource_type=resource.type, resource_name=resource.name, configs=[
+            incremental.AlterableConfig(name=name, config_operation=SET, value=value)
+            for name, value in values.items()])]))
+    text: str | None = answer.responses[0].error_message
+    return text
 
 
 def test_set_delete_append_subtract(world: World) -> None:
@@ -139,6 +162,59 @@ def test_broker_settings_that_nobody_here_uses_are_stored(world: World, name: st
     ("log.cleaner.threads", "1_0")])
 def test_defaults_of_topics_are_refused_where_topics_refuse_them(world: World, name: str, value: str) -> None:
     assert alter(world, CLUSTER_DEFAULT, (name, SET, value)) == ErrorCode.INVALID_REQUEST
+
+
+def test_directories_are_cordoned_through_the_broker_that_has_them(world: World) -> None:
+    """A controller does not know the names of a broker's directories. It can uncordon them while the broker is down."""
+    broker, name = Resource(BROKER_RESOURCE, "1"), "cordoned.log.dirs"
+    for operation, value in ((SET, "/a"), (SET, "*"), (APPEND, "/a")):
+        assert directly(world, broker, name, operation, value) == ErrorCode.INVALID_CONFIG
+    assert alter(world, broker, (name, SET, "/a,/b")) == 0
+    assert directly(world, broker, name, SET, "/a,/c") == ErrorCode.INVALID_CONFIG
+    assert directly(world, broker, name, SET, "/b,/a") == 0
+    assert directly(world, broker, name, SUBTRACT, "/a") == 0
+    assert world.image.config(broker) == {name: "/b"}
+    assert directly(world, broker, name, SET, "") == 0
+    assert directly(world, broker, name, DELETE, None) == 0
+    assert directly(world, broker, "log.cleaner.threads", SET, "2") == 0, "other settings"
+
+
+def test_directories_are_cordoned_from_a_metadata_version_on() -> None:
+    world = World(metadata_level=29)
+    world.join(1)
+    broker = Resource(BROKER_RESOURCE, "1")
+    for value in ("", "/a"):
+        assert alter(world, broker, ("cordoned.log.dirs", SET, value)) == ErrorCode.INVALID_CONFIG
+    assert replace(world, broker, cordoned_log_dirs="/a") == ErrorCode.INVALID_CONFIG
+    world.ask(UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(
+        feature="metadata.version", max_version_level=30, upgrade_type=1)]))
+    assert alter(world, broker, ("cordoned.log.dirs", SET, "/a")) == 0
+
+
+@pytest.mark.parametrize(("resource", "text"), [
+    (TOPIC, "Unknown topic config name: no.such.thing"),
+    (Resource(GROUP_RESOURCE, "g"), "Unknown group config name: no.such.thing"),
+    (Resource(CLIENT_METRICS_RESOURCE, "m"), "Unknown client metrics configuration: no.such.thing"),
+])
+def test_unknown_settings_are_refused_in_kafkas_words(world: World, resource: Resource, text: str) -> None:
+    assert refusal_of(world, resource, {"no.such.thing": "1"}) == text
+
+
+def test_what_cannot_be_changed_is_refused_in_kafkas_words(world: World) -> None:
+    fixed = "Cannot update these configs dynamically"
+    broker = Resource(BROKER_RESOURCE, "1")
+    assert refusal_of(world, broker, {"node.id": "1", "log.cleaner.threads": "2", "log.dirs": "/a"}) == (
+        f"{fixed}: [node.id, log.dirs]")
+    assert refusal_of(world, CLUSTER_DEFAULT, {"num.partitions": "2"}) == f"{fixed}: [num.partitions]"
+    assert refusal_of(world, CLUSTER_DEFAULT, {"cordoned.log.dirs": "*"}) == (
+        "Cannot update these configs at default cluster level, broker id must be specified: [cordoned.log.dirs]")
+    assert refusal_of(world, Resource(TOPIC_RESOURCE, "b"), {"retention.ms": "5"}) == "The topic 'b' does not exist."
+    for name, value, bound, limit in (("session.timeout.ms", 1, "min.session.timeout.ms", 45_000),
+                                      ("session.timeout.ms", 60_001, "max.session.timeout.ms", 60_000),
+                                      ("num.standby.replicas", 3, "max.standby.replicas", 2)):
+        order = "greater" if value < limit else "less"
+        assert refusal_of(world, Resource(GROUP_RESOURCE, "g"), {f"streams.{name}": str(value)}) == (
+            f"streams.{name} must be {order} than or equal to group.streams.{bound}: {value}, {limit}")
 
 
 def test_long_names_and_values_are_refused_in_short(world: World) -> None:

@@ -194,6 +194,7 @@ def test_look_ups(node: Node) -> None:
     for call in (partition.earliest, partition.latest, partition.max_timestamp):
         with pytest.raises(NotLeaderOrFollowerError):
             call()
+    assert [state.producer_id for state in partition.producers()] == [4], "a follower answers too"
 
 
 def test_records_are_deleted(node: Node) -> None:

@@ -59,8 +59,8 @@ REFUSED = [
     ([Change(NAME, Operation.SET, "LOUD")], "INVALID_CONFIG"),
     ([Change(NAME, Operation.SET, "info")], "INVALID_CONFIG"),
     ([Change(NAME, Operation.SET, None)], "INVALID_REQUEST"),
-    ([Change(NAME, Operation.APPEND, "INFO")], "INVALID_REQUEST"),
-    ([Change(NAME, Operation.SUBTRACT, "INFO")], "INVALID_REQUEST"),
+    ([Change(NAME, Operation.APPEND, "INFO")], "APPEND operation is not allowed for the BROKER_LOGGER resource"),
+    ([Change(NAME, Operation.SUBTRACT, "INFO")], "SUBTRACT operation is not allowed for the BROKER_LOGGER resource"),
     ([Change("root", Operation.DELETE, None)], "INVALID_REQUEST"),
     ([Change(NAME, Operation.SET, "INFO"), Change(NAME, Operation.SET, "WARN")], "INVALID_REQUEST"),
 ]

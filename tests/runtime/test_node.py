@@ -49,11 +49,14 @@ from kraft.protocol.messages.init_producer_id_request import InitProducerIdReque
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 from kraft.runtime.server import SO_BUF_LOCK, SOCK_SNDBUF_LOCK
 from kraft_native.batch import walk
 from kraft_native.checkpoints import read_clean_shutdown
 from kraft_native.errors import InvalidArgumentError, LogLockedError
 from kraft_native.records import BatchBuilder, records
+from tests.runtime.metadata_nodes import formatted
 from tests.runtime.nodes import config, with_node
 
 EARLIEST, LATEST = -2, -1
@@ -220,7 +223,7 @@ def test_which_directories_can_be_cordoned(tmp_path):
         for value in ("/no/such", f"{first},/no/such", f"*,{first}"):
             assert cordon(cluster, value) == ErrorCode.INVALID_REQUEST
         assert cordon(cluster, "/no/such", 2) == ErrorCode.INVALID_REQUEST      # APPEND
-        for value in ("*", "", f"{first}, {second}", second):
+        for value in ("*", "", f"{first}, {second}", f"{second}/"):
             assert cordon(cluster, value) == ErrorCode.NONE
         topics = [CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
         cluster.send(CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse)
@@ -251,6 +254,30 @@ def test_cordoned_directories_get_no_replicas(tmp_path):
         assert node.broker.image.brokers[1].cordoned_log_dirs == ()
 
     with_node(config(tmp_path / "data", cordoned_log_dirs=str(tmp_path / "data")), work)
+
+
+def test_directories_cordoned_in_the_file_count_from_their_metadata_version_on(tmp_path):
+    def create(cluster, name):
+        topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
+        return cluster.send(CreateTopicsRequest(topics=topics, timeout_ms=10_000),
+                            CreateTopicsResponse).topics[0].error_code
+
+    def cordoned(cluster):
+        [told] = cluster.send(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
+        return told.is_cordoned
+
+    def work(cluster, _node):
+        assert create(cluster, "a") == ErrorCode.NONE
+        assert not cordoned(cluster)
+        raised = cluster.send(UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(
+            feature="metadata.version", max_version_level=30, upgrade_type=1)], timeout_ms=10_000),
+            UpdateFeaturesResponse)
+        assert raised.error_code == ErrorCode.NONE, raised.error_message
+        refused = (create(cluster, f"b{number}") == ErrorCode.INVALID_REPLICATION_FACTOR for number in range(200))
+        assert any(refused), "the next heartbeat says so"
+        assert cordoned(cluster)
+
+    with_node(config(formatted(tmp_path / "data", metadata_level=29), cordoned_log_dirs="*"), work)
 
 
 def test_topics_are_described_in_pages(tmp_path):

@@ -1,9 +1,9 @@
-"""AlterConfigs (key 33): the active controller decides, but for what only this broker knows: which directories
-`cordoned.log.dirs` may name."""
+"""AlterConfigs (key 33): the active controller decides. This broker refuses what only it can judge: changes to the
+settings of another broker, and directories in `cordoned.log.dirs` that it does not have."""
 
 from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
-from kraft.broker.cordons import cordon_refusal
+from kraft.broker.cordons import broker_refusal
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
@@ -15,7 +15,7 @@ def alter_configs(broker: Broker, request: AlterConfigsRequest, context: Request
     """Each resource on its own; those that this broker refuses come first."""
     refused, rest = [], []
     for each in request.resources:
-        if (why := cordon_refusal(broker, each)) is None:
+        if (why := broker_refusal(broker, each)) is None:
             rest.append(each)
         else:
             refused.append(AlterConfigsResourceResponse(

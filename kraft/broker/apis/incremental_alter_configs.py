@@ -1,5 +1,6 @@
-"""IncrementalAlterConfigs (key 44): levels of this broker's loggers are changed here (KIP-412), directories that this
-broker does not have are not cordoned, all else is passed on to the active controller.
+"""IncrementalAlterConfigs (key 44): levels of this broker's loggers are changed here (KIP-412). A change to the
+settings of another broker, or one that cordons a directory which this broker does not have, is refused. All else is
+passed on to the active controller.
 """
 
 from collections import Counter
@@ -8,7 +9,7 @@ from typing import Final
 
 from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
-from kraft.broker.cordons import cordon_refusal
+from kraft.broker.cordons import broker_refusal
 from kraft.broker.ports import LOG_LEVELS, ROOT_LOGGER
 from kraft.metadata.image import BROKER_LOGGER_RESOURCE
 from kraft.protocol.error_codes import ErrorCode
@@ -25,6 +26,7 @@ from kraft.protocol.messages.incremental_alter_configs_response import (
 
 SET: Final = 0
 DELETE: Final = 1
+OPERATIONS: Final = {2: "APPEND", 3: "SUBTRACT"}
 
 
 class _RefusedError(Exception):
@@ -41,7 +43,7 @@ def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRe
     for each in request.resources:
         if each.resource_type == BROKER_LOGGER_RESOURCE:
             own.append(each)
-        elif (why := cordon_refusal(broker, each)) is not None:
+        elif (why := broker_refusal(broker, each)) is not None:
             results.append(AlterConfigsResourceResponse(
                 error_code=ErrorCode.INVALID_REQUEST, error_message=why, resource_type=each.resource_type,
                 resource_name=each.resource_name))
@@ -97,18 +99,21 @@ def _check(known: Iterable[str], configs: Iterable[AlterableConfig]) -> None:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, f"{name} is named more than once")
         seen[config.name] = None
         if config.config_operation not in (SET, DELETE):
-            raise _RefusedError(ErrorCode.INVALID_REQUEST, f"{name}: a level can be set and deleted, and operation "
-                                                           f"{config.config_operation} is neither")
+            operation = OPERATIONS.get(config.config_operation, f"{config.config_operation}: this")
+            raise _RefusedError(ErrorCode.INVALID_REQUEST,
+                                f"{operation} operation is not allowed for the BROKER_LOGGER resource")
         if config.name not in loggers:
-            raise _RefusedError(ErrorCode.INVALID_CONFIG, f"logger {name} does not exist")
+            raise _RefusedError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if config.config_operation == DELETE:
             if config.name == ROOT_LOGGER:
-                raise _RefusedError(ErrorCode.INVALID_REQUEST, "the level of the root logger cannot be deleted")
+                raise _RefusedError(ErrorCode.INVALID_REQUEST,
+                                    "Removing the log level of the root logger is not allowed")
         elif config.value is None:
             raise _RefusedError(ErrorCode.INVALID_REQUEST, f"{name}: this operation needs a value")
         elif config.value not in LOG_LEVELS:
-            raise _RefusedError(ErrorCode.INVALID_CONFIG, f"{name}: {config.value[:20]!r} is not one of "
-                                                          f"{', '.join(LOG_LEVELS)}")
+            raise _RefusedError(ErrorCode.INVALID_CONFIG,
+                                f"Cannot set the log level of {name} to {config.value[:20]} as it is not a supported "
+                                f"log level. Valid log levels are {', '.join(LOG_LEVELS)}")
 
 
 def _apply(broker: Broker, configs: Iterable[AlterableConfig]) -> None:

@@ -33,6 +33,8 @@ FIRST_VERSION_NULL_IS_ALL = 1
 FIRST_VERSION_WITH_CREATION_FLAG = 4
 FIRST_VERSION_BY_ID = 12
 CREATE_TOPICS_VERSION = 7
+DEFAULT_OF_CONTROLLER = -1
+"""Partition count and replication factor that CreateTopics leaves to the active controller."""
 INVALID = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
@@ -94,8 +96,14 @@ def _to_create(broker: Broker, request: MetadataRequest,
 def _new_topic(broker: Broker, name: str) -> CreatableTopic:
     if name == OFFSETS_TOPIC:
         return offsets_topic(broker)
-    return CreatableTopic(name=name, num_partitions=broker.integer("num.partitions"),
-                          replication_factor=broker.integer("default.replication.factor"))
+    return CreatableTopic(name=name, num_partitions=_own(broker, "num.partitions"),
+                          replication_factor=_own(broker, "default.replication.factor"))
+
+
+def _own(broker: Broker, name: str) -> int:
+    """The broker's own setting; without one the controller's counts."""
+    value = broker.own_integer(name)
+    return DEFAULT_OF_CONTROLLER if value is None else value
 
 
 def _creation_error(code: int) -> int:
