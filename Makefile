@@ -143,7 +143,7 @@ kip-mutants: build ## rules of the specifications taken out of the code one by o
 	@$(BIN)/python -m tests.mutation kips
 
 # Those of compiled modules are compiled in a copy of the sources.
-fault-mutants: build ## causes of faults put back into the code one by one, each noticed by its own tests; a quarter of an hour
+fault-mutants: build ## causes of faults put back into the code one by one, each noticed by its own tests; half an hour
 	@$(BIN)/python -m tests.mutation faults
 
 # Every run has a seed: python -m tests.pipeline ingest --runs 1 --seed 7
