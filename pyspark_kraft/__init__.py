@@ -1,5 +1,5 @@
-"""What lets Spark find `format("kraft")` by itself: it imports every package called `pyspark_*` and takes its
-`DefaultSource`. Everything else is in `kraft.spark`."""
+"""Registration of `format("kraft")`: Spark imports every package called `pyspark_*` and uses its `DefaultSource`.
+Everything else is in `kraft.spark`."""
 
 from typing import Any
 

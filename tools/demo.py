@@ -1,10 +1,10 @@
 """`make demo`: a node is started, a real data set goes through it with a real client, and every byte is compared.
 
-The data set is the text of Python's own standard library without its tests, which is on every machine: one record per
-line, its key the file's name. librdkafka (confluent-kafka) produces it with idempotence and reads it back as a group.
-All lines of a file have one key, so they go to one partition and must come back in their order: a digest per file says
-so. Then the node is killed with a signal that it cannot catch, started again, and the data set is read once more.
-At the end `kraft bench` loads the node, and what it did stands beside what the machine can do.
+The data set is the text of Python's standard library without its tests, which every machine has. Each line is a
+record, and its key is the file's name. librdkafka (confluent-kafka) produces the records with idempotence and reads
+them back as a group. All lines of a file have one key, so they go to one partition and keep their order: a digest per
+file proves it. Then the node is killed with a signal that it cannot catch and started again, and the data set is read
+a second time. At the end `kraft bench` loads the node, and its figures are printed beside the limits of the machine.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ LIMIT_SECONDS = 0.3
 # What one record of 100 B is as a batch; an answer of ApiVersions, about.
 SMALL_BATCH_BYTES = 170
 ECHO_BYTES = 512
-# The client tells on standard error that a node which was killed is gone; that is known here.
+# The client reports on standard error that a killed node is offline; this program knows it.
 QUIET = {"log_level": 0}
 
 Digests = dict[bytes, str]
@@ -77,7 +77,7 @@ class Node:
         self._reap()
 
     def stop(self) -> int:
-        """Ends it in good order; gives its exit code."""
+        """Stop the node cleanly; return its exit code."""
         self.process.terminate()
         return self._reap()
 
@@ -180,7 +180,7 @@ def bench(node: Node) -> list[tuple[str, Measurement]]:
 
 
 def limits(node: Node, scratch: Path) -> list[str]:
-    """What one thread in C does here, row by row of `bench`."""
+    """Figures of one thread in C on this machine, row by row of `bench`."""
     segment = max((node.data / "bench-fetch-0").glob("*.log"), key=lambda path: path.stat().st_size)
     echo = limit(segment, 8, ECHO_BYTES, LIMIT_SECONDS, source="serve_slices.c")["bytes_per_s"] / ECHO_BYTES
     small, large = (limit("write", scratch / f"limit-{size}", size, count, "new")["bytes_per_s"] / 1e6

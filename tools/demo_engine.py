@@ -45,7 +45,7 @@ def lines() -> list[Line]:
 
 
 def digest(data: Iterator[Line]) -> str:
-    """Of all keys and values with their lengths, in order."""
+    """Digest of all keys and values with their lengths, in order."""
     summed = hashlib.sha256()
     for key, value in data:
         summed.update(b"%d %d " % (len(key), len(value)))
@@ -55,7 +55,7 @@ def digest(data: Iterator[Line]) -> str:
 
 
 def batches(data: list[Line], codec: str) -> list[bytes]:
-    """What a producer would send."""
+    """Batches as a producer would send them."""
     made = []
     builder = BatchBuilder(codec)
     for number, (key, value) in enumerate(data):
@@ -95,7 +95,7 @@ def compare(name: str, found: str, wanted: str) -> None:
 
 
 def with_codec(top: Path, data: list[Line], wanted: str, codec: str) -> tuple[str, ...]:
-    """One row of the table: writes, opens anew, reads and compares."""
+    """One row of the table: writes, opens again, reads and compares."""
     size = sum(len(key) + len(value) for key, value in data)
     directory = top / f"stdlib-{CODECS.index(codec)}"
     made: list[bytes] = []
@@ -115,7 +115,7 @@ def with_codec(top: Path, data: list[Line], wanted: str, codec: str) -> tuple[st
 
 
 def write_until_killed(directory: str) -> None:
-    """The child: appends line by line with group commit, and tells what it knows to be durable. Never ends itself."""
+    """The child: appends line by line with group commit, and prints which offsets are durable. It never ends itself."""
     with Log.open(directory, durability="group-commit", segment_bytes=SEGMENT_BYTES) as log:
         while True:
             for number, (key, value) in enumerate(lines()):
@@ -125,7 +125,7 @@ def write_until_killed(directory: str) -> None:
 
 
 def crash(top: Path, data: list[Line], console: Console) -> None:
-    """Kills a writer with a signal that it cannot catch, and looks at what it left."""
+    """Kill a writer with a signal that it cannot catch, and check the log that it left."""
     directory = top / "stdlib-crashed"
     with subprocess.Popen([sys.executable, "-m", "tools.demo_engine", str(directory)], stdout=subprocess.PIPE,
                           text=True) as child:
@@ -144,7 +144,7 @@ def crash(top: Path, data: list[Line], console: Console) -> None:
         following = log.append_record(b"the next life")
     finally:
         log.close()
-    console.print(f"A writer was killed (SIGKILL) after it had told of {appended:,} appended records, {durable:,} of "
+    console.print(f"A writer was killed (SIGKILL) after it had reported {appended:,} appended records, {durable:,} of "
                   f"them durable.\nThe log opened with {found:,} records, each the one that was written, in order; the "
                   f"next one got offset {following:,}.\n")
 

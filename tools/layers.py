@@ -1,4 +1,4 @@
-"""Who may import whom, checked from the sources.
+"""Layer rules: which module may import which, checked from the sources.
 
 Compiled modules: the order is the table of `docs/internals/engine-modules.md`, read from there, so that there is one
 list. A module reaches only modules above it, always by full name, and never `kraft`. Python packages: `PACKAGES` below.
@@ -26,7 +26,7 @@ NATIVE_IMPORT = re.compile(
 
 
 class Rule(NamedTuple):
-    """What one part of `kraft` may import: parts of kraft, and of the modules in `SYSTEM`. `ordered`: its results are
+    """Imports that one part of `kraft` may have: parts of kraft, and modules of `SYSTEM`. `ordered`: its results are
     the same in every process, so it has nothing whose order or value differs between processes."""
 
     kraft: tuple[str, ...] = ()
@@ -34,8 +34,8 @@ class Rule(NamedTuple):
     ordered: bool = False
 
 
-# Modules that reach for the clock, the scheduler, the network or processes. A part of kraft that is not told here that
-# it may use one stays a pure function of its arguments.
+# Modules that reach for the clock, the scheduler, the network or processes. A part of kraft that may use none
+# stays a pure function of its arguments.
 SYSTEM = frozenset({
     "asyncio", "concurrent", "logging", "multiprocessing", "os", "random", "selectors", "signal", "socket",
     "subprocess", "threading", "time", "uvloop",

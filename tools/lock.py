@@ -6,7 +6,9 @@ every supported Python and both kinds of processors. What only `make test-spark`
 to the first one and changes nothing of it.
 
     python tools/lock.py                write both locks
+
     python tools/lock.py --keep         the same, with the versions that the locks name now
+
     python tools/lock.py --build-only   print the part of the lock that a build needs before everything else
 """
 
@@ -35,7 +37,7 @@ Entries = dict[str, str]
 
 
 def requirements() -> list[str]:
-    """What the build, the package and its extras need, but for those that only the tests of Spark need."""
+    """Requirements of the build, the package and its extras, without those that only the tests of Spark need."""
     declared = tomllib.loads(PROJECT.read_text())
     wanted = [*declared["build-system"]["requires"], *declared["project"]["dependencies"]]
     for name, extra in declared["project"]["optional-dependencies"].items():
@@ -44,7 +46,7 @@ def requirements() -> list[str]:
 
 
 def spark_requirements() -> list[str]:
-    """What the tests of Spark need beyond that: the lakes, and Spark's declarative pipelines."""
+    """Requirements that the tests of Spark add: the lakes, and Spark's declarative pipelines."""
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
     return ["pyspark[pipelines]", *(requirement for name in SPARK_ONLY for requirement in extras[name])]
 
@@ -61,7 +63,7 @@ def pins(entries: Entries) -> list[str]:
 
 
 def resolve(resolver: Path, names: list[str], constraints: list[str]) -> Entries:
-    """What an environment with `names` consists of."""
+    """Resolved entries of an environment with `names`."""
     with tempfile.TemporaryDirectory() as directory:
         wanted, limits = Path(directory, "wanted.txt"), Path(directory, "limits.txt")
         wanted.write_text("\n".join(names))
@@ -99,7 +101,7 @@ def write_locks(keep: bool) -> None:
         resolver = Path(directory, "bin", "uv")
         base = resolve(resolver, requirements(), kept)
         whole = resolve(resolver, [*requirements(), *spark_requirements()], [*pins(base), *kept])
-    write(LOCK, "pyproject.toml asks for", base)
+    write(LOCK, "pyproject.toml requires", base)
     write(SPARK_LOCK, "`make test-spark` adds to requirements.lock",
           {name: entry for name, entry in whole.items() if name not in base})
 

@@ -28,7 +28,7 @@ def condition(versions: Versions, within: Versions) -> str:
 
 
 def python_type(field: Field) -> str:
-    """Of one element, where the field is an array."""
+    """Python type of the field, or of one element where the field is an array."""
     return PYTHON_TYPES.get(field.kind, field.kind)
 
 
@@ -65,7 +65,7 @@ class MessageCode:
         self.struct_by_name = {struct.name: struct for struct in schema.structs}
 
     def has_arrays(self, struct: Struct) -> bool:
-        """Whether the struct, or one that is always inside it, has an array besides those in the values of its tags."""
+        """Report an array in the struct, or in one that is always inside it, outside of the values of its tags."""
         return any(field.is_array or self.leads_to_arrays(field) for field in struct.fields if field.tag is None)
 
     def leads_to_arrays(self, field: Field) -> bool:
@@ -215,7 +215,7 @@ class MessageCode:
         return f"{r}.{prefix}array({r}.{method})" if field.is_array else f"{r}.{prefix}{method}()"
 
     def step_code(self, r: str, field: Field, nullable: bool) -> str:
-        """As `read_code`, in steps where the field is an array or a struct that has one."""
+        """Code of `read_code`, in steps where the field is an array or a struct that has one."""
         prefix = "nullable_" if nullable else ""
         inner = self.leads_to_arrays(field)
         if not field.is_array and not inner:
@@ -338,7 +338,7 @@ def argument(name: str, value: str) -> Iterator[str]:
 
 
 def assignment(name: str, value: str) -> Iterator[str]:
-    """In a method; on three lines where one is too wide."""
+    """Assignment in a method; on three lines where one is too wide."""
     if 4 + 4 + len(f"self.{name} = {value}") <= COLUMNS_MAX:
         yield f"    self.{name} = {value}"
     else:

@@ -1,4 +1,4 @@
-"""`python -m tools.metrics_page` writes the table of `docs/metrics.md` anew, from the names in the code."""
+"""`python -m tools.metrics_page` writes the table of `docs/metrics.md` from the names in the code."""
 
 from kraft.runtime.metric_names import markdown
 from tools.tree import ROOT

@@ -1,6 +1,7 @@
-"""What a build needs and this machine lacks, each with the line that installs it; run before the environment is made.
+"""Print the programs that a build needs and this machine lacks, each with the line that installs it.
 
-By whatever Python there is: it must tell an old one that it is old, so nothing here is newer than Python 3.7.
+It runs before the environment exists, with any Python: it must report an old Python as old, so nothing here is newer
+than Python 3.7.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def missing(version: tuple[int, int], include: str, modules: set[str], compiler:
 
 
 def main() -> int:
-    """Tells what is missing on standard error; 1 if anything is."""
+    """Report missing programs on standard error; return 1 if one is missing."""
     # As setuptools chooses it.
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc"
     found = {name for name in MODULES if find_spec(name)}

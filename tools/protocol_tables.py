@@ -37,7 +37,7 @@ def header_versions(versions: dict[str, str]) -> dict[int, int]:
 
 
 def flexible_from(api: dict[str, Any], request: Schema) -> str:
-    """As code; checked against the header versions that the table states."""
+    """First flexible version, as code; checked against the header versions that the table states."""
     first = request.flexible.first if request.flexible else None
     for kind, flexible_header in (("requestHeader", 2), ("responseHeader", 1)):
         for version, header in header_versions(api[kind]).items():

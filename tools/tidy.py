@@ -61,7 +61,10 @@ def signature_end(lines: list[str], start: int) -> int:
 
 
 def cython_functions(text: str) -> Iterator[tuple[str, int, int]]:
-    """As `python_functions`, for Cython, by indentation: a body ends before the next line that is not deeper."""
+    """Return the same as `python_functions` for Cython, by indentation.
+
+    A body ends before the next line that is not deeper.
+    """
     lines = text.splitlines()
     for number, line in enumerate(lines):
         match = CYTHON_FUNCTION.match(line)

@@ -19,7 +19,7 @@ def is_made(path: Path) -> bool:
 
 
 def files(top: Path = ROOT) -> Iterator[Path]:
-    """Source files below `top`, in sorted order. Asks no version control, so that it works in an unpacked archive."""
+    """Source files below `top`, in sorted order. Uses no version control, so that it works in an unpacked archive."""
     for path in sorted(top.iterdir()):
         if path.is_symlink() or (path.is_dir() and path.name in MADE_DIRECTORIES) or is_made(path):
             continue
