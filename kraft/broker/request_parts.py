@@ -59,7 +59,7 @@ class Plan(NamedTuple):
     """How one kind of request is divided: `paths` lead to its elements. A part has elements that weigh `size` together,
     or a single heavier one; all together may weigh `limit` (0: without limit), and an element may have `ENTRIES_MAX` of
     what `entries` counts. `same` gives what an element names, with the structs around it; of the same things `repeats`
-    are kept. `too_many`: what a request above the limit is told."""
+    are kept. `too_many`: the sentence for a request above the limit."""
 
     paths: tuple[tuple[Level, ...], ...]
     size: int

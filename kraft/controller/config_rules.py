@@ -144,7 +144,7 @@ class TableRules:
         known = tables.section("topic")
         values = {**inherited, **{
             name: _told(topic_value(name, topic, layers)) for name in topic if name in known}}
-        return [value for name, value in values.items() if not known[name].internal]
+        return [value for name, value in values.items() if name in topic or not known[name].internal]
 
     def _inheritance(
         self, broker: Mapping[str, str], cluster: Mapping[str, str]

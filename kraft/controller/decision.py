@@ -89,7 +89,7 @@ class ConfigRules(Protocol):
     def topic_values(
         self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
     ) -> Sequence[EffectiveConfig]:
-        """The same for every topic setting, by name."""
+        """The same for every topic setting, by name. Internal ones only where they are set for the topic."""
 
 
 @immutable

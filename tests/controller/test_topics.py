@@ -104,6 +104,14 @@ def test_names_that_metrics_cannot_tell_apart(world: World) -> None:
     assert create(world, topic("c.d_e"))["c.d_e"].error_code == 0
 
 
+def test_internal_settings_are_listed_where_they_are_set(world: World) -> None:
+    """Kafka Streams sets and reads them."""
+    name = "internal.segment.bytes"
+    answers = create(world, topic("a", configs=[CreatableTopicConfig(name=name, value="1000")]), topic("b"))
+    values = {key: [each.value for each in answer.configs if each.name == name] for key, answer in answers.items()}
+    assert values == {"a": ["1000"], "b": []}
+
+
 def test_validate_only_makes_nothing(world: World) -> None:
     before = world.log.end_offset
     answers = create(world, topic("a", 2), topic("b", 0), validate_only=True)
