@@ -10,20 +10,27 @@ from kraft.broker import apis
 from kraft.broker.api import HANDLERS
 from kraft.broker.apis import FILES, SERVED, handler_of
 from kraft.client import Cluster
+from kraft.client.connection import Connection
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
-from kraft.protocol.apis import API_BY_NAME
+from kraft.metadata.image import BROKER_RESOURCE
+from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.headers import decode_response_header, encode_request_header
 from kraft.protocol.messages import alter_client_quotas_request as alter
 from kraft.protocol.messages import alter_replica_log_dirs_request as moves
 from kraft.protocol.messages import describe_client_quotas_request as describe
+from kraft.protocol.messages import incremental_alter_configs_request as configs
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kraft.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -172,6 +179,30 @@ def test_a_node_that_was_unregistered_comes_back(tmp_path):
         assert made.error_code == 0
 
     with_node(config(tmp_path / "data", broker_heartbeat_interval_ms="50"), work)
+
+
+def test_directories_are_cordoned_through_a_broker_and_not_by_a_controller(tmp_path):
+    """A request inside an envelope has passed the checks of the broker that forwarded it."""
+    data = tmp_path / "data"
+    request = configs.IncrementalAlterConfigsRequest(resources=[configs.AlterConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name="1", configs=[configs.AlterableConfig(
+            name="cordoned.log.dirs", config_operation=0, value=str(data))])])
+    api = API_BY_KEY[request.API_KEY]
+    envelope = EnvelopeRequest(request_data=encode_request_header(api, 1, 7, "x") + request.encode(1),
+                               client_host_address=b"\x7f\0\0\1")
+
+    def work(_cluster, node):
+        with Connection("127.0.0.1", node.listeners["CONTROLLER"].port) as controller:
+            refused = controller.send(request, IncrementalAlterConfigsResponse).responses[0]
+            assert refused.error_code == ErrorCode.INVALID_CONFIG
+            assert str(data) in refused.error_message
+            sealed = controller.send(envelope, EnvelopeResponse)
+            assert sealed.error_code == ErrorCode.NONE
+            _, body = decode_response_header(sealed.response_data, api, 1)
+            assert IncrementalAlterConfigsResponse.decode(body, 1).responses[0].error_code == ErrorCode.NONE
+            assert controller.send(request, IncrementalAlterConfigsResponse).responses[0].error_code == ErrorCode.NONE
+
+    with_node(config(data), work)
 
 
 def test_the_only_voter_stays(tmp_path):
