@@ -6,7 +6,7 @@ from kraft_native.client_quotas cimport ClientQuotas
 from kraft_native.endpoint cimport Endpoint
 from kraft_native.frames cimport RequestMemory
 from kraft_native.outgoing cimport Outgoing
-from kraft_native.reply cimport RequestHandler
+from kraft_native.reply cimport Reply, RequestHandler
 from kraft_native.request_times cimport RequestTimes
 from kraft_native.slices cimport SliceQueue
 from kraft_native.span cimport Span
@@ -47,6 +47,7 @@ cdef class RequestChannel:
     cdef readonly set connections
     cdef readonly int64_t now_ms   # the time of the last sweep
     cdef readonly int32_t request_bytes_max
+    cdef readonly int64_t answer_bytes_max
     cdef readonly int32_t requests_in_progress_max
     cdef readonly int64_t frame_timeout_ms
     cdef readonly int64_t idle_timeout_ms
@@ -63,6 +64,9 @@ cdef class RequestChannel:
     cdef int wake(self, Endpoint endpoint) except -1
     # The body that answers an ApiVersions request; None when the request is malformed.
     cdef bytes api_versions_body(self, int16_t api_version, Span* body)
+    # What of an answer are copies counts as memory until it has left; pages of the log do not. One that is too large is
+    # refused. Gives the size of all.
+    cdef Py_ssize_t count_answer(self, Reply reply) except -1
     cdef int count_closed(self, str reason) except -1
     # Our own fault: the node is told to stop.
     cdef int fail(self, object cause) except -1

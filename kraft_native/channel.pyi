@@ -31,6 +31,7 @@ class RequestChannel:
     now_ms: int
     """The time of the last sweep."""
     request_bytes_max: int
+    answer_bytes_max: int
     requests_in_progress_max: int
     frame_timeout_ms: int
     idle_timeout_ms: int
@@ -43,7 +44,8 @@ class RequestChannel:
     closed: dict[str, int]
     """Connections closed, by reason. `peer`: the peer did it. Refused: `connections`, `connections_per_ip`,
     `connection_rate`. Time-outs: `frame_timeout`, `idle`, `slow_reader`. Peer's fault: `frame_size`, `header`,
-    `api_key`, `api_version`, `malformed` and whatever handlers refuse with. Ours: `drained`, `shutdown`, `failure`."""
+    `api_key`, `api_version`, `malformed`, `answer_size` and whatever handlers refuse with.
+    Ours: `drained`, `shutdown`, `failure`."""
     failed: bool
     """Whether `on_failure` was called."""
 
@@ -58,13 +60,15 @@ class RequestChannel:
         call_later: Callable[[float, Callable[[], None]], Any] | None = None,
         slices: SliceQueue | None = None,
         request_bytes_max: int = 104857600,
+        answer_bytes_max: int = 104857600,
         requests_in_progress_max: int = 256,
         frame_timeout_ms: int = 10_000,
         idle_timeout_ms: int = 600_000,
         reply_timeout_ms: int = 30_000,
         rate_min_bytes_per_second: int = 16384,
     ) -> None:
-        """`frame_timeout_ms`: from a frame's first byte to its last; `reply_timeout_ms`: how long a peer may leave
+        """`answer_bytes_max`: of one reply, what is no page of the log; a larger one is not sent, and its connection is
+        closed. `frame_timeout_ms`: from a frame's first byte to its last; `reply_timeout_ms`: how long a peer may leave
         replies unread. Both grow with what has passed, at `rate_min_bytes_per_second`, so that slow lines may carry
         large frames. `idle_timeout_ms`: without any request; -1: for ever."""
 

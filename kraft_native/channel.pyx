@@ -12,10 +12,15 @@ from libc.string cimport memset
 
 cimport cython
 
+from kraft_native.buffer cimport Slice
 from kraft_native.header cimport span_skip_tags
+from kraft_native.reply cimport REPLY_REFUSED
 from kraft_native.span cimport span_bytes, span_uvarint
 
 from kraft_native.errors import InvalidArgumentError
+
+cdef enum:
+    ANSWER_COUNTED_MIN = 16 * 1024     # smaller answers do not count as memory
 
 
 cdef int64_t within(str name, object value, int64_t low, int64_t high) except? -1:
@@ -46,7 +51,8 @@ cdef class RequestChannel:
 
     def __init__(self, str name not None, RequestMemory memory not None, *, on_request, on_failure, call_soon,
                  call_later=None, SliceQueue slices=None,
-                 request_bytes_max=100 * 1024 * 1024, requests_in_progress_max=256, frame_timeout_ms=10_000,
+                 request_bytes_max=100 * 1024 * 1024, answer_bytes_max=100 * 1024 * 1024,
+                 requests_in_progress_max=256, frame_timeout_ms=10_000,
                  idle_timeout_ms=600_000, reply_timeout_ms=30_000, rate_min_bytes_per_second=16 * 1024):
         self.name = name
         self.memory = memory
@@ -65,6 +71,7 @@ cdef class RequestChannel:
         self.connections = set()
         self.closed = {}
         self.request_bytes_max = <int32_t>within("request_bytes_max", request_bytes_max, 14, 0x7FFFFFFF - 4)
+        self.answer_bytes_max = within("answer_bytes_max", answer_bytes_max, 1, 0x7FFFFFFF)
         self.requests_in_progress_max = <int32_t>within("requests_in_progress_max", requests_in_progress_max,
                                                         1, 1 << 20)
         self.frame_timeout_ms = within("frame_timeout_ms", frame_timeout_ms, 1, 1 << 40)
@@ -186,6 +193,22 @@ cdef class RequestChannel:
         """Requests by api key since the start, malformed bodies included."""
         cdef int key
         return {key: self.apis[key].requests for key in range(API_KEYS) if self.apis[key].requests > 0}
+
+    cdef Py_ssize_t count_answer(self, Reply reply) except -1:
+        cdef Py_ssize_t size, total = 0, copied = 0
+        for part in reply.parts:
+            size = len(part)
+            total += size
+            if type(part) is not Slice:
+                copied += size
+        if copied > self.answer_bytes_max:
+            reply.state = REPLY_REFUSED
+            reply.parts = None
+            reply.reason = "answer_size"
+        elif copied >= ANSWER_COUNTED_MIN:
+            reply.held_bytes = copied
+            self.memory.adjust(copied)
+        return total
 
     cdef int count_closed(self, str reason) except -1:
         self.closed[reason] = self.closed.get(reason, 0) + 1

@@ -8,7 +8,7 @@ A connection stalls, that is looks at no further request, while
 
 - `requests_in_progress_max` requests are in the row,
 - a request is being worked on that must be answered first (everything that the Python side serves: Kafka's order),
-- the peer leaves replies unread,
+- the peer leaves replies unread (of all peers together that is bounded),
 - a large frame waits for memory,
 - its client exceeded a quota, for the time that the answer tells (KIP-219),
 - its slice of the loop's time is used up (`slices.pyx`).
@@ -115,6 +115,7 @@ cdef class Connection(Endpoint):
         self.blocked_since_ms = -1
 
     def resume_writing(self) -> None:
+        self.channel.memory.hold_unread(self, None, False)
         self.stall &= ~STALL_WRITE
         self.blocked_since_ms = -1
         self.active = True
@@ -127,7 +128,7 @@ cdef class Connection(Endpoint):
         look at or the connection stalls. What goes wrong here is our fault: it is reported, and the connection closed.
         """
         self.dispatching = True
-        self.slice_end_ns = self.times.now_ns + self.channel.slices.slice_ns
+        self.slice_end_ns = self.times.now_ns + self.channel.slices.turn_ns
         try:
             while True:
                 self.look()
@@ -232,7 +233,7 @@ cdef class Connection(Endpoint):
         cdef bytes copied
         if handler is not None:
             (<RequestHandler>handler).handle(reply, body, body_bytes)
-            if reply.held_bytes > 0:   # a copy of the body, until it is answered
+            if reply.held_bytes > 0 and reply.state == REPLY_OPEN:     # a copy of the body, until it is answered
                 self.channel.memory.adjust(reply.held_bytes)
             return 0
         reply.alone = not self.channel.apis[reply.api_key].pipelined
@@ -336,9 +337,8 @@ cdef class Connection(Endpoint):
         """What came cannot be answered: the replies before it leave, then the connection is closed."""
         cdef RequestHeader header
         header.api_key = header.api_version = -1
-        header.correlation_id = 0
+        header.correlation_id = header.client_id_bytes = 0
         header.client_id = NULL
-        header.client_id_bytes = 0
         self.stall |= STALL_ENDED
         return self.new_reply(&header).refuse(reason)
 
@@ -353,8 +353,7 @@ cdef class Connection(Endpoint):
         if reply.throttle_ms > 0:
             self.delay(reply.throttle_ms)
         if reply.parts is not None:
-            for part in reply.parts:
-                self.ready_bytes += len(part)
+            self.ready_bytes += self.channel.count_answer(reply)
         if reply is self.barrier:
             self.barrier = None
             self.stall &= ~STALL_REQUEST
@@ -430,6 +429,9 @@ cdef class Connection(Endpoint):
             self.tail = None
         reply.after = None
         reply.sink = None
+        if reply.held_bytes > 0:
+            self.channel.memory.adjust(-reply.held_bytes)
+            reply.held_bytes = 0
         self.in_progress -= 1
         self.channel.requests_in_progress -= 1
         self.stall &= ~STALL_ROW
@@ -439,10 +441,9 @@ cdef class Connection(Endpoint):
         """Everything gathered leaves, is the transport's from now on, or waits as `unsent` until the transport tells
         that the socket has room."""
         cdef Outgoing out = self.channel.outgoing
-        cdef Py_ssize_t total = out.total_bytes
-        cdef Py_ssize_t sent = 0
+        cdef Py_ssize_t total = out.total_bytes, sent = 0
         cdef int64_t begin_ns = self.times.now_ns
-        cdef list rest = None
+        cdef list rest = None, unread = None
         self.active = True
         if self.fd >= 0 and total > 0:
             sent = out.send(self.fd)
@@ -453,15 +454,16 @@ cdef class Connection(Endpoint):
                 sent = 0
         self.channel.bytes_out += total
         if sent < total:
-            rest = out.rest(sent)
+            rest = unread = out.rest(sent)
             if self.fd >= 0 and out.has_pages(sent):
-                front = take_front(rest, TELLING_BYTES_MAX)
-                self.unsent = rest
-                rest = [front]
+                self.unsent = list(rest)
+                rest = [take_front(self.unsent, TELLING_BYTES_MAX)]
         self.times.left(out.moments, out.moment_count, begin_ns, self.times.read_clock())
         out.clear()
         if rest is not None:
             self.transport.writelines(rest)
+            if self.stall & STALL_WRITE or self.transport.get_write_buffer_size() > 0:
+                self.channel.memory.hold_unread(self, unread, self.fd >= 0)
         return 0
 
     # --- turns, limits, the end
@@ -578,6 +580,7 @@ cdef class Connection(Endpoint):
         """Lets go of everything but the transport. Replies that are finished from now on go nowhere."""
         cdef Reply reply
         cdef ReplyWaiter waiter
+        self.channel.memory.hold_unread(self, None, False)
         self.fd = -1
         self.unsent = None
         self.barrier = None
@@ -585,9 +588,6 @@ cdef class Connection(Endpoint):
         self.stall |= STALL_ENDED
         while self.head is not None:
             reply = self.head
-            if reply.held_bytes > 0:
-                self.channel.memory.adjust(-reply.held_bytes)
-                reply.held_bytes = 0
             waiter = reply.waiter
             reply.waiter = None
             self.take_head()

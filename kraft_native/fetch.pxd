@@ -10,6 +10,7 @@ from kraft_native.fetch_session cimport FetchSession, SessionCache
 from kraft_native.fetch_wire cimport FetchParams
 from kraft_native.purgatory cimport Parked
 from kraft_native.reply cimport Reply, RequestHandler
+from kraft_native.slices cimport SliceQueue
 from kraft_native.table cimport PartitionTable
 
 
@@ -22,6 +23,7 @@ cdef class FetchHandler(RequestHandler):
     cdef readonly int64_t waiting_entries_max
     cdef readonly bint by_rack             # consumers are sent to replicas in their rack (KIP-392)
     cdef readonly int64_t waiting_entries  # partitions of all fetches that wait
+    cdef SliceQueue slices         # None: a request is worked on in one go
     cdef ClientQuotas quotas       # None: nobody has any
     cdef object on_follower        # told of a follower's connection when its session begins; None: nobody
     cdef Scratch out
@@ -44,17 +46,31 @@ cdef class ParkedFetch(Parked):
     cdef bint looked               # it looked at its entries once
     cdef int64_t entries_waiting   # what it counts for in the handler's `waiting_entries`
     cdef int warmed_count          # how often something was brought into memory for it
+    # --- a round of reads, which may take several slices ---
+    cdef ReadRules rules
+    cdef Py_ssize_t read_count     # entries that were read
+    cdef int64_t bytes_count       # of records read
+    cdef bint at_once              # there is something that is not to wait
+    cdef bint cold                 # some data is not in memory
+    cdef bint in_steps             # the round is not over: whatever happens to the request meanwhile waits
+    cdef int64_t stirred_bytes     # what moved during the round
+    cdef list spent                # entries of a long request that was answered, to be freed in slices
     cdef int64_t bytes_ready       # what it would have got, at least, when it last looked, and what moved since
 
     cdef int start(self) except -1
     # Reads, and answers if there is enough, or whatever there is when `final`. True when it waits no longer.
     cdef bint attempt(self, bint final) except -1
+    # Reads so many entries more.
+    cdef int read_more(self, Py_ssize_t count) except -1
+    # All entries were read: answers, if there is enough.
+    cdef bint end_round(self) except -1
+    cdef int park(self) except -1
     # In a follower's session: what is to be looked at now.
     cdef int take_up(self) except -1
     # And what will have to be again.
     cdef int put_back(self) except -1
     cdef bint is_news(self, FetchEntry entry) noexcept
-    cdef int begin_round(self, ReadRules* rules) except -1
+    cdef int begin_round(self) except -1
     cdef bint fetch_cold(self) except -1
     cdef int answer(self) except -1
     cdef bint charge(self) except -1

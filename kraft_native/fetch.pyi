@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import final
 
 from kraft_native.client_quotas import ClientQuotas
@@ -6,6 +6,7 @@ from kraft_native.coldread import ColdReader, Warming
 from kraft_native.fetch_session import SessionCache
 from kraft_native.purgatory import Parked
 from kraft_native.reply import ReplySink, RequestHandler
+from kraft_native.slices import SliceQueue
 from kraft_native.table import PartitionTable
 
 @final
@@ -28,10 +29,12 @@ class FetchHandler(RequestHandler):
         by_rack: bool = False,
         quotas: ClientQuotas | None = None,
         on_follower: Callable[[ReplySink], object] | None = None,
+        slices: SliceQueue | None = None,
     ) -> None: ...
 
 @final
-class ParkedFetch(Parked): ...
+class ParkedFetch(Parked):
+    def steps(self) -> Generator[None]: ...
 
 @final
 class FetchWarming(Warming): ...

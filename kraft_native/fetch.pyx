@@ -8,6 +8,9 @@ It is answered at once when there are MinBytes, or an error, or a diverging epoc
 the purgatory. A waiting fetch counts what its partitions say that they moved; only when that could make MinBytes does
 it read again, which then tells exactly.
 
+A request with very many partitions is read in slices of the loop's time (`slices.pyx`), and nothing further of its
+connection is looked at until it is answered.
+
 Data that is not in memory is brought there by another thread, and so is an index before, which says where the data
 is; the fetch reads again when all of it has come, a few times at most.
 
@@ -42,6 +45,10 @@ cdef enum:
     # How often it has something brought into memory: the two indexes of a segment, and the data; and those of the next
     # one where compaction has left nothing.
     COLD_LOOKS_MAX = 6
+    ENTRIES_AT_ONCE_MAX = 1024     # a fetch with more is read in slices
+    STEP_ENTRIES = 128
+    STEP_FREED = 1024
+    ENTRY_BYTES = 256              # what an entry of a long request counts for in the memory of requests
     # From this version on a consumer may read from a follower (KIP-392).
     ANY_REPLICA_FROM = 11
     FULL_EPOCH = 0
@@ -59,12 +66,14 @@ cdef class FetchHandler(RequestHandler):
     RackAwareReplicaSelector), and followers are told of a new high watermark at once: their consumers wait for it. Of a
     new log start they are always told at once: DeleteRecords waits for it.
 
+    `slices` shares the loop's time between long requests; without it each is read in one go.
+
     `on_follower(connection)` is called when a follower's session begins, for its connection.
     """
 
     def __init__(self, PartitionTable table not None, SessionCache sessions not None, ColdReader cold_reader=None, *,
                  int64_t bytes_max=BYTES_MAX_DEFAULT, int64_t waiting_entries_max=WAITING_ENTRIES_MAX_DEFAULT,
-                 bint by_rack=False, ClientQuotas quotas=None, on_follower=None):
+                 bint by_rack=False, ClientQuotas quotas=None, on_follower=None, SliceQueue slices=None):
         if not 0 <= bytes_max <= 0x7FFFFFFF:
             raise InvalidArgumentError(f"bytes_max: {bytes_max} is outside 0 to {0x7FFFFFFF}")
         self.table = table
@@ -74,6 +83,7 @@ cdef class FetchHandler(RequestHandler):
         self.waiting_entries_max = waiting_entries_max
         self.by_rack = by_rack
         self.quotas = quotas
+        self.slices = slices
         self.on_follower = on_follower
         self.out = Scratch()
 
@@ -135,10 +145,14 @@ cdef class FetchHandler(RequestHandler):
 cdef class ParkedFetch(Parked):
 
     cdef int start(self) except -1:
+        if not self.attempt(self.params.max_wait_ms <= 0 or (self.session is None and not self.entries)) \
+                and not self.in_steps:
+            self.park()
+        return 0
+
+    cdef int park(self) except -1:
         cdef FetchEntry entry
         cdef list watched
-        if self.attempt(self.params.max_wait_ms <= 0 or (self.session is None and not self.entries)):
-            return 0
         if self.session is not None and self.session.unread is not None:
             watched = [self.session]
         else:
@@ -159,6 +173,9 @@ cdef class ParkedFetch(Parked):
         return 0
 
     cdef int wake(self, int64_t bytes_count) except -1:
+        if self.in_steps:
+            self.stirred_bytes += bytes_count
+            return 0
         self.bytes_ready += bytes_count
         if self.bytes_ready >= self.params.min_bytes:
             self.attempt(False)
@@ -185,32 +202,72 @@ cdef class ParkedFetch(Parked):
     # --- reading ----------------------------------------------------------------------------------------------------
 
     cdef bint attempt(self, bint final) except -1:
-        cdef ReadRules rules
-        cdef FetchEntry entry
-        cdef int64_t bytes_count = 0
-        cdef bint at_once = final, cold = False
+        if self.in_steps:
+            self.at_once = self.at_once or final
+            if final:
+                self.leave()
+            return False
         if self.reply.sink is None:        # the client is gone
             self.leave()
             self.reply.skip()
             return True
         self.take_up()
-        self.begin_round(&rules)
-        for entry in self.entries:
-            entry.read(self.handler.table, &rules)
-            bytes_count += entry.size()
-            at_once = (at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0 or entry.preferred >= 0
-                       or self.is_news(entry))
-            cold = cold or entry.cold is not None
+        self.begin_round()
+        self.at_once = final
+        if self.handler.slices is not None and len(self.entries) > ENTRIES_AT_ONCE_MAX:
+            if final:
+                self.leave()
+            self.in_steps = True
+            if self.reply.at.handed_ns == 0:
+                self.reply.alone = True
+                self.reply.held_bytes = ENTRY_BYTES * len(self.entries)
+            self.handler.slices.later(self.reply, self.steps(), False)
+            return False
+        self.read_more(len(self.entries))
+        return self.end_round()
+
+    def steps(self):
+        """A round of reads, slice by slice. Loop's thread."""
+        while self.read_count < len(self.entries):
+            self.read_more(STEP_ENTRIES)
+            yield
+        self.in_steps = False
+        if not self.end_round():
+            if self.purgatory is None:
+                self.park()
+                if self.purgatory is not None:
+                    self.attempt(False)            # something may have moved before it could hear of that
+            elif self.bytes_ready >= self.params.min_bytes:
+                self.attempt(False)
+        while self.spent:
+            del self.spent[max(0, len(self.spent) - STEP_FREED):]
+            yield
+
+    cdef int read_more(self, Py_ssize_t count) except -1:
+        cdef FetchEntry entry
+        cdef Py_ssize_t end = min(self.read_count + count, len(self.entries))
+        self.handler.table.begin_round()
+        while self.read_count < end:
+            entry = self.entries[self.read_count]
+            self.read_count += 1
+            entry.read(self.handler.table, &self.rules)
+            self.bytes_count += entry.size()
+            self.at_once = (self.at_once or entry.error != ERROR_NONE or entry.diverging_epoch >= 0
+                            or entry.preferred >= 0 or self.is_news(entry))
+            self.cold = self.cold or entry.cold is not None
+        return 0
+
+    cdef bint end_round(self) except -1:
         self.put_back()
-        if cold and self.fetch_cold():
+        if self.cold and self.fetch_cold():
             self.leave()
             return True
-        if at_once or bytes_count >= self.params.min_bytes:
+        if self.at_once or self.bytes_count >= self.params.min_bytes:
             self.leave()
             self.answer()
             return True
         self.forget()
-        self.bytes_ready = bytes_count
+        self.bytes_ready = self.bytes_count + self.stirred_bytes
         return False
 
     cdef int take_up(self) except -1:
@@ -236,7 +293,11 @@ cdef class ParkedFetch(Parked):
                 and (entry.log_start_offset != entry.told_log_start
                      or (self.handler.by_rack and entry.high_watermark != entry.told_high_watermark)))
 
-    cdef int begin_round(self, ReadRules* rules) except -1:
+    cdef int begin_round(self) except -1:
+        cdef ReadRules* rules = &self.rules
+        self.read_count = 0
+        self.bytes_count = self.stirred_bytes = 0
+        self.cold = False
         rules.near = NULL
         rules.near_count = 0
         if self.rack is not None:
@@ -307,6 +368,7 @@ cdef class ParkedFetch(Parked):
         parts = encode_fetch(self.reply, self.handler.table, error, session_id,
                              self.entries if error == ERROR_NONE else [], self.handler.out)
         self.forget()
+        self.spent = self.entries if len(self.entries) > ENTRIES_AT_ONCE_MAX else None
         self.entries = []
         self.reply.finish(parts)
         return 0

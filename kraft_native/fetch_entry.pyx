@@ -75,7 +75,7 @@ cdef class FetchEntry(Observer):
             if self.session is not None:
                 self.observe(self.partition)
             return True
-        absence = table.absence_of(self.topic, self.by_id, self.spec.index)
+        absence = table.absent(self.topic, self.by_id).at(self.spec.index)
         self.leader_id = absence.leader_id
         self.leader_epoch = absence.leader_epoch
         self.fail(absence.error)

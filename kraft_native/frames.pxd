@@ -14,18 +14,24 @@ cdef class ReadWindow:
 
 cdef class RequestMemory:
     """What the requests of all connections hold together: partial frames, frames that wait for their turn, bodies that
-    the Python side is working on. One per node; loop thread only."""
+    the Python side is working on, and answers until they have left. One per node; loop thread only."""
     cdef readonly int64_t limit_bytes
     cdef readonly int64_t used_bytes
     cdef readonly int64_t peak_bytes
     cdef Endpoint favoured       # the one user that may go past the limit, so that somebody always gets on
     cdef object waiting            # deque of users, longest wait first
+    cdef dict unread               # user -> bytes of answers that its peer has not read
+    cdef readonly int64_t unread_bytes
+    cdef readonly int64_t cut_total    # users that were closed because of them
     cdef ReadWindow landing        # what the read under way was given
     cdef uint8_t* window           # where reads of connections with nothing pending land
     # Counts `count` more bytes for `user`. False when they must wait: then the user is queued and told later.
     cdef bint take(self, Endpoint user, int64_t count) except -1
     # Counts bytes that are there already, or gives back (negative).
     cdef int adjust(self, int64_t count) except -1
+    # These parts of answers are left unread by the user's peer; None: none are. `with_pages`: slices of the log are no
+    # copies. The user may be closed for it.
+    cdef int hold_unread(self, Endpoint user, list rest, bint with_pages) except -1
     # The user's frame is whole, or the user is gone.
     cdef int settle(self, Endpoint user) except -1
     cdef int wake(self) except -1

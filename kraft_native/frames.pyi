@@ -11,12 +11,16 @@ class ReadWindow:
 @final
 class RequestMemory:
     """What the requests of all connections hold together: partial frames, frames that wait for their turn, bodies that
-    the Python side is working on. One per node; loop thread only."""
+    the Python side is working on, and answers until they have left. One per node; loop thread only."""
 
     limit_bytes: int
     used_bytes: int
     """At most `limit_bytes` and one largest frame, apart from the last few kilobytes of each connection."""
     peak_bytes: int
+    unread_bytes: int
+    """Answers that clients leave unread; at most half of `limit_bytes`."""
+    cut_total: int
+    """Connections that were closed to keep that bound."""
 
     def __init__(self, limit_bytes: int) -> None: ...
     @property

@@ -11,6 +11,9 @@ may then bring many frames more. Larger frames are read to where they stay.
 When the limit is reached, a connection waits with its partial frame, unread. The one that waited longest may go past
 the limit until its frame is whole, so the memory in use is at most the limit and one largest frame, and there is always
 progress. Kafka's `queued.max.request.bytes` is this limit.
+
+Answers count until they have left. Those that peers leave unread may take half of the limit; beyond it the connection
+with most of them is closed. So many small requests for large answers cannot exhaust memory, and others need not wait.
 """
 
 from collections import deque
@@ -22,6 +25,7 @@ from cpython.buffer cimport PyBuffer_FillInfo
 
 cimport cython
 
+from kraft_native.buffer cimport Slice
 from kraft_native.bytes_be cimport load_i32
 from kraft_native.errors import InvalidArgumentError
 
@@ -58,6 +62,7 @@ cdef class RequestMemory:
             raise InvalidArgumentError(f"limit_bytes must be 1 to 2^62, not {limit_bytes}")
         self.limit_bytes = limit_bytes
         self.waiting = deque()
+        self.unread = {}
 
     @property
     def waiting_users(self) -> int:
@@ -83,6 +88,28 @@ cdef class RequestMemory:
                 self.wake()
             elif self.used_bytes < self.limit_bytes - (self.limit_bytes >> 2):
                 (<Endpoint>self.waiting.popleft()).memory_available()
+        return 0
+
+    cdef int hold_unread(self, Endpoint user, list rest, bint with_pages) except -1:
+        cdef Endpoint most
+        cdef int64_t count = 0, before
+        if rest is None and len(self.unread) == 0:
+            return 0
+        before = self.unread.pop(user, 0)
+        if rest is not None:
+            for part in rest:
+                if not with_pages or type(part) is not memoryview or type(part.obj) is not Slice:
+                    count += len(part)
+        if count > 0:
+            self.unread[user] = count
+        self.unread_bytes += count - before
+        self.adjust(count - before)
+        while self.unread_bytes > self.limit_bytes >> 1 and len(self.unread) > 0:
+            most = max(self.unread, key=self.unread.get)
+            self.cut_total += 1
+            most.abort("slow_reader")
+            if most in self.unread:
+                raise AssertionError("a closed connection holds answers")
         return 0
 
     cdef int settle(self, Endpoint user) except -1:

@@ -8,6 +8,7 @@ from kraft_native.client_quotas cimport ClientQuotas
 from kraft_native.partition cimport Partition
 from kraft_native.produce_wait cimport ParkedProduce
 from kraft_native.reply cimport Reply, RequestHandler
+from kraft_native.slices cimport SliceQueue
 from kraft_native.span cimport Span
 from kraft_native.table cimport PartitionTable
 
@@ -46,6 +47,9 @@ cdef class ProduceHandler(RequestHandler):
     cdef list waiting              # Partition of each pending place, in order
     cdef set leaders               # whom the reply in `out` tells of; None: its version tells of nobody
     cdef Py_ssize_t tags_at        # of the reply in `out`: where its own tagged fields begin
+    cdef Py_ssize_t named_total    # records in `refusals`
+    cdef bint paused               # `append_from` stopped because its time was used up
+    cdef SliceQueue slices         # None: a request is worked on in one go
     cdef ClientQuotas quotas       # None: nobody has any
     cdef object offload            # has another thread do what is costly; None: this one does
     cdef object on_failure         # told of a fault of ours behind that; None: it is raised
@@ -55,7 +59,7 @@ cdef class ProduceHandler(RequestHandler):
     cdef bint decode(self, Span* body, int version, int16_t* acks, int32_t* timeout_ms, bint* transactional) except -1
     cdef bint decode_topic(self, Span* body, int version) except -1
     # Appends from the place `start` on, for which `check` is. Gives the place of the first batch that is too costly to
-    # be checked here, or the end.
+    # be checked here, or where it paused, or the end.
     cdef Py_ssize_t append_from(self, Reply reply, int16_t acks, Py_ssize_t start, BatchCheck check) except -1
     # False when the batch is too costly.
     cdef bint append_one(self, PartitionData* part, Py_ssize_t place, Partition partition, Reply reply, int16_t acks,
@@ -63,18 +67,16 @@ cdef class ProduceHandler(RequestHandler):
     cdef int conclude(self, Reply reply, int16_t acks, int32_t timeout_ms) except -1
     cdef int refused(self, PartitionData* part, Py_ssize_t place, Partition partition, object error) except -1
     cdef bint any_transactional(self) noexcept
-    cdef Py_ssize_t named_count(self) except -1
     cdef int end_unacknowledged(self, Reply reply) except -1
     cdef ParkedProduce make_parked(self, Reply reply, int16_t acks)
     cdef int give_back(self) except -1
     cdef int encode(self, Reply reply) except -1
     cdef int encode_topic(self, TopicData* topic, int version) except -1
-    cdef int encode_refusal(self, Py_ssize_t place, bint flexible) except -1
 
 
 cdef class DeferredProduce:
-    """A Produce that waits for a costly batch to be checked by another thread. Nothing of its connection is looked at
-    meanwhile, so order stays; its partitions before that batch are appended to already."""
+    """A Produce that waits for its next slice, or for a costly batch to be checked by another thread. Nothing of its
+    connection is looked at meanwhile, so order stays; its partitions before that batch are appended to already."""
     cdef ProduceHandler handler
     cdef Reply reply
     cdef bytes body                # a copy; all pointers go into it
@@ -82,15 +84,17 @@ cdef class DeferredProduce:
     cdef int32_t timeout_ms
     cdef TopicData* topics
     cdef PartitionData* parts
-    cdef Py_ssize_t topic_count, part_count
-    cdef Py_ssize_t place          # of the costly batch
+    cdef Py_ssize_t topic_count, topic_capacity, part_count, part_capacity, named_total
+    cdef Py_ssize_t place          # of the costly batch, or the next one
     cdef dict refusals
     cdef list waiting
     cdef readonly BatchCheck check
     cdef readonly str peer_host    # of its client; empty where a test's sink has none
 
-    # Takes over from the handler. `body`: where its pointers go to.
+    # Takes over what the handler has. `body`: where its pointers go to.
     cdef int save(self, const uint8_t* body) except -1
     cdef int restore(self) except -1
+    # Has the batch at `place` checked, or the rest done in a later slice.
+    cdef int wait(self, Py_ssize_t place) except -1
     cdef int submit(self, Py_ssize_t place) except -1
     cdef int go_on(self) except -1

@@ -1,9 +1,10 @@
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import final
 
 from kraft_native.batch_check import BatchCheck
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.reply import RequestHandler
+from kraft_native.slices import SliceQueue
 from kraft_native.table import PartitionTable
 
 @final
@@ -11,11 +12,13 @@ class ProduceHandler(RequestHandler):
     table: PartitionTable
     def __init__(self, table: PartitionTable, offload: Callable[[DeferredProduce], object] | None = None,
                  quotas: ClientQuotas | None = None,
-                 on_failure: Callable[[BaseException], object] | None = None) -> None: ...
+                 on_failure: Callable[[BaseException], object] | None = None,
+                 slices: SliceQueue | None = None) -> None: ...
 
 @final
 class DeferredProduce:
     check: BatchCheck
     peer_host: str
+    def steps(self) -> Generator[None]: ...
     def run(self) -> None: ...
     def resume(self) -> None: ...

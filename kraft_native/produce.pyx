@@ -19,6 +19,8 @@ already encoded: an error found later is written over the code, a leader who too
 
 acks=0 has no reply: a failure closes the connection.
 
+A request with very many partitions is worked on in slices of the loop's time (`slices.pyx`).
+
 A compressed batch that would hold the loop for long (`LOOP_RECORDS_BYTES_MAX`) is decompressed and checked by another
 thread, and appended when that is done. Its connection stands still until the answer, so its order is kept; batches of
 other connections to the same partition may come first, as they might have on their way here.
@@ -27,8 +29,7 @@ Reply per partition, fixed part: index int32, error int16, base offset int64, ap
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 cimport cython
@@ -36,7 +37,7 @@ cimport cython
 from kraft_native.append cimport AppendInfo
 from kraft_native.batch_check cimport BatchCheck, new_batch_check
 from kraft_native.bytes_be cimport load_i16, load_i32, load_i64
-from kraft_native.clock cimport clock_ms, monotonic_ms
+from kraft_native.clock cimport clock_ms, monotonic_ms, monotonic_ns
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.errors cimport (
     ERROR_CORRUPT_MESSAGE, ERROR_INVALID_RECORD, ERROR_INVALID_REQUIRED_ACKS, ERROR_INVALID_TIMESTAMP,
@@ -49,12 +50,12 @@ from kraft_native.limits cimport (
     BATCH_PRODUCER_EPOCH, BATCH_PRODUCER_ID, CODEC_ZSTD, LOG_OVERHEAD_BYTES, MAGIC_CURRENT,
 )
 from kraft_native.partition cimport COMMIT_PENDING
-from kraft_native.produce_wait cimport ParkedProduce, PendingAppend, put_leader
+from kraft_native.produce_wait cimport TEXT_BYTES_MAX, ParkedProduce, PendingAppend, grown, put_leader, put_refusal
 from kraft_native.producer_entry cimport ProducerEntry
 from kraft_native.purgatory cimport PARKED_PRODUCE
 from kraft_native.reply cimport REPLY_OPEN, put_reply_header
 from kraft_native.span cimport span_bytes, span_i16, span_i32, span_of
-from kraft_native.table cimport Absence, Topic
+from kraft_native.table cimport Absence, AbsentTopic, Topic
 from kraft_native.fields cimport (
     UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
     read_blob, read_count, read_string, skip_tags,
@@ -73,8 +74,9 @@ cdef enum:
     PARTITIONS_KEPT = 1024
     # Index, code, three numbers, counts of errors, null message, leader tag: what one partition takes without errors.
     PART_REPLY_BYTES_MAX = 64
-    TEXT_BYTES_MAX = 32_767
-    NAMED_MAX = 1_000              # records that one answer names; beyond it partitions have their code and message
+    NAMED_MAX = 1_000              # records that one answer names, and partitions that have a message; then only codes
+    LOOK_AT_CLOCK = 16             # partitions; a power of two
+    STEPS_PER_SLICE = 4
     OUT_BYTES_KEPT = 256 * 1024
 
 cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
@@ -84,12 +86,15 @@ cdef bytes ADMIN_CLIENT_ID = b"__admin_client"
 cdef class ProduceHandler(RequestHandler):
     """Serves Produce from `table`. One per listener, so that each tells its own endpoints.
 
+    `slices` shares the loop's time between long requests; without it each is worked on in one go.
     `offload(deferred)` has another thread call its `run`, then the loop's its `resume`; without it all is done at once.
     `quotas`: how much clients may produce. `on_failure(cause)` hears of a fault of ours in `resume`.
     """
 
-    def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None, on_failure=None):
+    def __init__(self, PartitionTable table not None, offload=None, ClientQuotas quotas=None, on_failure=None,
+                 SliceQueue slices=None):
         self.table = table
+        self.slices = slices
         self.quotas = quotas
         self.offload = offload
         self.on_failure = on_failure
@@ -102,20 +107,13 @@ cdef class ProduceHandler(RequestHandler):
         free(self.parts)
 
     cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1:
-        cdef void* grown
         if topic_count > self.topic_capacity:
             topic_count = max(topic_count, 2 * self.topic_capacity)
-            grown = realloc(self.topics, <size_t>topic_count * sizeof(TopicData))
-            if grown == NULL:
-                raise MemoryError(f"{topic_count} topics of a Produce request")
-            self.topics = <TopicData*>grown
+            self.topics = <TopicData*>grown(self.topics, topic_count, sizeof(TopicData), "topics")
             self.topic_capacity = topic_count
         if part_count > self.part_capacity:
             part_count = max(part_count, 2 * self.part_capacity)
-            grown = realloc(self.parts, <size_t>part_count * sizeof(PartitionData))
-            if grown == NULL:
-                raise MemoryError(f"{part_count} partitions of a Produce request")
-            self.parts = <PartitionData*>grown
+            self.parts = <PartitionData*>grown(self.parts, part_count, sizeof(PartitionData), "partitions")
             self.part_capacity = part_count
         return 0
 
@@ -132,6 +130,7 @@ cdef class ProduceHandler(RequestHandler):
             self.waiting.clear()
         if self.refusals:
             self.refusals.clear()
+        self.named_total = 0
         if not VERSION_MIN <= reply.api_version <= VERSION_MAX or not self.decode(
             &span, reply.api_version, &acks, &timeout_ms, &transactional
         ):
@@ -158,7 +157,7 @@ cdef class ProduceHandler(RequestHandler):
                 reply.alone = True
                 reply.held_bytes = body_bytes
                 deferred.save(body)
-                return deferred.submit(i)
+                return deferred.wait(i)
         return self.conclude(reply, acks, timeout_ms)
 
     cdef int conclude(self, Reply reply, int16_t acks, int32_t timeout_ms) except -1:
@@ -257,15 +256,6 @@ cdef class ProduceHandler(RequestHandler):
         self.topic_count += 1
         return skip_tags(body, flexible) == 0
 
-    cdef Py_ssize_t named_count(self) except -1:
-        """Records that the answer names already. Partitions with some are few: the others have none."""
-        cdef Py_ssize_t count = 0
-        for _, named in self.refusals.values():
-            count += len(<tuple>named)
-            if count >= NAMED_MAX:
-                break
-        return count
-
     cdef bint any_transactional(self) noexcept:
         cdef Py_ssize_t i
         for i in range(self.part_count):
@@ -280,24 +270,37 @@ cdef class ProduceHandler(RequestHandler):
 
     cdef Py_ssize_t append_from(self, Reply reply, int16_t acks, Py_ssize_t start, BatchCheck check) except -1:
         cdef int64_t now_ms = clock_ms()
+        cdef int64_t until_ns = -1
         cdef bint by_id = reply.api_version >= BY_ID_FROM
         cdef TopicData* data
         cdef PartitionData* part
         cdef Py_ssize_t i, place
         cdef Topic topic
+        cdef AbsentTopic absent
         cdef Partition partition
         cdef Absence absence
+        self.paused = False
+        self.table.begin_round()
+        if self.slices is not None and self.part_count - start > LOOK_AT_CLOCK:
+            until_ns = monotonic_ns() + self.slices.slice_ns // STEPS_PER_SLICE
         for i in range(self.topic_count):
             data = self.topics + i
-            if data.first + data.count <= start:
+            if data.count == 0 or data.first + data.count <= start:
                 continue
             topic = self.table.find(data.key, data.key_bytes, by_id)
+            absent = None
             for place in range(max(data.first, start), data.first + data.count):
+                if (until_ns > 0 and place > start and place & (LOOK_AT_CLOCK - 1) == 0
+                        and monotonic_ns() >= until_ns):
+                    self.paused = True
+                    return place
                 part = self.parts + place
                 partition = None if topic is None else topic.at(part.index)
                 if partition is None:
-                    absence = self.table.absence_of(
-                        PyBytes_FromStringAndSize(<const char*>data.key, data.key_bytes), by_id, part.index)
+                    if absent is None:
+                        absent = self.table.absent(
+                            PyBytes_FromStringAndSize(<const char*>data.key, data.key_bytes), by_id)
+                    absence = absent.at(part.index)
                     part.error = <int16_t>absence.error
                     part.leader_id = absence.leader_id
                     part.leader_epoch = absence.leader_epoch
@@ -347,8 +350,10 @@ cdef class ProduceHandler(RequestHandler):
         part.error = error.code
         partition.refused_produces += 1
         partition.note_failure()
-        if part.error == ERROR_INVALID_RECORD or part.error == ERROR_INVALID_TIMESTAMP:
-            named = error.record_errors if self.named_count() < NAMED_MAX else ()
+        if (part.error == ERROR_INVALID_RECORD or part.error == ERROR_INVALID_TIMESTAMP) \
+                and len(self.refusals) < NAMED_MAX:
+            named = error.record_errors if self.named_total < NAMED_MAX else ()
+            self.named_total += len(<tuple>named)
             self.refusals[place] = (str(error).encode()[:TEXT_BYTES_MAX], named)
         if is_one_batch(part) and part.error != ERROR_CORRUPT_MESSAGE and part.error != ERROR_MESSAGE_TOO_LARGE \
                 and part.error != ERROR_KAFKA_STORAGE_ERROR:
@@ -410,7 +415,8 @@ cdef class ProduceHandler(RequestHandler):
             if version >= 8:
                 if self.refusals and place in self.refusals:
                     self.out.size = p - self.out.data
-                    self.encode_refusal(place, flexible)
+                    message, record_errors = self.refusals[place]
+                    put_refusal(self.out, flexible, message, record_errors)
                     self.out.reserve(self.out.size + (topic.first + topic.count - place) * PART_REPLY_BYTES_MAX)
                     p = self.out.data + self.out.size
                 else:
@@ -425,29 +431,6 @@ cdef class ProduceHandler(RequestHandler):
             p = put_i8(p, 0)           # no (more) tagged fields
         if flexible:
             p = put_i8(p, 0)
-        self.out.size = p - self.out.data
-        return 0
-
-    cdef int encode_refusal(self, Py_ssize_t place, bint flexible) except -1:
-        """Which records are at fault, and what is wrong."""
-        cdef bytes message, text
-        cdef tuple record_errors
-        cdef uint8_t* p
-        message, record_errors = self.refusals[place]
-        self.out.reserve(self.out.size + UVARINT_BYTES_MAX)
-        p = put_count(self.out.data + self.out.size, flexible, <int32_t>len(record_errors))
-        self.out.size = p - self.out.data
-        for index, what in record_errors:
-            text = what.encode()[:TEXT_BYTES_MAX]
-            self.out.reserve(self.out.size + 4 + UVARINT_BYTES_MAX + len(text) + 1)
-            p = put_i32(self.out.data + self.out.size, index)
-            p = put_string(p, flexible, <const uint8_t*>PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
-            if flexible:
-                p = put_i8(p, 0)
-            self.out.size = p - self.out.data
-        self.out.reserve(self.out.size + UVARINT_BYTES_MAX + len(message))
-        p = put_string(self.out.data + self.out.size, flexible, <const uint8_t*>PyBytes_AS_STRING(message),
-                       PyBytes_GET_SIZE(message))
         self.out.size = p - self.out.data
         return 0
 
@@ -521,19 +504,18 @@ cdef class DeferredProduce:
         cdef ProduceHandler handler = self.handler
         cdef const uint8_t* copy = <const uint8_t*>PyBytes_AS_STRING(self.body)
         cdef Py_ssize_t i
-        self.topic_count = handler.topic_count
-        self.part_count = handler.part_count
-        self.topics = <TopicData*>malloc(<size_t>self.topic_count * sizeof(TopicData))
-        self.parts = <PartitionData*>malloc(<size_t>self.part_count * sizeof(PartitionData))
-        if self.topics == NULL or self.parts == NULL:
-            raise MemoryError(f"{self.part_count} partitions of a Produce request that waits")
-        memcpy(self.topics, handler.topics, <size_t>self.topic_count * sizeof(TopicData))
-        memcpy(self.parts, handler.parts, <size_t>self.part_count * sizeof(PartitionData))
-        for i in range(self.topic_count):
-            self.topics[i].key = copy + (self.topics[i].key - body)
-        for i in range(self.part_count):
-            if self.parts[i].records_bytes > 0:
-                self.parts[i].records = copy + (self.parts[i].records - body)
+        self.topics, self.topic_count, self.topic_capacity = handler.topics, handler.topic_count, handler.topic_capacity
+        self.parts, self.part_count, self.part_capacity = handler.parts, handler.part_count, handler.part_capacity
+        handler.topics = NULL
+        handler.parts = NULL
+        handler.topic_count = handler.topic_capacity = handler.part_count = handler.part_capacity = 0
+        if body != copy:
+            for i in range(self.topic_count):
+                self.topics[i].key = copy + (self.topics[i].key - body)
+            for i in range(self.part_count):
+                if self.parts[i].records_bytes > 0:
+                    self.parts[i].records = copy + (self.parts[i].records - body)
+        self.named_total = handler.named_total
         self.waiting = handler.waiting
         self.refusals = handler.refusals
         handler.waiting = []
@@ -542,18 +524,40 @@ cdef class DeferredProduce:
 
     cdef int restore(self) except -1:
         cdef ProduceHandler handler = self.handler
-        handler.reserve(self.topic_count, self.part_count)
-        handler.topic_count = self.topic_count
-        handler.part_count = self.part_count
-        memcpy(handler.topics, self.topics, <size_t>self.topic_count * sizeof(TopicData))
-        memcpy(handler.parts, self.parts, <size_t>self.part_count * sizeof(PartitionData))
-        free(self.topics)
-        free(self.parts)
+        free(handler.topics)
+        free(handler.parts)
+        handler.topics, handler.topic_count, handler.topic_capacity = self.topics, self.topic_count, self.topic_capacity
+        handler.parts, handler.part_count, handler.part_capacity = self.parts, self.part_count, self.part_capacity
         self.topics = NULL
         self.parts = NULL
+        handler.named_total = self.named_total
         handler.waiting = self.waiting
         handler.refusals = self.refusals
         return 0
+
+    cdef int wait(self, Py_ssize_t place) except -1:
+        if not self.handler.paused:
+            return self.submit(place)
+        self.place = place
+        self.check = None
+        # What its client has sent counts, also when the connection is closed behind it.
+        return self.handler.slices.later(self.reply, self.steps(), True)
+
+    def steps(self):
+        """The rest of the request, slice by slice. Loop's thread."""
+        cdef Py_ssize_t stopped
+        while True:
+            self.restore()
+            stopped = self.handler.append_from(self.reply, self.acks, self.place, None)
+            if stopped == self.handler.part_count:
+                self.handler.conclude(self.reply, self.acks, self.timeout_ms)
+                return
+            self.save(<const uint8_t*>PyBytes_AS_STRING(self.body))
+            if not self.handler.paused:
+                self.submit(stopped)
+                return
+            self.place = stopped
+            yield
 
     cdef int submit(self, Py_ssize_t place) except -1:
         """Has the batch at `place` checked."""
@@ -588,7 +592,7 @@ cdef class DeferredProduce:
         stopped = self.handler.append_from(self.reply, self.acks, self.place, self.check)
         if stopped < self.handler.part_count:
             self.save(<const uint8_t*>PyBytes_AS_STRING(self.body))
-            self.submit(stopped)
+            self.wait(stopped)
         else:
             self.handler.conclude(self.reply, self.acks, self.timeout_ms)
         return 0

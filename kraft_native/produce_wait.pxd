@@ -2,10 +2,14 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from kraft_native.buffer cimport Scratch
 from kraft_native.partition cimport Partition
 from kraft_native.purgatory cimport Parked
 from kraft_native.reply cimport Reply, RequestHandler
 from kraft_native.table cimport PartitionTable
+
+cdef enum:
+    TEXT_BYTES_MAX = 32_767        # of one text in a reply
 
 
 cdef struct PendingAppend:
@@ -39,3 +43,7 @@ cdef class ParkedProduce(Parked):
 
 # A partition's tagged field CurrentLeader, up to the leader's own tagged fields.
 cdef uint8_t* put_leader(uint8_t* p, int32_t leader_id, int32_t leader_epoch) noexcept
+# Which records are at fault, and what is wrong: (place in the batch, text) each, and a message.
+cdef int put_refusal(Scratch out, bint flexible, bytes message, tuple record_errors) except -1
+# The array with room for so many elements.
+cdef void* grown(void* held, Py_ssize_t count, size_t element_bytes, str what) except NULL

@@ -1,15 +1,15 @@
 """A Produce that waits for a flush or for replicas. Its reply is encoded as if all went well; errors go into it, and
 with them who leads now."""
 
-from libc.stdint cimport int16_t, uint8_t
-from libc.stdlib cimport free
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int16_t, int32_t, uint8_t
+from libc.stdlib cimport free, realloc
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 cimport cython
 
 from kraft_native.bytes_be cimport store_i16, store_i64
 from kraft_native.errors cimport ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_REQUEST_TIMED_OUT
-from kraft_native.fields cimport put_i8, put_i32
+from kraft_native.fields cimport UVARINT_BYTES_MAX, put_count, put_i8, put_i32, put_string
 from kraft_native.partition cimport COMMIT_PENDING
 from kraft_native.table cimport Absence
 
@@ -80,7 +80,8 @@ cdef class ParkedProduce(Parked):
         append.leader_id = partition.leader_id
         append.leader_epoch = partition.leader_epoch
         if partition.removed:
-            absence = self.table.absence_of(partition.topic_name, False, partition.index)
+            self.table.begin_round()
+            absence = self.table.absent(partition.topic_name, False).at(partition.index)
             append.leader_id = absence.leader_id
             append.leader_epoch = absence.leader_epoch
         append.moved = append.leader_epoch >= 0
@@ -110,3 +111,31 @@ cdef class ParkedProduce(Parked):
 cdef uint8_t* put_leader(uint8_t* p, int32_t leader_id, int32_t leader_epoch) noexcept:
     p = put_i8(put_i8(put_i8(p, 1), 0), 9)             # one tagged field: tag 0, 9 bytes
     return put_i32(put_i32(p, leader_id), leader_epoch)
+
+
+cdef int put_refusal(Scratch out, bint flexible, bytes message, tuple record_errors) except -1:
+    cdef bytes text
+    cdef uint8_t* p
+    out.reserve(out.size + UVARINT_BYTES_MAX)
+    p = put_count(out.data + out.size, flexible, <int32_t>len(record_errors))
+    out.size = p - out.data
+    for index, what in record_errors:
+        text = what.encode()[:TEXT_BYTES_MAX]
+        out.reserve(out.size + 4 + UVARINT_BYTES_MAX + len(text) + 1)
+        p = put_i32(out.data + out.size, index)
+        p = put_string(p, flexible, <const uint8_t*>PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+        if flexible:
+            p = put_i8(p, 0)
+        out.size = p - out.data
+    out.reserve(out.size + UVARINT_BYTES_MAX + len(message))
+    p = put_string(out.data + out.size, flexible, <const uint8_t*>PyBytes_AS_STRING(message),
+                   PyBytes_GET_SIZE(message))
+    out.size = p - out.data
+    return 0
+
+
+cdef void* grown(void* held, Py_ssize_t count, size_t element_bytes, str what) except NULL:
+    cdef void* made = realloc(held, <size_t>count * element_bytes)
+    if made == NULL:
+        raise MemoryError(f"{count} {what} of a Produce request")
+    return made

@@ -10,6 +10,7 @@ cdef class Steps:
     """One request's work as a generator."""
     cdef Reply reply
     cdef object work
+    cdef bint outlives             # its work is done though the connection of `reply` is gone
 
 
 cdef class SliceQueue:
@@ -18,8 +19,11 @@ cdef class SliceQueue:
     cdef object on_failure
     cdef object fresh              # deque: endpoints that had no slice since they were read from
     cdef object waiting            # deque: endpoints and Steps that used up a slice
+    cdef object crowd              # deque: Steps beyond `LONG_MAX`, until others are done
+    cdef readonly int64_t long_count   # Steps in `waiting`, or having their slice from there
+    cdef readonly int64_t turn_ns      # the slice that an endpoint has now
     cdef bint due                  # `run` will be called
-    cdef bint fresh_next           # whose turn it is where both wait
+    cdef int64_t ahead_ns          # how much more time the fresh ones had while both waited
     cdef readonly int64_t slice_ns
     cdef readonly int64_t iteration_ns
     cdef readonly int64_t spent_ns     # outside of `run` since it ran last
@@ -32,6 +36,11 @@ cdef class SliceQueue:
     cdef bint is_spent(self) noexcept
     # The endpoint's `take_slice` is called in one of the next iterations.
     cdef int add(self, Endpoint endpoint, bint fresh) except -1
+    # Has `work`, a generator, done from a later iteration on.
+    cdef int later(self, Reply reply, object work, bint outlives) except -1
+    cdef int admit(self, Steps steps) except -1
+    # Of one with a long wait behind it the others of its kind share the iteration.
+    cdef int64_t fresh_turn_ns(self) noexcept
     # Counts time that an endpoint worked outside of `run`.
     cdef int spend(self, int64_t time_ns) except -1
     # Counts a long step. Where the thread's clock was read before it, what the machine gave to others does not count.

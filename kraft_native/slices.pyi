@@ -23,6 +23,10 @@ class SliceQueue:
     iteration_ns: int
     spent_ns: int
     iterations: int
+    long_count: int
+    """Requests that are worked on beyond their first slice."""
+    turn_ns: int
+    """The slice of the connection that is being served."""
     deferred: int
     """Slices that connections used up."""
     used_up: dict[int, int]
@@ -47,6 +51,10 @@ class SliceQueue:
         """Runs `work` for a slice now, and the rest of it in later iterations. It gives way after each step of well
         below a millisecond; what it raises is a fault of our own. It is closed when the connection of `reply` is gone
         before the answer."""
+
+    def work(self, api_key: int, work: Generator[None]) -> None:
+        """The same for work on a request of that API that does not end with its connection; all of it in later
+        iterations."""
 
     def run(self) -> None:
         """One iteration. The loop calls it."""

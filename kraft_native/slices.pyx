@@ -7,13 +7,19 @@ to the front of the queue until the iteration's time is used up. Whoever is left
 
 A connection that was just read from has its slice at once, in the read. When those of one iteration together have used
 up its time, the following ones wait in a queue of their own, which takes turns with the queue of those that already
-used up a slice. So a client that sends one request at a time waits behind others of its kind and one slice of each
-other one, and never behind what those have pipelined.
+used up a slice: each queue has half of the time. Those that were just read from share an iteration, however many they
+are. So a client that sends one request at a time waits for about two iterations, and never for what others have
+pipelined.
+
+At most `LONG_MAX` requests are worked on at the same time beyond their first slice; the others wait until one of these
+is done. So the memory of answers in the making does not grow with the number of clients.
 """
 
 from collections import deque
 
 cimport cython
+
+from libc.stdint cimport int16_t
 
 from kraft_native.clock cimport monotonic_ns, thread_ns
 from kraft_native.errors import InvalidArgumentError
@@ -21,6 +27,8 @@ from kraft_native.reply cimport REPLY_OPEN
 
 cdef enum:
     ENDPOINTS = -1                 # in `longest_ns`
+    LONG_MAX = 16
+    FRESH_SHARES_MAX = 8           # an endpoint that was just read from has at least this part of a slice
 
 
 @cython.final
@@ -40,7 +48,8 @@ cdef class SliceQueue:
         self.on_failure = on_failure
         self.fresh = deque()
         self.waiting = deque()
-        self.slice_ns = slice_us * 1000
+        self.crowd = deque()
+        self.slice_ns = self.turn_ns = slice_us * 1000
         self.iteration_ns = iteration_us * 1000
         self.used_up = {}
         self.longest_ns = {}
@@ -48,16 +57,36 @@ cdef class SliceQueue:
     @property
     def waiting_count(self) -> int:
         """Connections and requests that wait for their next slice."""
-        return len(self.fresh) + len(self.waiting)
+        return len(self.fresh) + len(self.waiting) + len(self.crowd)
 
     def start(self, Reply reply not None, work not None) -> None:
         cdef Steps steps = Steps.__new__(Steps)
         steps.reply = reply
         steps.work = work
         if self.advance(steps, monotonic_ns() + self.slice_ns):
-            self.used_up[reply.api_key] = self.used_up.get(reply.api_key, 0) + 1
+            self.admit(steps)
+
+    def work(self, int api_key, work not None) -> None:
+        cdef Reply reply = Reply.__new__(Reply)
+        reply.api_key = <int16_t>api_key
+        self.later(reply, work, True)
+
+    cdef int later(self, Reply reply, object work, bint outlives) except -1:
+        cdef Steps steps = Steps.__new__(Steps)
+        steps.reply = reply
+        steps.work = work
+        steps.outlives = outlives
+        return self.admit(steps)
+
+    cdef int admit(self, Steps steps) except -1:
+        cdef int key = steps.reply.api_key
+        self.used_up[key] = self.used_up.get(key, 0) + 1
+        if self.long_count >= LONG_MAX:
+            self.crowd.append(steps)
+        else:
+            self.long_count += 1
             self.waiting.append(steps)
-            self.schedule()
+        return self.schedule()
 
     cdef bint advance(self, Steps steps, int64_t until_ns) except -1:
         cdef Reply reply = steps.reply
@@ -66,7 +95,7 @@ cdef class SliceQueue:
         cdef int64_t now_ns = began_ns
         cdef int64_t thread_began_ns = thread_ns()
         cdef bint more = False
-        if reply.sink is None and reply.state == REPLY_OPEN:   # its connection is gone
+        if reply.sink is None and reply.state == REPLY_OPEN and not steps.outlives:    # its connection is gone
             steps.work.close()
             return False
         try:
@@ -123,18 +152,24 @@ cdef class SliceQueue:
             self.call_soon(self.run)
         return 0
 
+    cdef int64_t fresh_turn_ns(self) noexcept:
+        return max(self.slice_ns // FRESH_SHARES_MAX, min(self.slice_ns, self.iteration_ns // (1 + len(self.fresh))))
+
     def run(self) -> None:
         """One iteration. The loop calls it."""
         cdef int64_t now_ns = monotonic_ns()
         cdef int64_t end_ns = now_ns + self.iteration_ns
         cdef int64_t before_ns
+        cdef int64_t ahead_ns = self.ahead_ns
+        cdef bint fresh
         cdef Endpoint endpoint
         self.due = False
         self.spent_ns = 0
         self.iterations += 1
         while now_ns < end_ns and (self.fresh or self.waiting):
-            self.fresh_next = not self.fresh_next
-            if self.fresh and (self.fresh_next or not self.waiting):
+            fresh = len(self.fresh) > 0 and (ahead_ns <= 0 or not self.waiting)
+            if fresh:
+                self.turn_ns = self.fresh_turn_ns()
                 entry = self.fresh.popleft()
             else:
                 entry = self.waiting.popleft()
@@ -142,7 +177,12 @@ cdef class SliceQueue:
             if type(entry) is Steps:
                 if self.advance(<Steps>entry, now_ns + self.slice_ns):
                     self.waiting.append(entry)
+                elif self.crowd:
+                    self.waiting.append(self.crowd.popleft())
+                else:
+                    self.long_count -= 1
                 now_ns = monotonic_ns()
+                ahead_ns -= now_ns - before_ns
                 continue
             endpoint = <Endpoint>entry
             endpoint.queued = False
@@ -151,8 +191,11 @@ cdef class SliceQueue:
             except BaseException as cause:
                 self.on_failure(cause)
                 endpoint.abort("failure")
+            self.turn_ns = self.slice_ns
             now_ns = monotonic_ns()
+            ahead_ns += now_ns - before_ns if fresh else before_ns - now_ns
             if now_ns - before_ns > self.slice_ns:
                 self.note(ENDPOINTS, now_ns - before_ns, 0)
+        self.ahead_ns = max(-self.iteration_ns, min(self.iteration_ns, ahead_ns)) if self.fresh else 0
         if self.fresh or self.waiting:
             self.schedule()

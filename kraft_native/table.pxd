@@ -13,6 +13,19 @@ cdef struct Absence:
     int32_t leader_epoch
 
 
+cdef class AbsentTopic:
+    """A topic of which a partition that was asked for is not here. Valid for one round of look-ups."""
+    cdef bytes key                         # name or id, as the request has it
+    cdef bint by_id
+    cdef int error                         # of a partition that the topic does not have
+    cdef str name
+    cdef object partitions                 # index -> what has `leader` and `leader_epoch`; None: the topic is unknown
+    cdef object unserved                   # contains (name, index) of replicas here whose log failed
+    cdef int32_t node_id
+
+    cdef Absence at(self, int32_t index) except *
+
+
 cdef class Topic:
     cdef readonly bytes name               # UTF-8
     cdef readonly bytes topic_id           # 16 bytes
@@ -42,12 +55,15 @@ cdef class PartitionTable:
     cdef readonly int64_t refused_fetches
     cdef object bring                      # see `expect`; None when all partitions are here
     cdef object absence                    # see `explain`
+    cdef AbsentTopic latest_absent         # what the last look-up of this round explained
 
     # `size` bytes of a name, or of an id when `by_id`; None when unknown.
     cdef Topic find(self, const uint8_t* key, Py_ssize_t size, bint by_id)
     cdef Topic lookup(self, bytes key, bint by_id)
-    # For a partition that is not here.
-    cdef Absence absence_of(self, bytes key, bint by_id, int32_t index) except *
+    # For partitions that are not here. A round is work that nothing else comes between: what the last look-up found
+    # holds until the next `begin_round`.
+    cdef int begin_round(self) noexcept
+    cdef AbsentTopic absent(self, bytes key, bint by_id)
     # The tagged fields of a reply that tells who leads: where those nodes are, as far as it is known.
     cdef bytes endpoint_tags(self, set node_ids)
     # The ids of the nodes in a rack, an int32_t each.

@@ -1,8 +1,21 @@
-from collections.abc import Callable, Iterator
-from typing import final
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Protocol, TypeAlias, final
 
 from kraft_native.partition import Partition
 from kraft_native.purgatory import Purgatory
+
+class _Led(Protocol):
+    """The subset of a partition's registration that a refusal needs."""
+
+    @property
+    def leader(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+
+_Absent: TypeAlias = tuple[int, str, Mapping[int, _Led] | None, Container[tuple[str, int]], int]
+
+@final
+class AbsentTopic: ...
 
 @final
 class Topic:
@@ -26,7 +39,11 @@ class PartitionTable:
     def __iter__(self) -> Iterator[Partition]: ...
     def expect(self, bring: Callable[[bytes | None, bool], None] | None) -> None: ...
     def settle(self) -> None: ...
-    def explain(self, absence: Callable[[bytes, bool, int], tuple[int, int, int]]) -> None: ...
+    def explain(self, absence: Callable[[bytes, bool], _Absent]) -> None:
+        """What a partition that is not here is refused with: `absence(key, by_id)`, called once per topic and round of
+        look-ups, explains the partitions of a topic, by its name (UTF-8) or id: error code of partitions that the topic
+        does not have; the topic's name; its partitions by index (None: it is unknown); which (topic, index) have a
+        replica here whose log failed; this node's id."""
     def add(self, partition: Partition) -> None: ...
     def remove(self, topic_name: str, index: int) -> Partition: ...
     def get(self, topic_name: str, index: int) -> Partition | None: ...

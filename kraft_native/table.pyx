@@ -11,7 +11,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 cimport cython
 
 from kraft_native.buffer cimport Scratch
-from kraft_native.errors cimport ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION
+from kraft_native.errors cimport (
+    ERROR_KAFKA_STORAGE_ERROR, ERROR_NOT_LEADER_OR_FOLLOWER, ERROR_UNKNOWN_TOPIC_ID, ERROR_UNKNOWN_TOPIC_OR_PARTITION,
+)
 from kraft_native.fields cimport UUID_BYTES, UVARINT_BYTES_MAX, put_count, put_i8, put_i32, put_string
 from kraft_native.varint cimport put_uvarint
 
@@ -30,6 +32,25 @@ cdef class Topic:
         if index < 0 or index >= len(self.partitions):
             return None
         return self.partitions[index]
+
+
+@cython.final
+cdef class AbsentTopic:
+    """Why partitions of one topic are not here."""
+
+    cdef Absence at(self, int32_t index) except *:
+        cdef Absence found
+        cdef object known = None if self.partitions is None else self.partitions.get(index)
+        found.error = self.error
+        found.leader_id = found.leader_epoch = -1
+        if known is not None:
+            found.leader_id = known.leader
+            found.leader_epoch = known.leader_epoch
+            found.error = ERROR_NOT_LEADER_OR_FOLLOWER
+            # Storage error until another replica leads, which clients find by the metadata.
+            if (found.leader_id < 0 or found.leader_id == self.node_id) and (self.name, index) in self.unserved:
+                found.error = ERROR_KAFKA_STORAGE_ERROR
+        return found
 
 
 @cython.final
@@ -85,17 +106,28 @@ cdef class PartitionTable:
             self.bring(None, False)
 
     def explain(self, absence) -> None:
-        """What a partition that is not here is refused with: `absence(key, by_id, index)` gives the error code, the
-        leader and its epoch (-1: not known), by the topic's name (UTF-8) or id. Without, the topic or the partition is
+        """What a partition that is not here is refused with. See the stub. Without, the topic or the partition is
         unknown."""
         self.absence = absence
+        self.latest_absent = None
 
-    cdef Absence absence_of(self, bytes key, bint by_id, int32_t index) except *:
-        cdef Absence found
-        found.error = ERROR_UNKNOWN_TOPIC_ID if by_id and key not in self.by_id else ERROR_UNKNOWN_TOPIC_OR_PARTITION
-        found.leader_id = found.leader_epoch = -1
-        if self.absence is not None:
-            found.error, found.leader_id, found.leader_epoch = self.absence(key, by_id, index)
+    cdef int begin_round(self) noexcept:
+        self.latest_absent = None
+        return 0
+
+    cdef AbsentTopic absent(self, bytes key, bint by_id):
+        cdef AbsentTopic found = self.latest_absent
+        if found is not None and found.by_id == by_id and (found.key is key or found.key == key):
+            return found
+        found = AbsentTopic.__new__(AbsentTopic)
+        found.key = key
+        found.by_id = by_id
+        if self.absence is None:
+            found.error = (ERROR_UNKNOWN_TOPIC_ID if by_id and key not in self.by_id
+                           else ERROR_UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            found.error, found.name, found.partitions, found.unserved, found.node_id = self.absence(key, by_id)
+        self.latest_absent = found
         return found
 
     def add(self, Partition partition not None) -> None:

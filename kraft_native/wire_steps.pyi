@@ -36,3 +36,7 @@ def write_steps(
 
 def write_later(w: WireWriter, parts: list[bytes | bytearray], version: int) -> Generator[None]:
     """Writes each array that was left for later, between what stands before it and behind it."""
+
+def free_steps(held: list[object]) -> Generator[None]:
+    """Frees the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
+    takes tens of milliseconds. What others refer to is left to them."""

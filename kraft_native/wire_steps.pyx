@@ -5,6 +5,8 @@ step; what the readers return is what `WireReader`'s methods of the same names r
 long arrays for later, and `write_steps` puts them between what stands before and behind them.
 """
 
+from cpython.ref cimport PyObject
+
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memmove
@@ -13,10 +15,14 @@ from kraft_native.wire cimport WireReader, WireWriter
 
 from kraft_native.errors import MalformedMessageError
 
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject* o) noexcept
+
 cdef enum:
     STEP_STRUCTS = 64              # a power of two
     STEP_VALUES = 512
     STEP_BYTES = 8 * 1024
+    STEP_FREED = 256
     PART_BYTES = 512 * 1024
 
 
@@ -136,4 +142,41 @@ cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:
     before = len(last)
     PyByteArray_Resize(last, before + size)
     memcpy(PyByteArray_AS_STRING(last) + before, data, <size_t>size)
+    return 0
+
+
+def free_steps(list held not None):
+    """Frees the messages in `held`, and the long lists inside of them, a few hundred elements at a time: all at once
+    takes tens of milliseconds. What others refer to is left to them."""
+    cdef list values
+    cdef Py_ssize_t left = STEP_FREED
+    while held:
+        one = held.pop()
+        if Py_REFCNT(<PyObject*>one) > 1:
+            continue
+        if type(one) is not list:
+            add_lists(held, one)
+            continue
+        values = one
+        one = None
+        while values and left > 0:
+            add_lists(held, values.pop())
+            left -= 1
+        if left <= 0:
+            if values:
+                held.append(values)
+            values = None
+            left = STEP_FREED
+            yield
+
+
+cdef int add_lists(list held, object struct) except -1:
+    """The long lists among the fields of a struct that nobody else refers to."""
+    cdef object names = getattr(type(struct), "__slots__", None)
+    if names is None or Py_REFCNT(<PyObject*>struct) > 1:
+        return 0
+    for name in names:
+        value = getattr(struct, name)
+        if type(value) is list and len(<list>value) > STEP_STRUCTS:
+            held.append(value)
     return 0

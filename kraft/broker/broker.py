@@ -169,16 +169,17 @@ class Broker:
         failed = known.leader in (NO_LEADER, self.node_id) and (topic, index) in self.unserved
         return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    def absence_by_key(self, key: bytes, by_id: bool, index: int) -> tuple[ErrorCode, int, int]:
-        """The same for a topic as requests name it, by the bytes of its id or of its name; with who leads and in which
-        leader epoch, for clients to be told (-1: not known)."""
+    def absence_by_key(
+        self, key: bytes, by_id: bool
+    ) -> tuple[ErrorCode, str, Mapping[int, PartitionRegistration] | None, Container[tuple[str, int]], int]:
+        """The same for all partitions of a topic as requests name it, by the bytes of its id or of its name. See
+        `PartitionTable.explain`."""
         topic = (self.image.topics.get(UUID(bytes=key)) if by_id
                  else self.image.topic(key.decode(errors="replace")))
-        known = None if topic is None else topic.partitions.get(index)
-        if topic is not None and known is not None:
-            return self._why_unserved(topic.name, index, known), known.leader, known.leader_epoch
-        unknown = by_id and topic is None
-        return ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
+        if topic is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return code, "", None, (), self.node_id
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name, topic.partitions, self.unserved, self.node_id
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
         """What is set for a topic itself."""

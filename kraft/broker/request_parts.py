@@ -14,6 +14,7 @@ in one request), and each of them `ENTRIES_MAX` settings or limits: POLICY_VIOLA
 request, and for a larger element. What only reads is answered once for each thing that it names.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -158,7 +159,7 @@ PLANS: Final[dict[type[Message], Plan]] = {
     AssignReplicasToDirsRequest: Plan(
         ((Level("directories", "directories", ("id",)), _BY_ID, Level("partitions", "partitions")),), 128),
     OffsetCommitRequest: Plan(((Level("topics", "topics", ("name", "topic_id")),
-                                Level("partitions", "partitions")),), 256),
+                                Level("partitions", "partitions")),), 128),
     OffsetDeleteRequest: Plan((_TOPIC_PARTITIONS,), 256),
     OffsetFetchRequest: Plan((
         (Level("groups", "groups", ("group_id",)), Level("topics", "topics", ("name", "topic_id")),
@@ -181,8 +182,9 @@ def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], an
         send(request, answer)
         return
     leaves = yield from _leaves(plan, request)
-    chunks = yield from _chunks(plan, leaves)
-    is_too_large = plan.limit > 0 and sum(weight for _, weight in chunks) > plan.limit
+    chunks, weight = yield from _chunks(plan, leaves)
+    del leaves                         # each part is freed when it was sent
+    is_too_large = plan.limit > 0 and weight > plan.limit
 
     def send_part(chunk: list[_Leaf], answer_part: Answer) -> None:
         part = part_of(plan, request, chunk)
@@ -192,16 +194,18 @@ def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], an
         else:
             send(part, answer_part)
 
-    yield from _Parts(plan, [chunk for chunk, _ in chunks], send_part, answer, run).steps()
+    parts = _Parts(plan, chunks, send_part, answer, run)
+    del chunks
+    yield from parts.steps()
 
 
 class _Parts:
     """A request on its way, part by part."""
 
-    def __init__(self, plan: Plan, chunks: list[list[_Leaf]], send: Callable[[list[_Leaf], Answer], None],
+    def __init__(self, plan: Plan, chunks: deque[list[_Leaf]], send: Callable[[list[_Leaf], Answer], None],
                  answer: Answer, run: Callable[[Steps], None]) -> None:
         self._plan = plan
-        self._chunks: Iterator[list[_Leaf]] = iter(chunks)
+        self._chunks = chunks
         self._send = send
         self._answer = answer
         self._run = run
@@ -211,9 +215,9 @@ class _Parts:
 
     def steps(self) -> Steps:
         """Sends parts until one is not answered at once; its answer continues."""
-        for chunk in self._chunks:
+        while self._chunks:
             self._sending, self._answered = True, False
-            self._send(chunk, self._take)
+            self._send(self._chunks.popleft(), self._take)
             self._sending = False
             if not self._answered:
                 return
@@ -314,27 +318,34 @@ def _leaves(plan: Plan, request: Message) -> Generator[None, None, list[_Leaf]]:
             group.append(leaf)
         if number % STEP == 0:
             yield
-    return [leaf for group in grouped.values() for leaf in group]
+    found = []
+    for group in grouped.values():
+        found += group
+        if len(found) % STEP == 0:
+            yield
+    return found
 
 
-def _chunks(plan: Plan, leaves: list[_Leaf]) -> Generator[None, None, list[tuple[list[_Leaf], int]]]:
-    """The parts with their weights."""
-    chunks: list[tuple[list[_Leaf], int]] = []
+def _chunks(plan: Plan, leaves: list[_Leaf]) -> Generator[None, None, tuple[deque[list[_Leaf]], int]]:
+    """The parts, and the weight of all together."""
+    chunks: deque[list[_Leaf]] = deque()
     chunk: list[_Leaf] = []
-    weight, before = 0, None
+    weight = total = 0
+    before = None
     for number, leaf in enumerate(leaves):
         own = plan.weight(leaf.element) if leaf.is_whole else 1
         same = plan.same(leaf.around, leaf.element) if plan.same is not None else None
         if chunk and weight + own > plan.size and (same is None or same != before):
-            chunks.append((chunk, weight))
+            chunks.append(chunk)
             chunk, weight = [], 0
         chunk.append(leaf)
         weight += own
+        total += own
         before = same
         if number % STEP == 0:
             yield
-    chunks.append((chunk, weight))
-    return chunks
+    chunks.append(chunk)
+    return chunks, total
 
 
 def part_of(plan: Plan, request: Message, leaves: Iterable[_Leaf]) -> Message:

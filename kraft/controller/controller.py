@@ -10,10 +10,13 @@
 Decisions are made against everything decided so far, committed or not, so that they need not wait for each other; the
 outside sees a decision, as answer and as image, only once it is committed, in order. Deterministic: time, ids and
 commits come from outside. Single-threaded. What a call raises, besides bad arguments, is fatal: the node must stop.
+
+A request for very many partitions is decided in steps, and its records are appended in one batch all the same. What
+would append meanwhile waits until it is done, so a decision sees the same state from its first step to its last one.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -38,12 +41,14 @@ from kraft.controller.activation import activation_records
 from kraft.controller.commit import CommitPort
 from kraft.controller.decision import (
     RECORDS_PER_DECISION_MAX,
+    STEP,
     ConfigRules,
     Context,
     ControllerSettings,
     Decision,
     Fencing,
     RefusedError,
+    Steps,
 )
 from kraft.controller.mutation_quotas import UNLIMITED, MutationCharge, MutationQuotas
 from kraft.controller.rounds import Rounds
@@ -79,14 +84,17 @@ from kraft.protocol.messages.update_features_request import UpdateFeaturesReques
 from kraft.protocol.record_frames import encode_record
 from kraft_native.errors import InvalidArgumentError
 
+LEADER_CHANGED: Final = "the leader of the metadata log changed"
+
 Answer = Callable[[Message], None]
 ImageListener = Callable[[MetadataDelta, MetadataImage], None]
 
 
 class Handler(NamedTuple):
-    """How one kind of request is decided, and what its answer looks like when the whole request is refused."""
+    """How one kind of request is decided, at once or in steps, and what its answer looks like when the whole request is
+    refused."""
 
-    decide: Callable[[Context, Any], Decision[Message]]
+    decide: Callable[[Context, Any], Decision[Message] | Generator[None, None, Decision[Message]]]
     refuse: Callable[[Any, ErrorCode, str | None], Message]
 
 
@@ -136,6 +144,12 @@ class _Pending:
     waiting: list[_Waiting]
 
 
+def at_once(_key: int, steps: Iterable[None]) -> None:
+    """Does all of the work now."""
+    for _ in steps:
+        pass
+
+
 def check_size(decision: Decision[Message]) -> None:
     """POLICY_VIOLATION for a request that makes more records at once than one batch should have."""
     count = len(decision.records)
@@ -167,6 +181,13 @@ class Controller:
         """Hears of each broker that is fenced without having asked for it, with the time of the record that says so."""
         self.on_unclean: Callable[[], None] = lambda: None
         """Called for each unclean election."""
+        self.run_steps: Callable[[int, Steps], None] = at_once
+        """Does the rest of the work on a request of that API key, in later iterations of the loop."""
+        self.on_deadline: Callable[[], None] = lambda: None
+        """Called when work in steps is done: `deadline_ms` may have moved."""
+        self._working = False
+        self._queued: deque[Callable[[], None]] = deque()
+        self._committed = 0
         self._rounds = Rounds(settings)
         self._mutations = MutationQuotas(settings.mutation_samples, settings.mutation_sample_ms)
         self.active = False
@@ -210,9 +231,48 @@ class Controller:
                 refusal.active_controller_id = self.port.describe_quorum(now_ms).leader_id
             answer(refusal)
             return
+        if self._working:
+            self._queued.append(
+                partial(self.submit, request, version, now_ms, answer, client_id, forwarded=forwarded))
+            return
+        refuse = partial(handler.refuse, request, ErrorCode.NOT_CONTROLLER, LEADER_CHANGED)
+        self._start(request.API_KEY, self._decide(
+            handler, request, version, now_ms, answer, client_id, forwarded=forwarded), lambda: answer(refuse()))
+
+    def _start(self, key: int, steps: Steps, lose: Callable[[], None]) -> None:
+        """Does the work at once if it is short, else in steps; `lose` answers when this node stops leading meanwhile.
+        """
+        self._working = True
+        try:
+            next(steps)
+        except StopIteration:
+            self._working = False
+            while self._queued and not self._working:      # what its answer led to
+                self._queued.popleft()()
+            return
+        self.run_steps(key, self._continue(steps, lose))
+
+    def _continue(self, steps: Steps, lose: Callable[[], None]) -> Steps:
+        for _ in steps:
+            yield
+            if not self.active:
+                steps.close()
+                lose()
+                break
+        self._working = False
+        while self._queued and not self._working:
+            self._queued.popleft()()
+            yield
+        self._schedule()
+        self.on_deadline()
+
+    def _decide(self, handler: Handler, request: Message, version: int, now_ms: int, answer: Answer,
+                client_id: str | None, *, forwarded: bool) -> Steps:
         charge = self._mutations.charge(self.decided.quotas, request, version, client_id, now_ms)
         try:
             decision = handler.decide(self._context(version, now_ms, charge, forwarded=forwarded), request)
+            if isinstance(decision, Generator):
+                decision = yield from decision
             check_size(decision)
             if decision.kraft_version is not None:
                 last = self.port.upgrade_kraft_version(decision.kraft_version)
@@ -221,7 +281,7 @@ class Controller:
             answer(handler.refuse(request, refusal.error, refusal.message))
             return
         charge.tell(decision.response)
-        self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
+        yield from self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
 
     def _describe_quorum(self, request: DescribeQuorumRequest, version: int, now_ms: int, answer: Answer) -> None:
         if self.active:
@@ -238,27 +298,41 @@ class Controller:
             now_ms=now_ms, next_offset=self.port.end_offset, api_version=version, new_id=self._new_id,
             quorum=partial(self.port.describe_quorum, now_ms), charge=charge.take, forwarded=forwarded)
 
-    def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> None:
+    def _carry_out(self, decision: Decision[Message], now_ms: int, waiting: _Waiting) -> Steps:
         """Appends and replays the records. Without records there still may be something to wait for: the answer tells
         what earlier, uncommitted decisions made true."""
         if decision.records:
-            self._append(decision.records, now_ms, atomic=decision.atomic)
+            yield from self._append_steps(decision.records, now_ms, atomic=decision.atomic)
         if self._pending:
             self._pending[-1].waiting.append(waiting)
+            self._tell_committed()
         else:
             waiting.answer(decision.response)
 
     def _append(self, records: Sequence[Record], now_ms: int, *, atomic: bool) -> None:
         """Appends the records and replays them, so that the next decision sees them."""
+        assert not self._working, "records between those of a decision in steps"
+        for _ in self._append_steps(records, now_ms, atomic=atomic):
+            pass
+
+    def _append_steps(self, records: Sequence[Record], now_ms: int, *, atomic: bool) -> Steps:
         self._notice_unclean(records)
         self._rounds.look(records, now_ms)
         size = len(records) if atomic else RECORDS_PER_DECISION_MAX
         for start in range(0, len(records), size):
             part = records[start:start + size]
-            last = self.port.append([encode_record(record.message, record.version) for record in part], now_ms)
+            payloads: list[bytes] = []
+            for record in part:
+                payloads.append(encode_record(record.message, record.version))
+                if len(payloads) % STEP == 0:
+                    yield
+            last = self.port.append(payloads, now_ms)
             first = last + 1 - len(part)
+            epoch = self.port.leader_epoch
             for number, record in enumerate(part):
-                self._replayer.replay(record.message, first + number, self.port.leader_epoch, now_ms)
+                if number % STEP == STEP - 1:
+                    yield
+                self._replayer.replay(record.message, first + number, epoch, now_ms)
             self._pending.append(_Pending(last + 1, self._replayer.take(), []))
         self._append_ms = now_ms
         self._schedule()
@@ -299,7 +373,11 @@ class Controller:
 
     def committed(self, end_offset: int, _now_ms: int) -> None:
         """Everything below `end_offset` is committed: tells it, and answers who waited for it."""
-        while self._pending and self._pending[0].end_offset <= end_offset:
+        self._committed = end_offset
+        self._tell_committed()
+
+    def _tell_committed(self) -> None:
+        while self._pending and self._pending[0].end_offset <= self._committed:
             pending = self._pending.popleft()
             for delta, image in pending.visible:
                 self.image = image
@@ -319,7 +397,7 @@ class Controller:
         for pending in lost:
             for waiting in pending.waiting:
                 waiting.answer(waiting.handler.refuse(
-                    waiting.request, ErrorCode.NOT_CONTROLLER, "the leader of the metadata log changed"))
+                    waiting.request, ErrorCode.NOT_CONTROLLER, LEADER_CHANGED))
 
     # --- brokers that may be gone -----------------------------------------------------------------------------------
 
@@ -333,7 +411,9 @@ class Controller:
 
     def broker_probed(self, broker_id: int, broker_epoch: int, found: Found, now_ms: int) -> None:
         """What came of connecting to that incarnation."""
-        if self.active:
+        if self._working:
+            self._queued.append(partial(self.broker_probed, broker_id, broker_epoch, found, now_ms))
+        elif self.active:
             self._fence(brokers.fence_gone(self._context(0, now_ms), broker_id, broker_epoch, found), now_ms)
             self._schedule()
 
@@ -350,6 +430,9 @@ class Controller:
         """Does what is due: fences a broker that was silent for too long, has those probed that are in doubt, holds
         elections, shows that an idle leader commits."""
         if not self.active:
+            return
+        if self._working:
+            self.deadline_ms = NEVER_MS        # until the work is done
             return
         if now_ms - self.deadline_ms > self.settings.broker_session_timeout_ms // 2:
             # This process was the silent one. The heartbeats of that time may lie unread in its sockets.

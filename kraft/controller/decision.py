@@ -1,6 +1,6 @@
 """What decisions are made of: what they may look at, what they give, how they refuse."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
@@ -56,6 +56,13 @@ class Decision(Generic[Response_co]):
     atomic: bool = True
     kraft_version: int | None = None
     fencing: Fencing | None = None
+
+
+Steps = Generator[None]
+"""Work that gives way after each part of well below a millisecond."""
+
+STEP: Final = 32
+"""Partitions or records of one such part."""
 
 
 class EffectiveConfig(NamedTuple):

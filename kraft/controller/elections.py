@@ -1,10 +1,10 @@
 """Elections that no broker's coming and going causes: those that an operator asks for (ElectLeaders, KIP-460), and
 those that the controller holds by itself from time to time, preferred and unclean."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from typing import Final
 
-from kraft.controller.decision import Context, Decision, RefusedError, text_of
+from kraft.controller.decision import STEP, Context, Decision, RefusedError, text_of
 from kraft.controller.leaderships import allows_unclean, change_of
 from kraft.controller.partition_change import Election
 from kraft.metadata.image import NO_LEADER, PartitionRegistration
@@ -23,21 +23,29 @@ PER_ROUND_MAX: Final = 1_000
 """Elections that the controller holds in one go (Kafka has the same limit)."""
 
 
-def elect_leaders(context: Context, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
-    """An election in the partitions that are named or, with null, in all, where only those that needed one are told."""
+def elect_leaders(
+    context: Context, request: ElectLeadersRequest
+) -> Generator[None, None, Decision[ElectLeadersResponse]]:
+    """An election in the partitions that are named or, with null, in all, where only those that needed one are told.
+    Works in steps."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not 0 or 1")
     image = context.image
     everything = request.topic_partitions is None
     if request.topic_partitions is None:
-        wanted = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
+        wanted: Iterable[tuple[str, Iterable[int]]] = (
+            (topic.name, topic.partitions) for topic in image.topics.values())
     else:
-        wanted = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+        wanted = ((topic.topic, topic.partitions) for topic in request.topic_partitions)
     records: list[Record] = []
     results: list[ReplicaElectionResult] = []
+    seen = 0
     for name, indexes in wanted:
         told = []
         for index in indexes:
+            seen += 1
+            if seen % STEP == 0:
+                yield
             code, message = _elect(context, name, index, request.election_type, records)
             if not (everything and code == ErrorCode.ELECTION_NOT_NEEDED):
                 told.append(PartitionResult(

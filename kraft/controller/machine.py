@@ -17,8 +17,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kraft.controller.commit import QuorumState
-from kraft.controller.controller import Controller, ImageListener
-from kraft.controller.decision import ConfigRules, ControllerSettings, Fencing, RefusedError
+from kraft.controller.controller import Controller, ImageListener, at_once
+from kraft.controller.decision import ConfigRules, ControllerSettings, Fencing, RefusedError, Steps
 from kraft.controller.sessions import NEVER_MS, Found
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import BrokerRegistration, MetadataImage
@@ -63,6 +63,8 @@ class MetadataMachine(ABC):
         """See `Controller.on_notice`."""
         self.on_fencing: Callable[[Fencing, int], None] = lambda _fencing, _now_ms: None
         """See `Controller.on_fencing`."""
+        self.run_steps: Callable[[int, Steps], None] = at_once
+        """See `Controller.run_steps`."""
         self.unclean_elections = 0
         """Decided here, since this process began."""
         self._leading: _Leading | None = None
@@ -151,6 +153,7 @@ class MetadataMachine(ABC):
             self.controller.subscribe(listener)
         self.controller.on_probe, self.controller.on_notice = self.on_probe, self.on_notice
         self.controller.on_fencing, self.controller.on_unclean = self.on_fencing, self._count_unclean
+        self.controller.run_steps, self.controller.on_deadline = self.run_steps, self.on_deadline
         self.controller.became_leader(epoch, self._clock())
         self.on_change()
 

@@ -1,8 +1,8 @@
 """CreatePartitions, and what new partitions are made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
-from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError
+from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, STEP, Context, Decision, RefusedError
 from kraft.controller.placement import place, ring_of
 from kraft.metadata.image import BrokerRegistration, PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record, partition_record
@@ -13,19 +13,27 @@ from kraft.protocol.messages.create_partitions_response import CreatePartitionsR
 
 def placed_partitions(
     context: Context, ring: Sequence[BrokerRegistration], first: int, count: int, replicas: int, rotation: int
-) -> dict[int, PartitionRegistration]:
-    """New partitions, from index `first` on, on brokers of the controller's choice; `ring` is theirs (`ring_of`)."""
-    places = place(ring, count, replicas, rotation)
-    return {first + number: _registration(context, chosen) for number, chosen in enumerate(places)}
+) -> Generator[None, None, dict[int, PartitionRegistration]]:
+    """New partitions, from index `first` on, on brokers of the controller's choice; `ring` is theirs (`ring_of`). Works
+    in steps, as what follows."""
+    places = yield from place(ring, count, replicas, rotation)
+    made: dict[int, PartitionRegistration] = {}
+    for number, chosen in enumerate(places):
+        if number % STEP == STEP - 1:
+            yield
+        made[first + number] = _registration(context, chosen)
+    return made
 
 
 def assigned_partitions(
     context: Context, assignments: Mapping[int, Sequence[int]], replicas: int | None
-) -> dict[int, PartitionRegistration]:
+) -> Generator[None, None, dict[int, PartitionRegistration]]:
     """New partitions on the brokers that the caller named. `replicas`: how many each must have (None: as many as the
     first). INVALID_REPLICA_ASSIGNMENT says what is wrong with an assignment."""
     made: dict[int, PartitionRegistration] = {}
-    for index, broker_ids in assignments.items():
+    for number, (index, broker_ids) in enumerate(assignments.items()):
+        if number % STEP == STEP - 1:
+            yield
         check_assignment(context, index, broker_ids, replicas)
         replicas = len(broker_ids)
         if not any(context.is_active(broker_id) for broker_id in broker_ids):
@@ -60,7 +68,9 @@ def _registration(context: Context, replicas: tuple[int, ...]) -> PartitionRegis
     )
 
 
-def create_partitions(context: Context, request: CreatePartitionsRequest) -> Decision[CreatePartitionsResponse]:
+def create_partitions(
+    context: Context, request: CreatePartitionsRequest
+) -> Generator[None, None, Decision[CreatePartitionsResponse]]:
     """More partitions for existing topics; each topic of the request stands for itself."""
     counts: dict[str, int] = {}
     for topic in request.topics:
@@ -71,7 +81,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Dec
     for topic in request.topics:
         if counts[topic.name] == 1:
             try:
-                records += _more_partitions(context, topic, len(records))
+                records += yield from _more_partitions(context, topic, len(records))
             except RefusedError as refusal:
                 results.append(_result(topic.name, refusal.error, refusal.message))
             else:
@@ -83,7 +93,9 @@ def _result(name: str, code: ErrorCode, message: str | None) -> CreatePartitions
     return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
 
 
-def _more_partitions(context: Context, wanted: CreatePartitionsTopic, records_before: int) -> list[Record]:
+def _more_partitions(
+    context: Context, wanted: CreatePartitionsTopic, records_before: int
+) -> Generator[None, None, list[Record]]:
     topic = context.image.topic(wanted.name)
     if topic is None:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -97,23 +109,29 @@ def _more_partitions(context: Context, wanted: CreatePartitionsTopic, records_be
                            f"{more + records_before} partitions at once, {PARTITIONS_PER_REQUEST_MAX} are allowed")
     replicas = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
-        partitions = placed_partitions(
+        partitions = yield from placed_partitions(
             context, ring_of(context.image.brokers), have, more, replicas, context.next_offset + records_before)
     else:
         if len(wanted.assignments) != more:
             raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                                f"{more} partition(s) to add, but {len(wanted.assignments)} assignment(s)")
-        partitions = assigned_partitions(
+        partitions = yield from assigned_partitions(
             context, {have + number: each.broker_ids for number, each in enumerate(wanted.assignments)}, replicas)
     context.charge(more)
-    return _records(context, topic, partitions)
+    return (yield from partition_records(context, topic, partitions))
 
 
-def _records(
+def partition_records(
     context: Context, topic: TopicImage, partitions: Mapping[int, PartitionRegistration]
-) -> list[Record]:
+) -> Generator[None, None, list[Record]]:
+    """The records that make these partitions of a topic."""
     version = context.image.metadata_version
-    return [partition_record(topic, index, partition, version) for index, partition in partitions.items()]
+    records: list[Record] = []
+    for index, partition in partitions.items():
+        records.append(partition_record(topic, index, partition, version))
+        if len(records) % STEP == 0:
+            yield
+    return records
 
 
 def create_partitions_refused(

@@ -14,12 +14,12 @@ falls on all others. `rotation` says where all begins: callers vary it, so that 
 broker.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from math import gcd
 from operator import attrgetter
 from typing import Final
 
-from kraft.controller.decision import RefusedError
+from kraft.controller.decision import STEP, RefusedError
 from kraft.metadata.image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 
@@ -107,9 +107,9 @@ class _Rack:
 
 def place(
     ring: Sequence[BrokerRegistration], partitions: int, replicas: int, rotation: int
-) -> list[tuple[int, ...]]:
-    """Replicas of each partition on the brokers of `ring_of`, the first of which is alive and will lead.
-    INVALID_REPLICATION_FACTOR when there are too few brokers, or none is alive."""
+) -> Generator[None, None, list[tuple[int, ...]]]:
+    """Replicas of each partition on the brokers of `ring_of`, the first of which is alive and will lead. Works in
+    steps. INVALID_REPLICATION_FACTOR when there are too few brokers, or none is alive."""
     if replicas > len(ring):
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
                            f"replication factor {replicas}: only {len(ring)} broker(s) can take replicas")
@@ -119,13 +119,16 @@ def place(
     racks = _racks_of(ring, rotation * SPREAD >> 16)
     leading = [rack for rack in racks if rack.may_lead]
     found: list[tuple[int, ...]] = []
-    for _ in range(partitions):
+    for number in range(partitions):
+        if number % STEP == STEP - 1:
+            yield
         chosen = _choose(racks, leading, replicas)
         leader = min((broker_id for broker_id in chosen if broker_id in leaders), key=leaders.__getitem__)
         leaders[leader] += 1
         found.append(_led_by(leader, chosen))
     while _move_leader(found, leaders):
-        pass
+        if partitions > STEP:
+            yield
     return found
 
 

@@ -1,7 +1,8 @@
 """ListPartitionReassignments and AlterPartitionReassignments (KIP-455): where replicas are on their way to, and should
 be."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from typing import Final
 
 from kraft.controller.decision import Context, Decision, RefusedError, text_of
 from kraft.controller.leaderships import allows_unclean, change_of
@@ -25,27 +26,31 @@ from kraft.protocol.messages.list_partition_reassignments_response import (
     OngoingTopicReassignment,
 )
 
+LISTED_STEP: Final = 1024
+
 
 def list_partition_reassignments(
     context: Context, request: ListPartitionReassignmentsRequest
-) -> Decision[ListPartitionReassignmentsResponse]:
-    """Those of the named partitions, or of all with null. What does not exist is passed over."""
+) -> Generator[None, None, Decision[ListPartitionReassignmentsResponse]]:
+    """Those of the named partitions, or of all with null. What does not exist is passed over. Works in steps."""
     image = context.image
     found: list[OngoingTopicReassignment] = []
     if request.topics is None:
         for topic in image.topics.values():
-            found += _ongoing(topic, topic.partitions)
+            found += yield from _ongoing(topic, topic.partitions)
     else:
         for wanted in request.topics:
             named = image.topic(wanted.name)
             if named is not None:
-                found += _ongoing(named, wanted.partition_indexes)
+                found += yield from _ongoing(named, wanted.partition_indexes)
     return Decision(ListPartitionReassignmentsResponse(error_message=None, topics=found))
 
 
-def _ongoing(topic: TopicImage, indexes: Iterable[int]) -> list[OngoingTopicReassignment]:
+def _ongoing(topic: TopicImage, indexes: Iterable[int]) -> Generator[None, None, list[OngoingTopicReassignment]]:
     partitions = []
-    for index in indexes:
+    for number, index in enumerate(indexes):
+        if number % LISTED_STEP == LISTED_STEP - 1:
+            yield
         partition = topic.partitions.get(index)
         if partition is not None and partition.reassigning:
             partitions.append(OngoingPartitionReassignment(

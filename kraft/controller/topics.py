@@ -1,17 +1,17 @@
 """CreateTopics and DeleteTopics.
 
 Each topic of a request stands for itself: those that can be made are made, the others get their error. The topics that
-are made count together or not at all.
+are made count together or not at all. Topics are decided in steps: a topic may have very many partitions.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
 from kraft.controller.configs import new_topic_configs
 from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError, text_of
-from kraft.controller.partitions import assigned_partitions, placed_partitions
+from kraft.controller.partitions import assigned_partitions, partition_records, placed_partitions
 from kraft.controller.placement import ring_of
 from kraft.metadata.image import (
     CLUSTER_DEFAULT,
@@ -21,7 +21,7 @@ from kraft.metadata.image import (
     TopicImage,
     collision_key,
 )
-from kraft.metadata.snapshot import Record, partition_record
+from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import (
@@ -72,12 +72,14 @@ def check_topic_name(name: str) -> None:
 # --- CreateTopics ---------------------------------------------------------------------------------------------------
 
 
-def create_topics(context: Context, request: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
+def create_topics(
+    context: Context, request: CreateTopicsRequest
+) -> Generator[None, None, Decision[CreateTopicsResponse]]:
     """The topics of the request. With `validate_only` the answer is the same and nothing is made.
 
     POLICY_VIOLATION for the whole request when it asks for more partitions than one request may.
     """
-    repeated = duplicates(topic.name for topic in request.topics)
+    repeated = dict.fromkeys(duplicates(topic.name for topic in request.topics))
     wanted = [topic for topic in request.topics if topic.name not in repeated]
     check_partition_total(
         context, ((topic.num_partitions, len(topic.assignments)) for topic in wanted))
@@ -87,7 +89,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Decision[Cr
     ring = ring_of(context.image.brokers)
     for topic in wanted:
         try:
-            made, result = _create_topic(context, topic, ring, len(records), told)
+            made, result = yield from _create_topic(context, topic, ring, len(records), told)
         except RefusedError as refusal:
             results.append(_failed(topic.name, refusal.error, refusal.message))
         else:
@@ -113,7 +115,7 @@ def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicRe
 
 def _create_topic(
     context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], records_before: int, told: Told
-) -> tuple[list[Record], CreatableTopicResult]:
+) -> Generator[None, None, tuple[list[Record], CreatableTopicResult]]:
     image = context.image
     if topic.name in image.topic_ids:
         raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists")
@@ -126,13 +128,12 @@ def _create_topic(
                            f"topic {topic.name!r} collides with {image.colliding[key][0]!r}: "
                            "'.' and '_' are the same in names of metrics")
     configs, config_records = new_topic_configs(context, topic)
-    partitions = _partitions_of(context, topic, ring, context.next_offset + records_before)
+    partitions = yield from _partitions_of(context, topic, ring, context.next_offset + records_before)
     context.charge(len(partitions))
     topic_id = context.new_id()
     records = [Record(TopicRecord(name=topic.name, topic_id=topic_id)), *config_records]
     made = TopicImage(topic.name, topic_id, partitions)
-    records += (partition_record(made, index, partition, image.metadata_version)
-                for index, partition in partitions.items())
+    records += yield from partition_records(context, made, partitions)
     return records, CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None, num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
@@ -142,7 +143,7 @@ def _create_topic(
 
 def _partitions_of(
     context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], rotation: int
-) -> dict[int, PartitionRegistration]:
+) -> Generator[None, None, dict[int, PartitionRegistration]]:
     if topic.assignments:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
             raise RefusedError(ErrorCode.INVALID_REQUEST,
@@ -151,8 +152,8 @@ def _partitions_of(
         if sorted(indexes) != list(range(len(indexes))):
             raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                                "manually assigned partitions must be numbered from 0 on, each once")
-        return assigned_partitions(
-            context, {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}, None)
+        return (yield from assigned_partitions(
+            context, {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}, None))
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
                            f"replication factor {topic.replication_factor}: at least 1, or -1 for the default")
@@ -162,7 +163,7 @@ def _partitions_of(
     settings = context.settings
     count = settings.default_partitions if topic.num_partitions == -1 else topic.num_partitions
     replicas = settings.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    return placed_partitions(context, ring, 0, count, replicas, rotation)
+    return (yield from placed_partitions(context, ring, 0, count, replicas, rotation))
 
 
 def _told_configs(context: Context, configs: Mapping[str, str], told: Told) -> Sequence[CreatableTopicConfigs]:

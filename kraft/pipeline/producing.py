@@ -100,7 +100,8 @@ class Writer:
 
     def send(self, batches: Mapping[int, bytes]) -> None:
         """Appends a signed batch to each of these partitions, and returns when all replicas have them. What is not
-        answered is sent again; a batch that is there already counts as sent."""
+        answered, or has no leader, is sent again for the cluster's time-out; a batch that is there already counts as
+        sent. Raises `RefusedError` or `ConnectionFailedError`: then some of them may be there."""
         left = dict(batches)
         deadline = time.monotonic() + self.cluster.timeout
         while left:
@@ -121,7 +122,9 @@ class Writer:
                         failure = RefusedError(f"{self.topic}-{partition}", code)
                         if code not in PASSING:
                             raise failure
-            if failure is not None:
+            if left:
+                if failure is None:    # nothing was refused, and nothing was sent
+                    failure = RefusedError(f"{self.topic}-{min(left)}", ErrorCode.LEADER_NOT_AVAILABLE)
                 if time.monotonic() > deadline:
                     raise failure
                 time.sleep(RETRY_PAUSE_SECONDS)

@@ -13,7 +13,7 @@ from collections.abc import Generator
 from typing import ClassVar, Self
 from uuid import UUID
 
-from kraft_native.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
+from kraft_native.errors import InvalidArgumentError, KraftError, MalformedMessageError, UnsupportedVersionError
 from kraft_native.wire import WireReader, WireWriter
 from kraft_native.wire_steps import write_steps
 
@@ -23,6 +23,13 @@ Tags = tuple[tuple[int, bytes], ...]
 NEVER = 0x8000
 
 ZERO_UUID = UUID(int=0)
+
+BYTES_MAX = 0x7FFF_FFFF
+"""What a frame can carry."""
+
+
+class MessageSizeError(KraftError):
+    """A message has more bytes than may be sent."""
 
 
 class Struct:
@@ -127,17 +134,28 @@ class Message(Struct):
             raise InvalidArgumentError(f"{type(self).__name__} version {version}: {error}") from error
         return w.finish()
 
-    def encode_steps(self, version: int) -> Generator[None, None, list[bytes | bytearray]]:
+    def encode_steps(
+        self, version: int, bytes_max: int = BYTES_MAX
+    ) -> Generator[None, None, list[bytes | bytearray]]:
         """As `encode`, a generator that gives way after every few elements of an array of structs. It returns the parts
-        that follow each other, large ones but the last."""
+        that follow each other, large ones but the last. Raises `MessageSizeError` soon after they have more than
+        `bytes_max`."""
         if version not in self.VERSIONS:
             raise UnsupportedVersionError(
                 f"{type(self).__name__} has the versions {self.VERSIONS.start} to {self.VERSIONS.stop - 1}, "
                 f"not {version}")
         w = WireWriter(version >= self.FLEXIBLE_FROM, [])
         parts: list[bytes | bytearray] = []
+        count = size = 0               # of parts that are as large as they get
         try:
-            yield from write_steps(w, parts, (self,), version)
+            for _ in write_steps(w, parts, (self,), version):
+                if len(parts) > count + 1:
+                    size += sum(map(len, parts[count:-1]))
+                    count = len(parts) - 1
+                    if size > bytes_max:
+                        raise MessageSizeError(
+                            f"{type(self).__name__} version {version} has more than {bytes_max} bytes")
+                yield
         except OverflowError as error:
             raise InvalidArgumentError(f"{type(self).__name__} version {version}: {error}") from error
         return parts

@@ -17,7 +17,7 @@ from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, encode_response_header
-from kraft.protocol.message import Message
+from kraft.protocol.message import Message, MessageSizeError
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -76,6 +76,7 @@ class ControllerRouter:
         self._brokers = BrokerConnections(quorum.metadata, server)
         self.cluster_id = cluster_id
         self.served = served
+        quorum.metadata.run_steps = server.slices.work
         self._templates = FetchTemplates()
 
     def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
@@ -111,7 +112,10 @@ class ControllerRouter:
     def _send(self, reply: Reply, response: Message) -> Steps:
         api = API_BY_KEY[reply.api_key]
         try:
-            parts = yield from response.encode_steps(reply.api_version)
+            parts = yield from response.encode_steps(reply.api_version, self.server.limits.answer_bytes_max)
+        except MessageSizeError as error:
+            log.warning("an answer is not sent: %s", error)
+            reply.refuse("answer_size")
         except KraftError:
             log.exception("%s version %d: its answer cannot be written", api.name, reply.api_version)
             reply.refuse("failure")

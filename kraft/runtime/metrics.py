@@ -170,6 +170,8 @@ def _read_server(server: Server, sheet: Sheet) -> None:
     sheet.put(f"{prefix}_memorypoolused", memory.used_bytes)
     sheet.put(f"{prefix}_memorypoolavailable", max(0, memory.limit_bytes - memory.used_bytes))
     sheet.put("kraft_request_memory_peak_bytes", memory.peak_bytes)
+    sheet.put("kraft_answers_unread_bytes", memory.unread_bytes)
+    sheet.put("kraft_answers_unread_closed_connections_total", memory.cut_total)
     sheet.put("kraft_request_memory_waiting_connections", memory.waiting_users)
 
 

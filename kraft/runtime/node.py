@@ -165,11 +165,11 @@ class Node:
         sample_ms = 1000 * self.config.integer("quota.window.size.seconds")
         self.client_rates = ClientRates(samples, sample_ms)
         self.server = Server(server_limits(self.config.layers()), self.fail, call_soon=self.purgatory.call_soon)
-        self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas, self.fail)
+        self.produce = ProduceHandler(self.table, self.batch_checks.offload, self.quotas, self.fail, self.server.slices)
         self.fetch = FetchHandler(self.table, self.sessions, self.cold_reader,
                                   bytes_max=self.config.integer("fetch.max.bytes"),
                                   by_rack=self.config.selects_replicas_by_rack, quotas=self.quotas,
-                                  on_follower=self.server.serve_follower)
+                                  on_follower=self.server.serve_follower, slices=self.server.slices)
         # Both reset their descriptor: no Python runs for what ends with a flush or a read.
         self._watch(self.flusher.eventfd, self.purgatory.flush_done, self.flusher.eventfd)
         self._watch(self.cold_reader.eventfd, self.cold_reader.poll)
@@ -285,7 +285,8 @@ class Node:
     def _channel(self, listener: str) -> RequestChannel:
         is_controller = listener in self.config.controller_listener_names
         router = RequestRouter(self.broker, listener, self.groups.schedule, self.server.slices,
-                               None if is_controller else self.quotas)
+                               None if is_controller else self.quotas,
+                               answer_bytes_max=self.server.limits.answer_bytes_max)
         self.routers.append(router)
         if is_controller:
             return self._controller_channel(listener, router)

@@ -14,12 +14,13 @@ from kraft.broker.broker import Broker
 from kraft.broker.request_parts import PLANS
 from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY
-from kraft.protocol.message import Message
+from kraft.protocol.message import BYTES_MAX, Message, MessageSizeError
 from kraft.protocol.response_errors import count_errors
 from kraft_native.client_quotas import ClientQuotas
 from kraft_native.errors import KraftError, ProtocolError
 from kraft_native.reply import Reply
 from kraft_native.slices import SliceQueue
+from kraft_native.wire_steps import free_steps
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ class RequestRouter:
     """
 
     def __init__(self, broker: Broker, listener: str, served: Callable[[], None], slices: SliceQueue,
-                 quotas: ClientQuotas | None = None, clock: Callable[[], int] = now_ms) -> None:
+                 quotas: ClientQuotas | None = None, clock: Callable[[], int] = now_ms,
+                 answer_bytes_max: int = BYTES_MAX) -> None:
         """`served` is called after each request: deadlines may have moved. `quotas`: None where clients have none."""
         self.broker = broker
         self.listener = listener
@@ -66,6 +68,7 @@ class RequestRouter:
         self.slices = slices
         self.clock = clock
         self.quotas = quotas
+        self.answer_bytes_max = answer_bytes_max
         self.failures = 0
         self.errors: dict[int, Counter[int]] = defaultdict(Counter)
         """By api key: how often each of Kafka's error codes was told."""
@@ -86,6 +89,11 @@ class RequestRouter:
                 yield from work
         finally:
             self.served()
+        if len(body) > SMALL_BYTES:
+            work = None
+            held: list[object] = [request]
+            del request
+            yield from free_steps(held)
 
     def _answer(self, reply: Reply, response: Message) -> None:
         self._throttle(reply, response)
@@ -94,12 +102,20 @@ class RequestRouter:
     def _send(self, reply: Reply, response: Message) -> Steps:
         api = API_BY_KEY[reply.api_key]
         try:
-            parts = yield from response.encode_steps(reply.api_version)
+            parts = yield from response.encode_steps(reply.api_version, self.answer_bytes_max)
+        except MessageSizeError as error:
+            log.warning("client %s asked for too much: %s", _client_id(reply), error)
+            reply.refuse("answer_size")
+            return
         except KraftError as error:
             self._failed(reply, error)
             return
         yield from count_errors(response, self.errors[api.key])
         reply.answer_parts(parts, api.response_header_version(reply.api_version))
+        if sum(map(len, parts)) > SMALL_BYTES:
+            held: list[object] = [response]
+            del parts, response
+            yield from free_steps(held)
 
     def _run(self, reply: Reply, steps: Steps) -> None:
         self.slices.start(reply, self._guarded(reply, steps))

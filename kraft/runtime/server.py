@@ -49,8 +49,11 @@ class ServerLimits:
 
     request_bytes_max: int = 100 * 1024 * 1024
     """socket.request.max.bytes: the largest frame."""
+    answer_bytes_max: int = 100 * 1024 * 1024
+    """kraft.answer.max.bytes: the largest answer, pages of the log aside."""
     memory_bytes_max: int = 64 * 1024 * 1024
-    """queued.max.request.bytes: requests of all connections together; exceeded by at most one largest frame."""
+    """queued.max.request.bytes: requests of all connections together; exceeded by at most one largest frame. Answers
+    that have not left count, too."""
     requests_in_progress_max: int = 256
     """Requests of one connection whose replies have not left; then it is not read."""
     connections_max: int = field(default_factory=default_connections_max)
@@ -164,6 +167,7 @@ class Server:
             call_later=asyncio.get_running_loop().call_later,
             slices=self.slices,
             request_bytes_max=limits.request_bytes_max,
+            answer_bytes_max=limits.answer_bytes_max,
             requests_in_progress_max=limits.requests_in_progress_max,
             frame_timeout_ms=limits.frame_timeout_ms,
             idle_timeout_ms=limits.idle_timeout_ms,

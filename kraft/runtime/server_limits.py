@@ -21,6 +21,7 @@ def server_limits(layers: BrokerLayers) -> ServerLimits:
     connections = integer("max.connections")
     limits = ServerLimits(
         request_bytes_max=integer("socket.request.max.bytes"),
+        answer_bytes_max=integer("kraft.answer.max.bytes"),
         memory_bytes_max=_memory_bytes(layers),
         requests_in_progress_max=integer("kraft.connection.requests.max"),
         connections_max=default_connections_max() if connections == UNLIMITED else connections,

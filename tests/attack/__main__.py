@@ -7,9 +7,28 @@ or logged a fault of its own. The bounds are for a machine that does nothing els
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.attack.run import BASE_BYTES, HEAD, P999_MS_MAX, attack, attacked_node, judge, longest_steps, pattern
+from tests.attack.readers import asked, unread
+from tests.attack.records import SETTINGS, refused
+from tests.attack.requests import Hostile, attacks
+from tests.attack.run import BASE_BYTES, HEAD, P999_MS_MAX, Row, attack, attacked_node, judge, longest_steps
+from tests.integration.process import NodeProcess
+
+
+def rows(node: NodeProcess, arguments: argparse.Namespace) -> Iterator[Row]:
+    """All attacks that were asked for, one after the other."""
+    def wanted(found: list[Hostile]) -> list[Hostile]:
+        return [each for each in found if arguments.only.lower() in each.name.lower()]
+
+    for hostile in wanted(attacks(arguments.elements, arguments.copies)):
+        yield attack(node, hostile, arguments.connections if hostile.copies > 1 else 1)
+    for hostile in wanted(refused(arguments.refused_bytes, arguments.elements)):
+        yield attack(node, hostile)
+    for hostile in wanted(asked(arguments.elements, arguments.copies)):
+        for slow in (False, True):
+            yield unread(node, hostile, arguments.connections, slow=slow)
 
 
 def main() -> int:
@@ -17,14 +36,15 @@ def main() -> int:
     parser.add_argument("--elements", type=int, default=100_000)
     parser.add_argument("--copies", type=int, default=1_000, help="requests that are sent before an answer is read")
     parser.add_argument("--connections", type=int, default=20, help="of those that send small requests")
+    parser.add_argument("--refused-bytes", type=int, default=45_000_000, help="of a request with refused records")
     parser.add_argument("--only", default="", help="attacks with this in their name")
     arguments = parser.parse_args()
     print(f"bounds: p99.9 of the second client {P999_MS_MAX:g} ms; memory {BASE_BYTES >> 20} MiB and twice the "
           f"requests\n{HEAD}")
     wrong = 0
-    with tempfile.TemporaryDirectory() as directory, attacked_node(Path(directory) / "data") as (node, metrics_port):
-        for hostile in pattern(arguments.only, arguments.elements, arguments.copies):
-            row = attack(node, hostile, arguments.connections if hostile.copies > 1 else 1)
+    with (tempfile.TemporaryDirectory() as directory,
+          attacked_node(Path(directory) / "data", SETTINGS) as (node, metrics_port)):
+        for row in rows(node, arguments):
             judge(row, P999_MS_MAX, BASE_BYTES)
             wrong += bool(row.wrong)
             print(row, flush=True)

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,15 +18,20 @@ from kraft.protocol.headers import encode_request_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from tests.attack.requests import TOPIC, Hostile, attacks
+from tests.attack.requests import TOPIC, Hostile
 from tests.integration.process import NodeProcess
 from tests.ports import free_ports
 
 ANSWER_SECONDS_MAX: Final = 120.0
 RECEIVED_BYTES: Final = 1 << 18
+RETURN_SECONDS_MAX: Final = 5.0
 BASE_BYTES: Final = 96 << 20
 """What a node may take for any one request besides twice its size: a hundred thousand elements as objects."""
+KEPT_BYTES: Final = 64 << 20
+"""What a node may keep a while after refused records or unread answers: memory for the next requests."""
 P999_MS_MAX: Final = 25.0
+MEMORY_BYTES: Final = 64 << 20
+"""kraft.request.memory.max.bytes of the attacked node."""
 SAMPLES_MIN: Final = 100
 LONGEST: Final = re.compile(r'^kraft_slice_longest_seconds\{request="(\w*)"\} (\S+)$', re.MULTILINE)
 
@@ -43,6 +48,7 @@ class Row:
     end: str = "answered"
     latencies_ms: list[float] = field(default_factory=list)
     memory_bytes: int = 0
+    kept_bytes: int = 0
     cpu_seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
@@ -52,12 +58,12 @@ class Row:
 
     def __str__(self) -> str:
         return (f"{self.name:46}{self.connections:>3}{self.request_bytes / 1e6:>8.2f}{self.answer_bytes / 1e6:>9.2f}"
-                f"{self.seconds:>8.2f}{self.cpu_seconds:>7.2f}{self.memory_bytes >> 20:>6}"
+                f"{self.seconds:>8.2f}{self.cpu_seconds:>7.2f}{self.memory_bytes >> 20:>6}{self.kept_bytes >> 20:>6}"
                 f"{self.percentile(0.5):>8.2f}{self.percentile(0.99):>8.2f}{self.percentile(0.999):>8.2f}"
                 f"{self.latencies_ms[-1]:>8.2f}  {self.end}{'  WRONG: ' + '; '.join(self.wrong) if self.wrong else ''}")
 
 
-HEAD: Final = (f"{'request':46}{'on':>3}{'MB':>8}{'answer':>9}{'s':>8}{'cpu s':>7}{'MiB':>6}"
+HEAD: Final = (f"{'request':46}{'on':>3}{'MB':>8}{'answer':>9}{'s':>8}{'cpu s':>7}{'MiB':>6}{'kept':>6}"
                f"{'p50 ms':>8}{'p99':>8}{'p99.9':>8}{'max':>8}")
 
 
@@ -123,7 +129,7 @@ def receive(connection: socket.socket) -> int:
 
 
 class Attacker(threading.Thread):
-    """One connection that sends a frame so many times, and reads the answers unless it is deaf."""
+    """One connection that sends a frame so many times, and reads the answers."""
 
     def __init__(self, port: int, frame: bytes, copies: int) -> None:
         super().__init__(name="attacker", daemon=True)
@@ -172,6 +178,14 @@ class Watched:
         return (int(fields[11]) + int(fields[12])) / 100
 
 
+def kept(watched: Watched, base: int) -> int:
+    """What the node still has a while after an attack, besides what it had."""
+    deadline = time.monotonic() + RETURN_SECONDS_MAX
+    while (left := watched.memory("VmRSS") - base) > KEPT_BYTES // 4 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return max(0, left)
+
+
 def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
     """One attack over so many connections at once, with a second client beside it."""
     frame = hostile.frame()
@@ -190,6 +204,7 @@ def attack(node: NodeProcess, hostile: Hostile, connections: int = 1) -> Row:
     row.end = attackers[0].end
     row.memory_bytes = max(0, watched.memory("VmHWM") - base)
     row.cpu_seconds = watched.cpu_seconds() - cpu
+    row.kept_bytes = kept(watched, base)
     return row
 
 
@@ -212,16 +227,18 @@ def longest_steps(node: NodeProcess, metrics_port: int) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def attacked_node(directory: Path) -> Iterator[tuple[NodeProcess, int]]:
-    """A node with a topic to be attacked, and the port of its metrics."""
+def attacked_node(directory: Path, topics: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[NodeProcess, int]]:
+    """A node with a topic to be attacked and others by name with their settings, and the port of its metrics."""
     metrics_port, = free_ports(1)
     node = NodeProcess(directory, {
         "auto.create.topics.enable": "true", "kraft.metrics.listener": f"127.0.0.1:{metrics_port}",
-        "num.partitions": "1"})
+        "num.partitions": "1", "kraft.request.memory.max.bytes": str(MEMORY_BYTES)})
     node.start()
     try:
         with Cluster(node.address) as cluster:
             create_topic(cluster, TOPIC, 4)
+            for topic, settings in topics.items():
+                create_topic(cluster, topic, 1, configs=settings)
         yield node, metrics_port
     finally:
         node.stop()
@@ -234,10 +251,7 @@ def judge(row: Row, p999_ms_max: float, base_bytes: int) -> None:
     allowed = base_bytes + 2 * max(row.request_bytes, 0)
     if row.memory_bytes > allowed:
         row.wrong.append(f"{row.memory_bytes >> 20} MiB are above {allowed >> 20}")
+    if row.kept_bytes > KEPT_BYTES:
+        row.wrong.append(f"{row.kept_bytes >> 20} MiB are kept, more than {KEPT_BYTES >> 20}")
     if row.end == "no answer":
         row.wrong.append("no answer")
-
-
-def pattern(only: str, elements: int, copies: int) -> list[Hostile]:
-    """The attacks whose name has `only` in it."""
-    return [each for each in attacks(elements, copies) if only.lower() in each.name.lower()]

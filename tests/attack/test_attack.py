@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.attack.records import SETTINGS, refused
 from tests.attack.requests import CONTROLLER, attacks
 from tests.attack.run import Row, attack, attacked_node, judge, longest_steps, send
 
@@ -19,12 +20,16 @@ CLOSED = {"BrokerHeartbeat", "BrokerRegistration", "ControllerRegistration", "Jo
 
 def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
     wrong = []
-    with attacked_node(tmp_path / "data") as (node, metrics_port):
+    with attacked_node(tmp_path / "data", SETTINGS) as (node, metrics_port):
         for hostile in attacks(ELEMENTS, 200):
             if hostile.controller and hostile.api in CONTROLLER:
                 continue               # as by the broker
             ends = {each.end for each in send(node, hostile, hostile.frame(), 4 if hostile.copies > 1 else 1)}
             if ends != {"closed" if hostile.api in CLOSED else "answered"}:
+                wrong.append((hostile.name, ends))
+        for hostile in refused(2_000_000, ELEMENTS):
+            ends = {each.end for each in send(node, hostile, hostile.frame())}
+            if ends != {"closed" if "no acks" in hostile.name else "answered"}:
                 wrong.append((hostile.name, ends))
         second = attack(node, next(each for each in attacks(1, 500) if each.name == "Metadata: all, pipelined"), 10)
         steps = longest_steps(node, metrics_port)
@@ -38,6 +43,7 @@ def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("row", "wrong"), [
     (Row("slow", latencies_ms=[1.0] * 99 + [30.0]), "p99.9 30.0 ms is above 25"),
     (Row("large", request_bytes=1 << 20, latencies_ms=[1.0], memory_bytes=4 << 20), "4 MiB are above 3"),
+    (Row("fat", latencies_ms=[1.0], kept_bytes=70 << 20), "70 MiB are kept, more than 64"),
     (Row("mute", latencies_ms=[1.0], end="no answer"), "no answer")])
 def test_broken_bounds_are_seen(row: Row, wrong: str) -> None:
     judge(row, 25.0, 1 << 20)

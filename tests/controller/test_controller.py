@@ -3,15 +3,20 @@
 import os
 import subprocess
 import sys
+from collections.abc import Generator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from kraft.controller.decision import STEP
+from kraft.controller.sessions import NEVER_MS, Found
 from kraft.metadata.replay import Replayer
 from kraft.metadata.snapshot import encode_snapshot, image_records
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -24,7 +29,7 @@ from kraft.protocol.messages.no_op_record import NoOpRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.record_frames import encode_record
 from kraft_native.errors import InvalidArgumentError
-from tests.controller.world import World
+from tests.controller.world import LATEST_VERSION, World
 from tools.tree import ROOT
 
 
@@ -181,3 +186,128 @@ def test_replaying_the_log_gives_the_image() -> None:
         replayer.replay(message, offset, 1, world.now_ms)
     replayer.take()
     assert replayer.image.state() == world.image.state()
+
+
+# --- decisions in steps
+
+
+class Stepwise:
+    """A world whose long work is done step by step, as the test says."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.world.join(1, 2, 3)
+        self.work: list[Generator[None]] = []
+        self.deadlines = 0
+        self.world.controller.run_steps = lambda _key, steps: self.work.append(steps)
+        self.world.controller.on_deadline = self.note
+        self.answers: list[Any] = []
+
+    def note(self) -> None:
+        self.deadlines += 1
+
+    def submit(self, request: Message) -> None:
+        self.world.controller.submit(request, LATEST_VERSION, self.world.now_ms, self.answers.append)
+
+    def create(self, name: str, partitions: int, **fields: Any) -> None:
+        self.submit(CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=3)], **fields))
+
+    def step(self) -> bool:
+        """One step of the oldest work; whether it ended."""
+        try:
+            next(self.work[0])
+        except StopIteration:
+            self.work.pop(0)
+            return True
+        return False
+
+    def finish(self) -> int:
+        """All steps; how many there were."""
+        count = 1
+        while not self.step():
+            count += 1
+        return count
+
+
+def test_many_partitions_are_decided_in_steps_and_appended_in_one_batch() -> None:
+    made = Stepwise()
+    log = made.world.log
+    before = len(log.batches)
+    made.create("large", 3_000)
+    assert made.answers == [] and len(log.batches) == before
+    assert made.finish() > 3_000 * 4 // STEP       # placement, records, encoding, replay
+    assert log.batches[before:] == [3_001]
+    assert made.world.image.topic("large") is None and made.answers == []
+    made.world.commit()
+    assert made.answers[0].topics[0].error_code == 0
+    topic = made.world.image.topic("large")
+    assert topic is not None and len(topic.partitions) == 3_000
+
+
+def test_what_is_short_needs_no_steps() -> None:
+    made = Stepwise()
+    made.create("small", STEP // 2)
+    assert made.work == []
+    made.world.commit()
+    assert made.answers[0].topics[0].error_code == 0
+
+
+def test_what_would_append_waits_for_a_decision_in_steps() -> None:
+    made = Stepwise()
+    world = made.world
+    made.create("large", 1_000)
+    made.create("other", 1)
+    world.controller.broker_disconnected(2, world.image.brokers[2].epoch, world.now_ms)
+    world.now_ms += 1_000              # that one is to be probed
+    world.controller.tick(world.now_ms)
+    assert world.controller.deadline_ms == NEVER_MS
+    world.controller.broker_probed(2, world.image.brokers[2].epoch, Found.GONE, world.now_ms)
+    made.finish()
+    assert world.log.batches[-3:] == [1_001, 2, 1_002]      # the last fences a broker: each partition changes
+    assert made.deadlines == 1 and world.controller.deadline_ms < NEVER_MS
+    world.commit()
+    assert [answer.topics[0].name for answer in made.answers] == ["large", "other"]
+    assert world.image.brokers[2].fenced
+
+
+def test_a_commit_may_come_before_the_last_step() -> None:
+    made = Stepwise()
+    made.create("large", 1_000)
+    before = len(made.world.log.batches)
+    while len(made.world.log.batches) == before:
+        made.step()
+    made.world.commit()
+    assert made.answers == [] and made.world.image.topic("large") is None
+    made.finish()
+    assert made.answers[0].topics[0].error_code == 0 and made.world.image.topic("large") is not None
+
+
+@pytest.mark.parametrize("appended", [False, True])
+def test_a_leader_that_resigns_between_two_steps_answers_once(appended: bool) -> None:
+    made = Stepwise()
+    made.create("large", 1_000)
+    made.create("other", 1)
+    before = len(made.world.log.batches)
+    while appended and len(made.world.log.batches) == before:
+        made.step()
+    made.world.controller.resigned(made.world.now_ms)
+    made.finish()
+    assert [answer.topics[0].error_code for answer in made.answers] == [41, 41]
+    assert made.world.image.topic("large") is None
+
+
+@pytest.mark.parametrize("request_", [
+    CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="large", count=3_000, assignments=None)]),
+    ElectLeadersRequest(election_type=0, topic_partitions=None),
+    ListPartitionReassignmentsRequest(topics=None)])
+def test_requests_for_all_partitions_work_in_steps(request_: Message) -> None:
+    made = Stepwise()
+    made.create("large", 2_000)
+    made.finish()
+    made.world.commit()
+    made.submit(request_)
+    assert len(made.work) == 1 and len(made.answers) == 1
+    made.finish()
+    made.world.commit()
+    assert len(made.answers) == 2

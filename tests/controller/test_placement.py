@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kraft.controller.decision import RefusedError
-from kraft.controller.placement import place, ring_of
+from kraft.controller import placement
+from kraft.controller.decision import STEP, RefusedError
+from kraft.controller.placement import ring_of
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -27,6 +28,21 @@ def broker(broker_id: int, rack: str | None = None, *, fenced: bool = False,
         broker_id=broker_id, broker_epoch=1, rack=rack, fenced=fenced, in_controlled_shutdown=leaves,
         log_dirs=[directory], cordoned_log_dirs=[directory] if cordoned else None))
     return delta.finish(0, 0, 0).brokers[broker_id]
+
+
+def place(ring: Sequence[BrokerRegistration], partitions: int, replicas: int,
+          rotation: int) -> list[tuple[int, ...]]:
+    """The outcome of all steps. None places more partitions than a step may."""
+    steps = placement.place(ring, partitions, replicas, rotation)
+    count = 1
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            assert count > partitions // STEP
+            found: list[tuple[int, ...]] = end.value
+            return found
+        count += 1
 
 
 def spread(counts: Counter[int]) -> int:

@@ -331,3 +331,53 @@ def test_refused_connections_are_counted_and_told_once(bench: Bench) -> None:
     wire.finish_closing()
     assert wire.aborted and bench.channel.closed == {"connections": 1}
     assert bench.gone == [wire.connection] and bench.channel.connections_opened == 1
+
+
+# --- answers as memory
+
+
+def test_an_answer_counts_until_it_has_left(bench: Bench) -> None:
+    wire = bench.connect()
+    wire.feed(request(PIPELINED, 0, 1) + request(PIPELINED, 0, 2))
+    (first, *_), (second, *_) = bench.requests
+    second.answer(b"x" * MIB, 0)       # behind one that is open
+    assert bench.memory.used_bytes > MIB
+    wire.take = 1000
+    first.answer(b"y" * MIB, 0)
+    bench.settle()
+    assert bench.memory.unread_bytes > 2 * MIB - 4096 and bench.memory.used_bytes == bench.memory.unread_bytes
+    wire.read_all()
+    bench.settle()
+    assert (bench.memory.unread_bytes, bench.memory.used_bytes) == (0, 0)
+    bench.requests.clear()
+    del first, second
+
+
+def test_the_largest_unread_answers_are_given_up() -> None:
+    bench = Bench(memory_bytes=8 * MIB)
+    wires = [bench.connect() for _ in range(5)]
+    for megabytes, wire in zip((1, 2, 1, 0, 1), wires, strict=True):
+        wire.take = 0
+        bench.answer_with = b"x" * (megabytes * MIB or 100)
+        wire.feed(request(METADATA, 1, 1))
+    assert [wire.aborted for wire in wires] == [False, True, False, False, False]
+    assert 3 * MIB <= bench.memory.unread_bytes <= 4 * MIB
+    assert bench.memory.cut_total == 1 and wires[1].connection.reason == "slow_reader"
+    wires[0].read_all()
+    bench.settle()
+    assert len(list(replies(wires[0].received))) == 1
+    bench.requests.clear()
+    bench.end()
+
+
+def test_an_answer_above_the_limit_is_not_sent() -> None:
+    bench = Bench(answer_bytes_max=MIB)
+    wires = [bench.connect() for _ in range(2)]
+    for extra, wire in enumerate(wires):
+        bench.answer_with = b"x" * (MIB - 4 + extra)       # with the response header
+        wire.feed(request(METADATA, 1, 1))
+        bench.settle()
+    assert [len(wire.received) for wire in wires] == [MIB + 4, 0]
+    assert wires[1].connection.reason == "answer_size" and bench.memory.used_bytes == 0
+    bench.requests.clear()
+    bench.end()

@@ -6,9 +6,10 @@ import json
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 from uuid import UUID
 
 import pytest
@@ -37,6 +38,15 @@ from tests.native.serving import (
 )
 
 VERSIONS = range(3, 14)
+
+
+class Led(NamedTuple):
+    leader: int
+    leader_epoch: int
+
+
+def elsewhere(partitions: Mapping[int, Led]) -> tuple[int, str, Mapping[int, Led], tuple[()], int]:
+    return 3, "t", partitions, (), NODE_ID
 
 
 @pytest.fixture
@@ -116,8 +126,8 @@ def test_unknown_topics_and_partitions(node: Node, version: int) -> None:
 def test_what_is_elsewhere_is_refused_as_the_owner_of_the_metadata_says(node: Node, version: int) -> None:
     node.partition()
     node.table.set_endpoint(4, "host-4", 9092)
-    node.table.explain(lambda key, by_id, index: (6, 4, 7) if (key, by_id, index) == (
-        (topic_id_of("u"), True, 2) if version >= 13 else (b"u", False, 2)) else (3, -1, -1))
+    node.table.explain(lambda key, by_id: elsewhere({2: Led(4, 7)} if (key, by_id) == (
+        (topic_id_of("u"), True) if version >= 13 else (b"u", False)) else {}))
     response = produce_response(node.produce(batch(), version=version, topic="u", index=2))
     part = response.responses[0].partition_responses[0]
     assert (part.error_code, part.current_leader.leader_id, part.current_leader.leader_epoch) == (6, 4, 7)
@@ -130,7 +140,7 @@ def test_what_is_elsewhere_is_refused_as_the_owner_of_the_metadata_says(node: No
 def test_who_leads_what_is_elsewhere_is_told_to_consumers(node: Node, version: int) -> None:
     node.partition()
     node.table.set_endpoint(4, "host-4", 9092)
-    node.table.explain(lambda _key, _by_id, index: (6, 4, 7) if index == 2 else (3, -1, -1))
+    node.table.explain(lambda _key, _by_id: elsewhere({2: Led(4, 7)}))
     response = fetch_response(node.fetch(("u", 2, 0), ("t", 0, 0), ("t", 1, 0), version=version))
     parts = [part for topic in response.responses for part in topic.partitions]
     assert [part.error_code for part in parts] == [6, 0, 3]
@@ -376,7 +386,7 @@ def test_who_leads_after_the_wait_is_told(node: Node, version: int) -> None:
     for partition in partitions:
         partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
     partitions[1].become_follower(5, 3)
-    node.table.explain(lambda key, by_id, index: (6, 4, 9) if (key, by_id, index) == (b"t", False, 3) else (3, -1, -1))
+    node.table.explain(lambda key, by_id: elsewhere({3: Led(4, 9)} if (key, by_id) == (b"t", False) else {}))
     data = [PartitionProduceData(index=index, records=batch()) for index in range(5)]
     reply = node.produce_body(ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=[TopicProduceData(
         name="t" if version < 13 else "", topic_id=UUID(bytes=topic_id_of("t")), partition_data=data,

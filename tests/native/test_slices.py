@@ -127,6 +127,33 @@ def test_long_steps_are_counted() -> None:
     assert made.queue.longest_ns[DESCRIBE] > 0
 
 
+def test_few_are_worked_on_at_a_time() -> None:
+    """What the others have made so far waits in memory, so there is a bound to it."""
+    made = Queue()
+    done: list[str] = []
+    for number in range(40):
+        made.start(steps(5, done, str(number)))
+    assert (made.queue.long_count, made.queue.waiting_count) == (16, 40)
+    assert len(done) == 40             # everybody had a slice
+    while len(done) < 40 + 16 * 4:
+        made.iterate()
+    assert set(done[40:]) == {str(number) for number in range(16)}
+    while made.due:
+        made.iterate()
+    assert len(done) == 40 * 5
+    assert (made.queue.long_count, made.queue.waiting_count) == (0, 0)
+
+
+def test_work_that_outlives_its_connection() -> None:
+    made = Queue()
+    done: list[str] = []
+    made.queue.work(DESCRIBE, steps(3, done, "a"))
+    assert done == []
+    while made.due:
+        made.iterate()
+    assert done == ["a"] * 3
+
+
 @pytest.mark.parametrize(("slice_us", "iteration_us"), [(0, 1), (2, 1), (1, 1_000_001)])
 def test_bounds(slice_us: int, iteration_us: int) -> None:
     with pytest.raises(InvalidArgumentError, match="slice_us must be 1 to iteration_us"):
@@ -236,3 +263,27 @@ def test_connections_that_are_woken_together_share_iterations() -> None:
     bench.settle()
     assert all(len(list(replies(wire.received))) == 1 for wire in wires)
     bench.end()
+
+
+class Turns(Slow):
+    """Notes how long a slice is for whom."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slices: list[int] = []
+
+    def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+        self.slices.append(self.channel.slices.turn_ns)
+        super().on_request(reply, api_key, version, body)
+
+
+def test_those_that_were_just_read_from_share_an_iteration() -> None:
+    made = Turns()
+    wires = [made.connect() for _ in range(40)]
+    for sender, wire in enumerate(wires, 1):
+        wire.feed(pipelined(sender, 2))
+    del made.slices[:]
+    made.settle()
+    whole = made.channel.slices.slice_ns
+    assert min(made.slices) == whole // 8 and max(made.slices) == whole
+    made.end()

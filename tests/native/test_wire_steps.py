@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import pytest
 
+from kraft.protocol.message import MessageSizeError
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_response import (
@@ -15,7 +16,7 @@ from kraft.protocol.messages.metadata_response import (
 )
 from kraft_native.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
 from kraft_native.wire import WireReader
-from kraft_native.wire_steps import array_steps, nested_steps, structs_steps
+from kraft_native.wire_steps import array_steps, free_steps, nested_steps, structs_steps
 from tests.protocol.json_form import schemas
 from tests.protocol.samples import sample
 
@@ -101,3 +102,28 @@ def test_a_struct_has_a_thousand_tags_at_most() -> None:
     data = FindCoordinatorRequest().encode(6)[:-1] + bytes([0x81, 0x08]) + tags
     with pytest.raises(MalformedMessageError, match="1025 tags"):
         FindCoordinatorRequest.decode(data, 6)
+
+
+def test_a_message_that_is_too_large_is_not_made_to_its_end() -> None:
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="n" * 200) for _ in range(MANY)])
+    size = len(response.encode(12))
+    made, steps = run(response.encode_steps(12, size))
+    assert sum(map(len, made)) == size
+    work = response.encode_steps(12, 1 << 20)
+    with pytest.raises(MessageSizeError, match="MetadataResponse version 12 has more than 1048576 bytes"):
+        run(work)
+    assert size > 2_000_000 and steps > 100
+
+
+def test_a_long_message_is_freed_in_steps() -> None:
+    """But what others refer to stays as it is."""
+    kept = MetadataResponseTopic(name="kept", partitions=[MetadataResponsePartition() for _ in range(1_000)])
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="n") for _ in range(MANY)])
+    response.topics[5].partitions = [MetadataResponsePartition() for _ in range(MANY)]
+    response.topics[6] = kept
+    held: list[object] = [response]
+    del response
+    assert run(free_steps(held))[1] >= 2 * MANY // 256
+    assert held == [] and len(kept.partitions) == 1_000
+    shared = [FindCoordinatorRequest(coordinator_keys=["k"] * MANY)]
+    assert run(free_steps([shared[0]]))[1] == 0 and len(shared[0].coordinator_keys) == MANY

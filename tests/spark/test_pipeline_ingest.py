@@ -187,6 +187,22 @@ def test_no_row_is_written_while_one_is_bad_and_the_job_goes_on_without_it(
     assert run([*command, "--on-bad-row", "dead-letter"]) == 0  # nothing is left to do
 
 
+def test_refused_records_are_an_error_and_not_done(
+    topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each record, on a topic that takes none without a key."""
+    topics.create("refusing", 2, cleanup_policy="compact")
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n{"id": 2}\n')
+    command = ["pipeline", "ingest", str(tmp_path / "a.jsonl"), "--job", str(tmp_path / "job"), "--topic", "refusing",
+               "--bootstrap", topics.address, "--json"]
+    for _ in range(2):                 # a run that begins again does not take it for done either
+        assert run(command) == 1
+        found = capsys.readouterr()
+        assert found.out == "" and "INVALID_RECORD" in found.err
+        assert list((tmp_path / "job" / "done").iterdir()) == []
+    assert records(topics, "refusing") == []
+
+
 def test_values_are_the_same_in_the_workers_of_spark(topics: Topics, topic: str, tmp_path: Path,
                                                      spark: SparkSession) -> None:
     table = pa.table({"i": [2**53 + 1, None], "f": [1e-12, 0.1], "t": pa.array([1, -1], pa.timestamp("us"))})

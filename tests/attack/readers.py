@@ -1,0 +1,98 @@
+"""Clients that ask for large answers and do not read them, or read them slowly."""
+
+import socket
+import threading
+import time
+from typing import Final
+
+from tests.attack.requests import Hostile, attacks
+from tests.attack.run import Row, Second, Watched, kept
+from tests.integration.process import NodeProcess
+
+BUFFER_BYTES: Final = 4096
+"""The client's own, as small as it gets."""
+SLOW_BYTES: Final = 2048
+SLOW_SECONDS: Final = 0.01
+IDLE_SECONDS: Final = 0.5
+"""A node that takes no processor time for so long has done what it will do."""
+BUSY_SECONDS_MAX: Final = 120.0
+ASKED: Final = ("DescribeUserScramCredentials: users", "FindCoordinator: keys", "DescribeConfigs: pipelined")
+
+
+class Reader(threading.Thread):
+    """Sends its frames, then reads little or nothing until it is ended or the node closes."""
+
+    def __init__(self, port: int, frames: bytes, *, slow: bool) -> None:
+        super().__init__(name="reader", daemon=True)
+        self._connection = socket.socket()
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+        self._connection.settimeout(BUSY_SECONDS_MAX)
+        self._connection.connect(("127.0.0.1", port))
+        self._frames, self._slow = frames, slow
+        self.ended = threading.Event()
+        self.was_closed = False
+
+    def run(self) -> None:
+        sender = threading.Thread(target=self._send, daemon=True)
+        sender.start()
+        try:
+            while self._slow and not self.ended.wait(SLOW_SECONDS):
+                if not self._connection.recv(SLOW_BYTES):
+                    break
+        except OSError:
+            self.was_closed = True
+        self.ended.wait()
+        self._connection.close()
+        sender.join()
+
+    def _send(self) -> None:
+        try:
+            self._connection.sendall(self._frames)
+        except OSError:
+            self.was_closed = True
+
+
+def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool) -> Row:
+    """So many clients that ask for the same, with a second client beside them; the memory counts until all are gone."""
+    frame = hostile.frame() * hostile.copies
+    row = Row(f"{hostile.name}, {'read slowly' if slow else 'not read'}", connections, len(frame) * connections)
+    watched = Watched(node)
+    watched.reset()
+    base, cpu = watched.memory("VmRSS"), watched.cpu_seconds()
+    second = Second(node.port)
+    second.start()
+    began = time.monotonic()
+    readers = [Reader(node.port, frame, slow=slow) for _ in range(connections)]
+    for each in readers:
+        each.start()
+    if slow:
+        time.sleep(4 * IDLE_SECONDS)
+    else:
+        await_idle(watched, second)
+    row.latencies_ms = second.end()
+    row.seconds = time.monotonic() - began
+    row.memory_bytes = max(0, watched.memory("VmHWM") - base)
+    for each in readers:
+        each.ended.set()
+    for each in readers:
+        each.join()
+    row.kept_bytes = kept(watched, base)
+    row.cpu_seconds = watched.cpu_seconds() - cpu
+    row.end = f"{sum(each.was_closed for each in readers)} closed"
+    return row
+
+
+def await_idle(watched: Watched, second: Second) -> None:
+    """Waits until the node serves the second client only."""
+    deadline = time.monotonic() + BUSY_SECONDS_MAX
+    while time.monotonic() < deadline:
+        before, count = watched.cpu_seconds(), len(second.latencies_ms)
+        time.sleep(IDLE_SECONDS)
+        # What the second client costs: well below a millisecond for each of its requests.
+        if watched.cpu_seconds() - before < 0.001 * (len(second.latencies_ms) - count) and count:
+            return
+
+
+def asked(elements: int, copies: int) -> list[Hostile]:
+    """Requests with large answers."""
+    return [each for each in attacks(elements, copies) if each.name in ASKED and not each.controller]

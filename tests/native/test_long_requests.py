@@ -1,0 +1,170 @@
+"""Produce and Fetch with very many partitions: worked on in slices, with the same outcome as in one go."""
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft_native.fetch import FetchHandler
+from kraft_native.produce import ProduceHandler
+from kraft_native.purgatory import now_ms
+from kraft_native.records import BatchBuilder
+from kraft_native.reply import Reply
+from kraft_native.slices import SliceQueue
+from tests.native.logs import batch
+from tests.native.serving import NODE_ID, Node, fetch_response, fetched, produce_response, produced, serving
+
+LED_ELSEWHERE, NOT_THERE, FAILED = 7, 8, 9
+
+
+Absent = tuple[int, str, Mapping[int, "Led"], Container[tuple[str, int]], int]
+
+
+class Led(NamedTuple):
+    leader: int
+    leader_epoch: int
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    with serving(tmp_path) as made:
+        yield made
+
+
+class Sliced:
+    """A node whose long requests go on when the test says so."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.due: list[Callable[[], None]] = []
+        self.failures: list[BaseException] = []
+        self.slices = SliceQueue(self.due.append, self.failures.append, slice_us=1, iteration_us=1)
+        node.produce_handler = ProduceHandler(node.table, slices=self.slices)
+        node.fetch_handler = FetchHandler(node.table, node.sessions, slices=self.slices)
+        self.asked: list[tuple[bytes, bool]] = []
+        node.table.explain(self.absence)
+
+    def absence(self, key: bytes, by_id: bool) -> Absent:
+        self.asked.append((key, by_id))
+        return 3, "t", {LED_ELSEWHERE: Led(4, 7), FAILED: Led(NODE_ID, 7)}, {("t", FAILED)}, NODE_ID
+
+    def produce(self, parts: list[PartitionProduceData], topic: str = "t", acks: int = 1) -> Reply:
+        return self.node.produce_body(ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[
+            TopicProduceData(name=topic, partition_data=parts)]).encode(12), 12)
+
+    def fetch(self, indexes: list[int], **fields: int) -> Reply:
+        return self.node.fetch_body(FetchRequest(**{
+            "max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, "topics": [FetchTopic(topic="t", partitions=[
+                FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+                for index in indexes])], **fields}).encode(12), 12)
+
+    def settle(self) -> int:
+        """The iterations that it took."""
+        count = 0
+        while self.due:
+            self.due.pop(0)()
+            count += 1
+        assert self.failures == []
+        return count
+
+
+def test_very_many_batches_are_appended_in_slices(node: Node) -> None:
+    partition = node.partition()
+    made = Sliced(node)
+    parts = [PartitionProduceData(index=index, records=batch())
+             for index in (0, LED_ELSEWHERE, NOT_THERE, FAILED)] * 500
+    reply = made.produce(parts)
+    assert not reply.answered and 0 < partition.log.log_end_offset < 500
+    assert produced(node.produce(batch())).error_code == 0     # of another connection
+    assert made.settle() > 2_000 // 64
+    found = produce_response(reply).responses[0].partition_responses
+    assert [part.error_code for part in found] == [0, 6, 3, 56] * 500
+    assert [part.current_leader.leader_id for part in found[:4]] == [-1, 4, -1, -1]
+    assert partition.log.log_end_offset == 501
+    assert made.slices.used_up == {0: 1}
+    assert len(made.asked) <= 2_000 // 16   # once in a slice
+
+
+def test_what_a_client_has_sent_is_appended_though_it_is_gone(node: Node) -> None:
+    partition = node.partition()
+    made = Sliced(node)
+    made.produce([PartitionProduceData(index=0, records=batch())] * 200, acks=0)
+    made.settle()
+    assert partition.log.log_end_offset == 200
+
+
+def test_answers_to_very_many_refused_batches_are_bounded(node: Node) -> None:
+    node.partition(cleanup_policy="compact")
+    made = Sliced(node)
+    builder = BatchBuilder()
+    builder.append(b"no key", None, 1)
+    reply = made.produce([PartitionProduceData(index=0, records=builder.build())] * 3_000)
+    made.settle()
+    found = produce_response(reply).responses[0].partition_responses
+    assert {part.error_code for part in found} == {87}
+    assert sum(part.error_message is not None for part in found) == 1_000
+    assert sum(len(part.record_errors) for part in found) == 1_000
+
+
+# --- Fetch
+
+
+def test_very_many_partitions_are_read_in_slices(node: Node) -> None:
+    partition = node.partition()
+    partition.append(batch())
+    made = Sliced(node)
+    reply = made.fetch([0, LED_ELSEWHERE, NOT_THERE, FAILED] * 1_000)
+    assert not reply.answered
+    assert fetched(node.fetch(("t", 0, 0)))[0].records         # of another connection
+    assert made.settle() >= 4_000 // 128
+    found = fetched(reply)
+    assert [part.error_code for part in found] == [0, 6, 3, 56] * 1_000
+    assert [bool(part.records) for part in found] == [True, False, False, False] * 1_000
+    assert made.slices.used_up == {1: 1}
+    assert len(made.asked) <= 4_000 // 128 + 2
+
+
+def test_a_long_fetch_waits_for_what_comes_during_its_slices(node: Node) -> None:
+    """The first partition moves when it was read already, and before the fetch waits."""
+    partition = node.partition()
+    made = Sliced(node)
+    reply = made.fetch([0] * 2_000, max_wait_ms=60_000)
+    made.due.pop(0)()
+    partition.append(batch())
+    node.purgatory.drain()
+    assert not reply.answered
+    made.settle()
+    assert reply.answered and any(part.records for part in fetched(reply))
+
+
+def test_a_long_fetch_is_woken_and_expires(node: Node) -> None:
+    partition = node.partition()
+    made = Sliced(node)
+    replies = [made.fetch([0] * 2_000, max_wait_ms=wait_ms) for wait_ms in (60_000, 10)]
+    made.settle()
+    assert [reply.answered for reply in replies] == [False, False] and node.purgatory.parked_fetches == 2
+    node.purgatory.expire(now_ms() + 1_000)
+    made.settle()
+    assert [reply.answered for reply in replies] == [False, True] and node.purgatory.parked_fetches == 1
+    partition.append(batch())
+    node.purgatory.drain()
+    made.settle()
+    assert replies[0].answered and node.purgatory.parked_fetches == 0
+    assert fetch_response(replies[0]).responses[0].partitions[0].records
+
+
+def test_a_long_session_tells_what_is_new(node: Node) -> None:
+    partition = node.partition()
+    made = Sliced(node)
+    indexes = list(range(1_500))
+    begun = made.fetch(indexes, session_epoch=0)
+    made.settle()
+    session_id = fetch_response(begun).session_id
+    assert session_id != 0 and len(fetched(begun)) == 1_500
+    partition.append(batch())
+    second = made.fetch([], session_id=session_id, session_epoch=1)
+    made.settle()
+    assert [part.partition_index for part in fetched(second) if part.records] == [0]
