@@ -78,6 +78,7 @@ MODULES: dict[str, list[str]] = {
     "leftovers": [],
     "epochscan": [],
     "formatcheck": [],
+    "recovery_report": [],
     "recovery": [],
     "offsetmap": [],
     "cleansource": [],
@@ -124,7 +125,7 @@ SHARED_SOURCE = Path("build/shared/_shared.c")
 # They run at open and close, for a command or a test, and never for a record or a batch: compiled for a short build.
 COLD = frozenset({
     "build_info", "faults", "checkpoints", "txnindex", "producer_snapshots", "config", "txncheck", "marks",
-    "cleanclose", "trim", "leftovers",
+    "cleanclose", "trim", "leftovers", "recovery_report",
 })
 
 FLAGS_STAMP = Path("build/flags.txt")

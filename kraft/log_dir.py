@@ -31,13 +31,29 @@ from typing import NamedTuple, Self
 from kraft.log import Log
 from kraft_native import checkpoints, fileio
 from kraft_native.config import LogConfig
-from kraft_native.errors import CorruptFileError, InvalidArgumentError, KraftError, LogClosedError, LogLockedError
+from kraft_native.errors import (
+    CorruptFileError,
+    InvalidArgumentError,
+    KraftError,
+    LogClosedError,
+    LogLockedError,
+    StorageError,
+)
 from kraft_native.flusher import Flusher
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+PARTITION_METADATA = "partition.metadata"
+
+# What follows when one of these files cannot be read.
+WITHOUT = {
+    RECOVERY_POINTS: "its logs are checked from their start",
+    LOG_STARTS: "its logs start where they noted it themselves",
+    HIGH_WATERMARKS: "its logs begin with the high watermarks that they noted themselves",
+    CLEAN_SHUTDOWN: "this counts as an unclean stop, and the logs are recovered",
+}
 
 # Its log lies here too, opened by a controller that looks after it.
 METADATA_TOPIC = "__cluster_metadata"
@@ -117,6 +133,18 @@ def topic_id_in(directory: Path) -> uuid.UUID | None:
         return checkpoints.read_partition_metadata(directory)
     except CorruptFileError:
         return None
+    except StorageError as error:
+        if not fileio.is_unreadable(error):
+            raise
+        return None
+
+
+def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
+    """Writes `partition.metadata` in the place of whatever has the name and cannot be read."""
+    file = directory / PARTITION_METADATA
+    if file.is_dir():
+        fileio.set_aside(file)
+    checkpoints.write_partition_metadata(directory, topic_id)
 
 
 def strays_in(directory: Path) -> list[tuple[TopicPartition, Path]]:
@@ -163,8 +191,9 @@ class LogDir:
     `finish_removals`: whether opening it removes what an earlier owner renamed to `-delete`; else that is the caller's.
 
     Raises `LogLockedError` when another process has the directory open, `InvalidArgumentError` when it belongs to
-    another node or cluster, `CorruptFileError` when `meta.properties` cannot be read. Unreadable offset checkpoints do
-    not stop the opening: their logs are scanned from the start, and `notes` says so.
+    another node or cluster, `CorruptFileError` when `meta.properties` cannot be read. Offset checkpoints and a mark of
+    a clean stop that are damaged or cannot be read do not stop the opening: `notes` says what follows. A directory of
+    such a name is renamed.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, config: LogConfig | None = None, node_id: int | None = None,
@@ -190,7 +219,7 @@ class LogDir:
             self._recovery_points = self._read(RECOVERY_POINTS, here)
             self._log_starts = self._read(LOG_STARTS, here)
             self._high_watermarks = self._read(HIGH_WATERMARKS, here)
-            previous = checkpoints.read_clean_shutdown(self.path)
+            previous = self._read_clean_mark()
             self.was_clean = previous is not None
             self.previous_broker_epoch = -1 if previous is None else previous
             self._remove_clean_mark()
@@ -223,20 +252,39 @@ class LogDir:
     def _read(self, name: str, here: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """What a checkpoint says of the logs that are here. It may name others: of a log that was removed before a
         crash."""
-        if not (self.path / name).exists():
+        file = self.path / name
+        if not os.path.lexists(file):
             return {}
         try:
-            found = checkpoints.read_offsets(self.path / name)
+            found = checkpoints.read_offsets(file)
         except CorruptFileError as error:
-            self.notes.append(f"{error}; its logs are checked from their start")
+            self.notes.append(f"{error}; {WITHOUT[name]}")
+            return {}
+        except StorageError as error:
+            if not fileio.is_unreadable(error):
+                raise
+            self.notes.append(f"{error}; it is renamed to {Path(fileio.set_aside(file)).name}; {WITHOUT[name]}")
             return {}
         self._in_files |= found.keys()
         return {partition: offset for partition, offset in found.items() if partition in here}
 
+    def _read_clean_mark(self) -> int | None:
+        """The broker epoch of a clean stop. None without a mark that can be read: then the logs are recovered."""
+        try:
+            return checkpoints.read_clean_shutdown(self.path)
+        except CorruptFileError as error:
+            self.notes.append(f"{error}; {WITHOUT[CLEAN_SHUTDOWN]}")
+        except StorageError as error:
+            if not fileio.is_unreadable(error):
+                raise
+            self.notes.append(f"{error}; {WITHOUT[CLEAN_SHUTDOWN]}")
+        return None
+
     def _remove_clean_mark(self) -> None:
         """Before any log changes, so that a crash from here on is seen as one (KAFKA-10471)."""
-        if self.was_clean:
-            fileio.unlink(self.path / CLEAN_SHUTDOWN)
+        mark = self.path / CLEAN_SHUTDOWN
+        if os.path.lexists(mark):
+            fileio.remove_or_set_aside(mark)
             fileio.sync_directory(self.path)
 
     def _remove_deleted(self) -> None:

@@ -48,7 +48,9 @@ cdef class RetentionWarming(LogWarming):
 
 cdef class ColdRange:
     cdef Slice data                        # pinned until it was read
+    cdef LogCore core                      # of the log that it is a part of
     cdef Warming owner
+    cdef int error                         # 0, or why it cannot be read
 
 
 cdef class ColdReader:
@@ -60,5 +62,5 @@ cdef class ColdReader:
     cdef readonly int64_t bytes_total
 
     # Has the bytes read; `owner.warmed` is called when they are there. False when too many wait already.
-    cdef bint submit(self, Slice data, Warming owner) except -1
+    cdef bint submit(self, Slice data, LogCore core, Warming owner) except -1
     cdef ColdRange take(self)

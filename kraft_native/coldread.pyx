@@ -1,5 +1,8 @@
 """Data that is not in memory, read by a thread without the interpreter lock (`_c/coldread.h`).
 
+Where the device or the file fails, the system says so here. Touching the pages would end the process (SIGBUS), so the
+segment refuses every later read with a `StorageError`.
+
 A page fault on mapped data that the page cache no longer has stops whoever touches it until the disk answers; on the
 loop's thread that would stop every client. So a read that may meet such pages asks first, and has them brought in here.
 """
@@ -14,6 +17,7 @@ cimport cython
 
 from kraft_native.buffer cimport Mapping
 from kraft_native.lookup cimport cold_extent, cold_for_max_timestamp, cold_for_time
+from kraft_native.segment cimport Segment
 from kraft_native.trim cimport cold_for_retention
 
 from kraft_native.errors import InvalidArgumentError, KraftError
@@ -21,7 +25,7 @@ from kraft_native.errors import InvalidArgumentError, KraftError
 cdef extern from "coldread.h" nogil:
     kf_cold_reader* kf_cold_start(int* error)
     int kf_cold_submit(kf_cold_reader* reader, const void* data, size_t size, size_t ahead, void* owner)
-    void* kf_cold_take(kf_cold_reader* reader)
+    void* kf_cold_take(kf_cold_reader* reader, int* error)
     int kf_cold_eventfd(const kf_cold_reader* reader)
     void kf_cold_stop(kf_cold_reader* reader)
     void kf_cold_free(kf_cold_reader* reader)
@@ -30,6 +34,15 @@ cdef enum:
     PENDING_MAX_DEFAULT = 10_000
     # Of a segment: its two indexes, what tells its largest time, what is looked for in it.
     LOOKS_PER_SEGMENT = 4
+
+
+cdef int refuse_reads(LogCore core, Slice data, int error) except -1:
+    """A part of a log cannot be read: its segment refuses reads; each sealed one where it was an index of one."""
+    cdef Segment segment
+    cdef list found = [each for each in core.segments if (<Segment>each).mapping is data.owner]
+    for segment in found or [each for each in core.segments if (<Segment>each).sealed]:
+        segment.unreadable = error
+    return 0
 
 
 cdef class Warming:
@@ -60,7 +73,7 @@ cdef class LogWarming(Warming):
                 part = self.next_part()
             except KraftError:
                 pass                   # whoever reads is told
-        return part is not None and self.reader.submit(part, self)
+        return part is not None and self.reader.submit(part, self.core, self)
 
     cdef int warmed(self) except -1:
         if not self.go_on():
@@ -119,7 +132,7 @@ cdef class ColdReader:
             self.close()
             kf_cold_free(self.reader)
 
-    cdef bint submit(self, Slice data, Warming owner) except -1:
+    cdef bint submit(self, Slice data, LogCore core, Warming owner) except -1:
         cdef ColdRange waiting
         cdef size_t ahead = 0
         cdef Mapping mapping
@@ -132,6 +145,7 @@ cdef class ColdReader:
             ahead = <size_t>min(data.size, mapping.data + mapping.size - (data.data + data.size))
         waiting = ColdRange.__new__(ColdRange)
         waiting.data = data
+        waiting.core = core
         waiting.owner = owner
         result = kf_cold_submit(self.reader, data.data, <size_t>data.size, ahead, <void*>waiting)
         if result < 0:
@@ -143,11 +157,13 @@ cdef class ColdReader:
         return True
 
     cdef ColdRange take(self):
-        cdef void* owner = kf_cold_take(self.reader)
+        cdef int error = 0
+        cdef void* owner = kf_cold_take(self.reader, &error)
         cdef ColdRange waiting
         if owner == NULL:
             return None
         waiting = <ColdRange>owner
+        waiting.error = error
         Py_DECREF(waiting)
         self.pending_count -= 1
         return waiting
@@ -185,6 +201,8 @@ cdef class ColdReader:
             done = self.take()
             if done is None:
                 return
+            if done.error != 0:
+                refuse_reads(done.core, done.data, done.error)
             done.owner.warmed()
 
     @property

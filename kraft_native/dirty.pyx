@@ -13,7 +13,8 @@ from kraft_native.limits cimport INT32_MAX_VALUE
 from kraft_native.segment cimport Segment
 
 from kraft_native.checkpoints import read_log_state, read_offsets
-from kraft_native.errors import CorruptFileError
+from kraft_native.errors import CorruptFileError, StorageError
+from kraft_native.fileio import is_unreadable
 
 cdef enum:
     GROUP_SEGMENTS_MAX = 128
@@ -72,6 +73,9 @@ cdef int64_t noted_first_dirty(bytes directory) except? -2:
             return read_offsets(path).get((topic, int(partition)), -1)
     except (CorruptFileError, ValueError):
         return -1
+    except StorageError as error:
+        if not is_unreadable(error):
+            raise
     return -1
 
 

@@ -324,7 +324,8 @@ cdef class ParkedFetch(Parked):
         cdef FetchEntry entry
         warming.fetch = self
         for entry in self.entries:
-            if entry.cold is not None and self.handler.cold_reader.submit(entry.cold, warming):
+            if entry.cold is not None and self.handler.cold_reader.submit(
+                    entry.cold, entry.partition.core, warming):
                 warming.left += 1
         if warming.left == 0:
             return False

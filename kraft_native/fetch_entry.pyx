@@ -137,6 +137,7 @@ cdef class FetchEntry(Observer):
                 self.read_records(rules)
             except KraftError as refusal:
                 error = refusal.code
+                partition.note_read_failure(refusal)
         if error != ERROR_NONE:
             self.fail(error)
         if self.error != ERROR_NONE:

@@ -3,6 +3,8 @@
 from os import PathLike
 from typing import Self, TypeAlias, final
 
+from kraft_native.errors import StorageError
+
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 
 def open_descriptors() -> int:
@@ -22,6 +24,17 @@ def rename(source: _Path, target: _Path) -> None:
 
 def unlink(path: _Path, *, missing_ok: bool = False) -> None:
     """Removes the name without flushing the directory."""
+
+UNREADABLE: frozenset[int]
+
+def is_unreadable(error: StorageError) -> bool:
+    """Whether a `StorageError` says that one name cannot be read, and not that the device fails."""
+
+def set_aside(path: _Path) -> str:
+    """Renames what has the name of a file that is made again, and gives the new path. Nothing is deleted."""
+
+def remove_or_set_aside(path: _Path) -> None:
+    """Removes a file whose content means nothing any more. A directory of that name is renamed."""
 
 def make_directory(path: _Path) -> None:
     """Creates one directory level without flushing its parent."""

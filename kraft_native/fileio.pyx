@@ -237,6 +237,36 @@ def unlink(path, *, bint missing_ok=False) -> None:
     check(result, path)
 
 
+# A file cannot be read because of its permissions, or because a directory or a loop of links has its name: one name is
+# wrong, and not the device.
+UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.EISDIR, errno.ELOOP})
+
+
+def is_unreadable(error) -> bool:
+    """Whether a `StorageError` says that one name cannot be read, and not that the device fails."""
+    return error.errno in UNREADABLE
+
+
+def set_aside(path) -> str:
+    """Renames what has the name of a file that is made again, and gives the new path. Nothing is deleted."""
+    cdef str name = os.fsdecode(path)
+    cdef str aside = f"{name}.unreadable"
+    cdef int64_t number = 1
+    while os.path.lexists(aside):
+        number += 1
+        aside = f"{name}.unreadable{number}"
+    rename(name, aside)
+    return aside
+
+
+def remove_or_set_aside(path) -> None:
+    """Removes a file whose content means nothing any more. A directory of that name is renamed."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        set_aside(path)
+    else:
+        unlink(path, missing_ok=True)
+
+
 def make_directory(path) -> None:
     """Creates one directory level without flushing its parent."""
     cdef bytes name = system_path(path)

@@ -4,6 +4,7 @@
     .tmp, .cut          half-written replacements of a file: removed
     .cleaned            output of a compaction that did not finish: removed
     .swap               output of a compaction that finished: takes the place of the segments it was made from
+    directories         with the name of an index or a snapshot, which is made again: renamed
 
 The swap is Kafka's (LogLoader). Compaction writes `<base>.log.cleaned` and its indexes, makes them durable, and
 renames them to `.swap` in descending order of base offsets; then it removes the source segments and the suffix. So a
@@ -24,10 +25,11 @@ from kraft_native.fileio cimport check, file_close, file_open, file_size, file_s
 from kraft_native.scan cimport ScanBounds, scan_sound
 from kraft_native.segment cimport segment_path
 
-from kraft_native.fileio import rename, unlink
+from kraft_native.fileio import rename, set_aside, unlink
 
 cdef tuple DROPPED = (b".deleted", b".tmp", b".cut")
 cdef tuple KEPT_DELETIONS = (b".checkpoint.deleted",)      # Raft snapshots; their owner removes them
+cdef tuple DERIVED = (b".index", b".timeindex", b".txnindex", b".snapshot")
 cdef enum:
     OFFSET_DIGITS = 20
 
@@ -46,10 +48,11 @@ cdef class Names:
     cdef list swaps
     cdef list cleaned
     cdef list dropped
+    cdef list misplaced                # directories with the names of indexes and snapshots
 
     def __cinit__(self, bytes directory):
         cdef bytes name
-        self.segments, self.swaps, self.cleaned, self.dropped = [], [], [], []
+        self.segments, self.swaps, self.cleaned, self.dropped, self.misplaced = [], [], [], [], []
         with os.scandir(directory) as entries:
             for entry in entries:
                 name = entry.name
@@ -62,6 +65,8 @@ cdef class Names:
                     self.cleaned.append(name)
                 elif name.endswith(b".swap") and offset_of(name) >= 0:
                     self.swaps.append(name)
+                elif name.endswith(DERIVED) and offset_of(name) >= 0 and entry.is_dir():
+                    self.misplaced.append(name)
         self.segments.sort()
         if self.cleaned:
             lowest = min([offset_of(name) for name in self.cleaned])
@@ -71,6 +76,8 @@ cdef class Names:
 
 cdef int64_t tidy_directory(bytes directory, list found, list removed) except -2:
     cdef Names names = Names(directory)
+    for name in names.misplaced:
+        removed.append(os.path.basename(set_aside(directory + b"/" + name)))
     if not (names.swaps or names.cleaned or names.dropped):
         found += names.segments
         return -1

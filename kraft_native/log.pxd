@@ -6,7 +6,7 @@ from kraft_native.append cimport Appender
 from kraft_native.config cimport LogConfig
 from kraft_native.flusher cimport Flusher
 from kraft_native.logcore cimport LogCore
-from kraft_native.recovery cimport RecoveryReport
+from kraft_native.recovery_report cimport RecoveryReport
 
 
 cdef class Log:

@@ -12,7 +12,7 @@ from kraft_native.epochs import LeaderEpochCache
 from kraft_native.flusher import Flusher
 from kraft_native.logcheckpoint import LogCheckpoint
 from kraft_native.producers import ProducerStates
-from kraft_native.recovery import RecoveryReport
+from kraft_native.recovery_report import RecoveryReport
 from kraft_native.segment import Segment
 
 @disjoint_base

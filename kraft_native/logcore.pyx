@@ -28,7 +28,7 @@ from kraft_native.clock cimport clock_ms
 from kraft_native.config cimport DURABILITY_GROUP_COMMIT, DURABILITY_PAGE_CACHE, DURABILITY_PER_APPEND
 from kraft_native.fileio cimport check, file_close, file_open, file_sync, file_sync_dir
 from kraft_native.limits cimport INT32_MAX_VALUE, OFFSET_INDEX_ENTRY_BYTES, TIME_INDEX_ENTRY_BYTES
-from kraft_native.marks cimport drop_kafka_mark, gap_marks
+from kraft_native.marks cimport drop_kafka_mark, gap_marks, size_marks
 from kraft_native.segment cimport segment_create
 
 from kraft_native.checkpoints import LogState as LogStateFile
@@ -401,6 +401,8 @@ cdef class LogCore:
                       bint clean):
         cdef list lost = self.lost_above(log_start)
         cdef dict further = gap_marks(self.segments, gaps_end, durable_end, self.settled_below)
+        if clean:
+            further |= size_marks(self.segments)
         if lost:
             further["lost_offsets"] = " ".join([f"{offset}-{next_offset}" for offset, next_offset in lost])
         if self.epochs.trusted:

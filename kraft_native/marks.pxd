@@ -15,7 +15,7 @@ cdef class LogMarks:
     cdef readonly int64_t active_size
     cdef readonly list lost                     # (offset, next offset) pairs that are known to be gone
     cdef readonly int64_t gaps_end              # gaps between offsets that end at or below it may be compaction's
-    cdef readonly dict segment_bytes            # base offset -> size, of durable segments below it
+    cdef readonly dict segment_bytes            # base offset -> size, of segments whose size is known
     cdef readonly int64_t epochs_crc            # `LeaderEpochCache.stored_crc` as last noted; -1: not known
     cdef bint noted                             # losses, gaps and sizes are as our state says
     cdef readonly dict extra                    # what else our state file says, for other users of it
@@ -33,6 +33,9 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
 # What the state file says of a compacted log: where gaps may end, and the sizes of the segments there that are durable
 # and end at or below `settled_below`.
 cdef dict gap_marks(list segments, int64_t gaps_end, int64_t durable_end, int64_t settled_below)
+
+# What the state file of a clean stop says of every segment: its base offset and size.
+cdef dict size_marks(list segments)
 
 # Removes Kafka's mark of a clean stop in the directory above, durably: a log below it is about to change, and Kafka
 # would not check it after a crash. Nothing happens where there is none.

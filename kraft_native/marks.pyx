@@ -9,6 +9,7 @@ of Kafka's log directories and the caller gives nothing; our own `kraft-log-stat
   cut since.
 - The log start only moves up: the largest wins, whoever noted it.
 - A clean stop that our state claims holds only while the active segment still has the name and the size noted with it.
+- A state of a clean stop has the sizes of all segments. One that is missing or shorter is a loss.
 - Gaps between offsets are compaction's only below the end that our state notes for them, and the segments there have
   the sizes noted with it. Where Kafka's cleaner was at work since, or a log without such a note is one to compact,
   they may be anywhere. These notes, and that of losses, hold as well where the recovery point of a younger checkpoint
@@ -26,8 +27,8 @@ from libc.stdint cimport INT64_MAX
 from kraft_native.segment cimport Segment
 
 from kraft_native.checkpoints import read_clean_shutdown, read_log_state, read_offsets
-from kraft_native.errors import CorruptFileError
-from kraft_native.fileio import sync_directory, unlink
+from kraft_native.errors import CorruptFileError, StorageError
+from kraft_native.fileio import is_unreadable, remove_or_set_aside, sync_directory
 
 # In our state file: the checksum of the leader epochs, hexadecimal. They have none in their own file.
 EPOCHS_CRC_KEY = "leader_epochs_crc"
@@ -35,6 +36,7 @@ EPOCHS_CRC_KEY = "leader_epochs_crc"
 # Likewise what `gap_marks` gives: an offset, and `base:bytes` of segments.
 cdef str GAPS_END_KEY = "gaps_end"
 cdef str SEGMENT_BYTES_KEY = "compacted_segments"
+cdef str ALL_SEGMENTS_KEY = "segments"
 
 cdef str STATE_FILE = "kraft-log-state"
 cdef str RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
@@ -58,7 +60,7 @@ cdef class LogMarks:
         self.source = "state"
         self.recovery_point = state.recovery_point
         self.log_end = state.log_end
-        self.extra = state.extra
+        self.extra = {key: text for key, text in state.extra.items() if key != ALL_SEGMENTS_KEY}
         self.clean = state.clean
         try:
             self.durable_end = int(state.extra.get("durable_end", 0))
@@ -80,8 +82,9 @@ cdef class LogMarks:
             self.gaps_end = INT64_MAX
             self.lost = [tuple(map(int, pair.split("-"))) for pair in state.extra.get("lost_offsets", "").split()]
             self.gaps_end = int(state.extra.get(GAPS_END_KEY, INT64_MAX))
-            self.segment_bytes = dict([tuple(map(int, pair.split(":")))
-                                       for pair in state.extra.get(SEGMENT_BYTES_KEY, "").split()])
+            self.segment_bytes = dict([
+                tuple(map(int, pair.split(":")))
+                for pair in state.extra.get(ALL_SEGMENTS_KEY if state.clean else SEGMENT_BYTES_KEY, "").split()])
         except ValueError as error:
             self.notes.append((STATE_FILE, f"{error}; not used"))
         return 0
@@ -94,6 +97,10 @@ cdef class LogMarks:
             self.clean = read_clean_shutdown(parent) is not None
         except CorruptFileError as error:
             self.notes.append((os.path.join(parent, CLEAN_SHUTDOWN_FILE), f"{error}; not believed"))
+        except StorageError as error:
+            if not is_unreadable(error):
+                raise
+            self.notes.append((error.path, f"{error}; not believed"))
         # A clean stop flushes all and notes the log end as recovery point.
         if self.clean and partition_of(directory) in points:
             self.log_end = self.recovery_point
@@ -115,7 +122,11 @@ cdef dict kafka_offsets(bytes directory, str name, list notes):
         return read_offsets(path)
     except CorruptFileError as error:
         notes.append((path, f"{error}; not used"))
-        return None
+    except StorageError as error:
+        if not is_unreadable(error):
+            raise
+        notes.append((path, f"{error}; not used"))
+    return None
 
 
 cdef object own_state(bytes directory, list notes):
@@ -187,6 +198,10 @@ cdef bint cleaned_unnoted(bytes directory, LogMarks marks, bint compacts) except
     return partition_of(directory) in (kafka_offsets(directory, CLEANER_FILE, marks.notes) or {})
 
 
+cdef dict size_marks(list segments):
+    return {ALL_SEGMENTS_KEY: " ".join([f"{(<Segment>each).base_offset}:{(<Segment>each).size}" for each in segments])}
+
+
 cdef dict gap_marks(list segments, int64_t gaps_end, int64_t durable_end, int64_t settled_below):
     cdef Segment segment
     cdef list sizes = []
@@ -200,7 +215,7 @@ cdef dict gap_marks(list segments, int64_t gaps_end, int64_t durable_end, int64_
 
 cdef int drop_kafka_mark(bytes directory) except -1:
     cdef str path = os.path.join(os.path.dirname(os.fsdecode(directory)), CLEAN_SHUTDOWN_FILE)
-    if partition_of(directory) is not None and os.path.exists(path):
-        unlink(path)
+    if partition_of(directory) is not None and os.path.lexists(path):
+        remove_or_set_aside(path)
         sync_directory(os.path.dirname(path))
     return 0

@@ -40,6 +40,7 @@ cdef class Partition(Watched):
     cdef readonly ReplicationQuota leader_quota    # None: what followers get of it is not throttled
     cdef readonly ReplicationQuota follower_quota  # None: what it gets from its leader is not throttled
     cdef object on_failure                 # None, or see `watch_failure`
+    cdef object on_read_failure
     cdef object on_caught_up               # None, or see `watch_followers`
     cdef LogCore core                      # of `log`
     cdef Appender appender
@@ -55,6 +56,8 @@ cdef class Partition(Watched):
     cdef int64_t own_end(self) noexcept
     # Tells once when the log has failed.
     cdef int note_failure(self) except -1
+    # Reports a `StorageError` that a read met; any other error is passed over.
+    cdef int note_read_failure(self, object error) except -1
     # Moves the high watermark as far as the in-sync replicas allow.
     cdef int advance(self) except -1
     # min.insync.replicas, at most as many as there are replicas.

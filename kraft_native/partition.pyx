@@ -35,7 +35,7 @@ from kraft_native.fields cimport UUID_BYTES
 from kraft_native.watermark cimport Replica
 
 from kraft_native.errors import (
-    FencedLeaderEpochError, InvalidArgumentError, NotLeaderOrFollowerError, UnknownLeaderEpochError,
+    FencedLeaderEpochError, InvalidArgumentError, NotLeaderOrFollowerError, StorageError, UnknownLeaderEpochError,
 )
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -138,9 +138,16 @@ cdef class Partition(Watched):
         fetch, then not until the in-sync replicas change."""
         self.on_caught_up = on_caught_up
 
-    def watch_failure(self, on_failure) -> None:
-        """`on_failure(partition)` is called once, when a write or a flush of the log has failed."""
+    def watch_failure(self, on_failure, on_read_failure=None) -> None:
+        """`on_failure(partition)` is called once, when a write or a flush of the log has failed;
+        `on_read_failure(error)` each time that reading a file of the log fails, with the `StorageError`."""
         self.on_failure = on_failure
+        self.on_read_failure = on_read_failure
+
+    cdef int note_read_failure(self, object error) except -1:
+        if self.on_read_failure is not None and isinstance(error, StorageError):
+            self.on_read_failure(error)
+        return 0
 
     cdef int note_failure(self) except -1:
         if self.on_failure is not None and self.core.first_failure() is not None:
@@ -412,13 +419,21 @@ cdef class Partition(Watched):
                         int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first visible record with that time or a later one."""
         self.require(current_leader_epoch, True)
-        return self.log.offset_for_time(timestamp_ms, isolation)
+        try:
+            return self.log.offset_for_time(timestamp_ms, isolation)
+        except StorageError as error:
+            self.note_read_failure(error)
+            raise
 
     def max_timestamp(self, str isolation="read_uncommitted", *,
                       int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first record that has the largest time, if it is visible."""
         end = self.latest(isolation, current_leader_epoch=current_leader_epoch)[0]
-        found = self.log.max_timestamp()
+        try:
+            found = self.log.max_timestamp()
+        except StorageError as error:
+            self.note_read_failure(error)
+            raise
         return None if found is None or found[0] >= end else found
 
     def end_offset_for_epoch(self, int32_t epoch, *, int32_t current_leader_epoch=-1) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from kraft_native.config cimport LogConfig
 from kraft_native.foreign cimport ForeignSegment
 from kraft_native.live cimport LiveView, kf_live_state
 from kraft_native.logcore cimport LogCore
-from kraft_native.recovery cimport RecoveryReport
+from kraft_native.recovery_report cimport RecoveryReport
 
 
 cdef class LogReader:

@@ -4,7 +4,7 @@ from typing import Self
 from typing_extensions import disjoint_base
 
 from kraft_native.buffer import Slice
-from kraft_native.recovery import RecoveryReport
+from kraft_native.recovery_report import RecoveryReport
 
 @disjoint_base
 class LogReader:

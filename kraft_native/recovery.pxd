@@ -6,29 +6,9 @@ from kraft_native.config cimport LogConfig
 from kraft_native.epochs cimport LeaderEpochCache
 from kraft_native.marks cimport LogMarks
 from kraft_native.producers cimport ProducerStates
+from kraft_native.recovery_report cimport RecoveryReport
 from kraft_native.segment cimport Segment
 from kraft_native.txncheck cimport TxnChecker
-
-
-cdef class RecoveryReport:
-    """What opening a log found and did. `recovery.pyi` describes the fields."""
-    cdef readonly str directory
-    cdef readonly str marks_from
-    cdef readonly bint clean
-    cdef readonly int64_t log_start_offset
-    cdef readonly int64_t log_end_offset
-    cdef readonly int64_t recovery_point
-    cdef readonly int64_t segments
-    cdef readonly int64_t segments_scanned
-    cdef readonly int64_t bytes_scanned
-    cdef readonly int64_t cut_bytes
-    cdef readonly double elapsed_ms
-    cdef readonly list cut
-    cdef readonly list damage
-    cdef readonly list lost_ranges
-    cdef readonly list rebuilt
-    cdef readonly list ignored
-    cdef readonly list removed
 
 
 cdef class LoadedLog:

@@ -1,92 +1,9 @@
-"""What opening a log found and did."""
+"""Opening the files of a log."""
 
-from typing import Literal, NamedTuple, final
+from typing import final
 
 from kraft_native.marks import EPOCHS_CRC_KEY as EPOCHS_CRC_KEY
-
-class CutTail(NamedTuple):
-    """A torn end that was cut off."""
-
-    path: str
-    position: int
-    size_bytes: int
-    what: str
-
-class Damage(NamedTuple):
-    """Bytes [position, end_position) of a segment that are kept but never served: offsets [offset, next_offset)."""
-
-    path: str
-    position: int
-    end_position: int
-    offset: int
-    next_offset: int
-    what: str
-
-class LostRange(NamedTuple):
-    """Offsets [offset, next_offset) that the log had and that no sound batch holds any longer."""
-
-    offset: int
-    next_offset: int
-
-class Ignored(NamedTuple):
-    """A file that could not be used, and why. What it held was rebuilt, where batches tell it."""
-
-    path: str
-    what: str
-
-@final
-class RecoveryReport:
-    @property
-    def directory(self) -> str: ...
-    @property
-    def marks_from(self) -> Literal["given", "state", "kafka", "none"]:
-        """Who told the log start, the recovery point and whether the stop was clean."""
-
-    @property
-    def clean(self) -> bool:
-        """The stop was clean and the files fit it: nothing was scanned."""
-
-    @property
-    def intact(self) -> bool:
-        """Whether all records that the log is known to have had are there. A cut end is not known to have been more."""
-
-    @property
-    def log_start_offset(self) -> int: ...
-    @property
-    def log_end_offset(self) -> int: ...
-    @property
-    def recovery_point(self) -> int:
-        """From where the scan had to begin: everything below was durable."""
-
-    @property
-    def segments(self) -> int: ...
-    @property
-    def segments_scanned(self) -> int: ...
-    @property
-    def bytes_scanned(self) -> int: ...
-    @property
-    def elapsed_ms(self) -> float: ...
-    @property
-    def cut_bytes(self) -> int: ...
-    @property
-    def cut(self) -> list[CutTail]: ...
-    @property
-    def damage(self) -> list[Damage]:
-        """Of the scanned segments; damage elsewhere is found when it is read, see `Segment.damage`."""
-
-    @property
-    def lost_ranges(self) -> list[LostRange]:
-        """Offsets at or above the log start that cannot be read, damage included; ascending, not touching."""
-
-    @property
-    def rebuilt(self) -> list[str]:
-        """Files written anew from the batches, besides the indexes of scanned segments."""
-
-    @property
-    def ignored(self) -> list[Ignored]: ...
-    @property
-    def removed(self) -> list[str]:
-        """Names of files that interrupted work had left."""
+from kraft_native.recovery_report import RecoveryReport
 
 @final
 class LoadedLog:

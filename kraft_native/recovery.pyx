@@ -17,7 +17,6 @@ A segment that keeps damage is not appended to any more; a new one begins. What 
 
 import os
 import time
-from typing import NamedTuple
 
 cimport cython
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
@@ -30,82 +29,21 @@ from kraft_native.fileio cimport check, disk_is_full, file_sync_dir
 from kraft_native.formatcheck cimport refuse_unknown_formats
 from kraft_native.leftovers cimport tidy_directory, view_directory
 from kraft_native.marks cimport drop_kafka_mark, gap_marks, read_marks
+from kraft_native.recovery_report cimport RecoveryReport
 from kraft_native.segment cimport (
-    STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load,
+    STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load, segment_path,
 )
 from kraft_native.segmentfile cimport Copies
 
 from kraft_native.checkpoints import LogState, write_log_state
 from kraft_native.errors import CorruptFileError, LogReadOnlyError, StorageError
-from kraft_native.fileio import read_file, unlink, write_atomic
+from kraft_native.fileio import is_unreadable, read_file, set_aside, unlink, write_atomic
 from kraft_native.marks import EPOCHS_CRC_KEY
 from kraft_native.producer_snapshots import read_snapshot, snapshot_path
+from kraft_native.recovery_report import Changed, CutTail, Damage, Ignored, LostRange
 
-
-class CutTail(NamedTuple):
-    """A torn end that was cut off."""
-
-    path: str
-    position: int
-    size_bytes: int
-    what: str
-
-
-class Damage(NamedTuple):
-    """Bytes [position, end_position) of a segment that are kept but never served: offsets [offset, next_offset)."""
-
-    path: str
-    position: int
-    end_position: int
-    offset: int
-    next_offset: int
-    what: str
-
-
-class LostRange(NamedTuple):
-    """Offsets [offset, next_offset) that the log had and that no sound batch holds any longer."""
-
-    offset: int
-    next_offset: int
-
-
-class Ignored(NamedTuple):
-    """A file that could not be used, and why. What it held was rebuilt."""
-
-    path: str
-    what: str
-
-
-@cython.final
-cdef class RecoveryReport:
-    def __cinit__(self):
-        self.cut = []
-        self.damage = []
-        self.lost_ranges = []
-        self.rebuilt = []
-        self.ignored = []
-        self.removed = []
-
-    @property
-    def intact(self) -> bool:
-        """Whether all records that the log is known to have had are there. A cut end is not known to have been more."""
-        return not self.damage and not self.lost_ranges
-
-    def __repr__(self) -> str:
-        return f"<RecoveryReport {self}>"
-
-    def __str__(self) -> str:
-        cdef list parts = [f"{self.directory}: offsets {self.log_start_offset} to {self.log_end_offset}"]
-        if self.clean:
-            parts.append("closed cleanly")
-        else:
-            parts.append(f"{self.segments_scanned} of {self.segments} segments checked, from offset "
-                         f"{self.recovery_point} on")
-        if self.cut_bytes:
-            parts.append(f"{self.cut_bytes} bytes of a torn end cut off")
-        parts += [f"damage in {damage.path} at {damage.position}: {damage.what}" for damage in self.damage]
-        parts += [f"offsets {lost.offset} to {lost.next_offset - 1} are lost" for lost in self.lost_ranges]
-        return "; ".join(parts + [f"{ignored.path}: {ignored.what}" for ignored in self.ignored])
+cdef frozenset DERIVED_FILES = frozenset({"leader-epoch-checkpoint", "kraft-log-state"})
+cdef tuple DERIVED_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 @cython.final
@@ -325,19 +263,25 @@ cdef class LoadedLog:
         return next_offset
 
     cdef int note_shrunk(self) except -1:
-        """Puts into the report what segments that compaction left have lost at their end, and such as are gone: where
-        gaps may be, only the sizes noted with them tell. Ranges may overlap others; `join_losses` sorts them."""
+        """Puts segments that are missing, or shorter than they were when their sizes were noted, into the report. After
+        a clean stop, and where gaps may be, only these sizes show a loss. Ranges may overlap others; `join_losses`
+        sorts them."""
         cdef dict noted = dict(self.noted_bytes)
         cdef list found = self.report.lost_ranges
         cdef Segment segment
-        cdef int64_t base_offset
+        cdef int64_t base_offset, bytes_noted
         for segment in self.segments:
-            if segment.size < <int64_t>noted.pop(segment.base_offset, 0):
+            bytes_noted = noted.pop(segment.base_offset, 0)
+            if segment.size < bytes_noted:
+                self.report.changed.append(Changed(os.fsdecode(segment.path), segment.size, bytes_noted))
                 found.append(LostRange(segment.end_offset(),
                                        segment.next_base if segment.next_base >= 0 else self.log_end))
-        for base_offset in noted:
+        for base_offset, bytes_noted in noted.items():
             behind = [each.base_offset for each in self.segments if (<Segment>each).base_offset > base_offset]
             found.append(LostRange(base_offset, behind[0] if behind else self.log_end))
+            if bytes_noted > 0:
+                self.report.changed.append(
+                    Changed(os.fsdecode(segment_path(self.directory, base_offset, b".log")), -1, bytes_noted))
         return 0
 
     cdef int join_losses(self) except -1:
@@ -553,6 +497,28 @@ cdef class LoadedLog:
 
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
                         bint marks_read, object failure):
+    cdef LoadedLog loaded
+    cdef list unreadable = []
+    while True:
+        try:
+            loaded = load_files(directory, config, log_start, recovery_point, clean, marks_read, failure)
+            break
+        except StorageError as error:
+            if failure is not None or not is_unreadable(error) or not is_derived(directory, error.path):
+                raise
+            unreadable.append(Ignored(error.path, f"{error}; it is now {os.path.basename(set_aside(error.path))}"))
+    loaded.report.ignored = unreadable + loaded.report.ignored
+    return loaded
+
+
+cdef bint is_derived(bytes directory, str path) except -1:
+    """Whether it is a file of the log that is made again from the batches, or that a recovery does without."""
+    return (os.path.dirname(path) == os.fsdecode(directory)
+            and (os.path.basename(path) in DERIVED_FILES or path.endswith(DERIVED_SUFFIXES)))
+
+
+cdef LoadedLog load_files(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
+                          bint marks_read, object failure):
     cdef LoadedLog loaded = LoadedLog()
     cdef RecoveryReport report = loaded.report
     cdef Segment segment

@@ -28,10 +28,11 @@ from kraft_native.index cimport OffsetIndex, TimeIndex
 from kraft_native.limits cimport BATCH_MAGIC, INT32_MAX_VALUE, MAGIC_CURRENT, NO_TIMESTAMP
 from kraft_native.ranges cimport RangeSet
 from kraft_native.scan cimport ScanBounds, scan_behind, scan_sound
-from kraft_native.segmentfile cimport remove_files
+from kraft_native.segmentfile cimport remove_files, set_files_aside
 from kraft_native.txnindex cimport TransactionIndex
 
 from kraft_native.errors import CorruptFileError, CorruptLogError, StorageError
+from kraft_native.fileio import is_unreadable
 
 cdef enum:
     # How far one check goes ahead of the reader.
@@ -345,6 +346,7 @@ cdef class Segment(SegmentFile):
         """Indexes of a loaded segment, on first use; rebuilt when they are missing or cannot be right."""
         if self.indexes_ready:
             return 0
+        self.need_readable()
         try:
             if not self.sealed:
                 self.offset_index = OffsetIndex.open_growing(
@@ -364,6 +366,10 @@ cdef class Segment(SegmentFile):
                 self.unwritten = error
                 self.fill_indexes(True)
             elif error.errno == errno.ENOENT:
+                self.rebuild_indexes()
+            elif is_unreadable(error):
+                if self.copies is None:
+                    set_files_aside([segment_path(self.directory, self.base_offset, each) for each in SUFFIXES[:2]])
                 self.rebuild_indexes()
             else:
                 raise

@@ -25,6 +25,7 @@ cdef class SegmentFile:
     cdef Mapping mapping                        # None until first read; may reach past `size` on the active segment
     cdef const uint8_t* data                    # of `mapping`
     cdef bint complete                          # nothing will be appended any longer
+    cdef int unreadable                         # the errno with which reading the file failed; 0
     cdef Copies copies                          # of a log that is not ours, which is not written; None: it is
 
     # Writes at the end, without yet counting the bytes. StorageError leaves `size` as it was.
@@ -39,6 +40,7 @@ cdef class SegmentFile:
     cdef void close_file(self) noexcept
     # Makes [0, end) of the file, end <= size, readable through `data`.
     cdef int map_to(self, int64_t end) except -1
+    cdef int need_readable(self) except -1      # raises what is known to keep it from being read
     cdef int release(self) except -1            # gives back the memory of a copy, and the trust in what was read
     cdef int replace_file(self, int64_t size) except -1
 
@@ -46,3 +48,6 @@ cdef class SegmentFile:
 # Gives files that exist the suffix `.deleted`, in this order, and removes them the other way round; with `removed` they
 # stay, and their new names are added to it.
 cdef int remove_files(list paths, list removed) except -1
+
+# Renames what has these names, where anything has them: it cannot be read, and is made again.
+cdef int set_files_aside(list paths) except -1

@@ -32,7 +32,7 @@ from kraft_native.fileio cimport (
 from kraft_native.limits cimport SEGMENT_BYTES_MAX
 
 from kraft_native.errors import StorageError
-from kraft_native.fileio import rename, unlink
+from kraft_native.fileio import rename, set_aside, unlink
 
 cdef enum:
     # Appends up to this size go through the window; above it a system call is cheaper than the page faults.
@@ -204,6 +204,7 @@ cdef class SegmentFile:
         """Makes [0, end) of the file, end <= size, readable through `data`."""
         cdef int64_t size = end
         cdef bint keep_open = self.fd >= 0
+        self.need_readable()
         if self.mapping is not None and self.mapping.size >= end:
             return 0
         self.open_file(not self.complete)
@@ -219,6 +220,11 @@ cdef class SegmentFile:
         self.data = self.mapping.data
         if self.complete and not keep_open:
             self.close_file()
+        return 0
+
+    cdef int need_readable(self) except -1:
+        if self.unreadable != 0:
+            raise StorageError(os.fsdecode(self.path), self.unreadable, "reading")
         return 0
 
     cdef int release(self) except -1:
@@ -238,4 +244,11 @@ cdef int remove_files(list paths, list removed) except -1:
         return 0
     for path in reversed(renamed):
         unlink(path, missing_ok=True)
+    return 0
+
+
+cdef int set_files_aside(list paths) except -1:
+    for path in paths:
+        if os.path.lexists(path):
+            set_aside(path)
     return 0

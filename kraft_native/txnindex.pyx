@@ -23,7 +23,7 @@ from kraft_native.fileio cimport file_close, file_datasync, file_open, file_size
 from kraft_native.limits cimport TXN_INDEX_ENTRY_BYTES
 
 from kraft_native.errors import CorruptFileError, InvalidArgumentError, LogReadOnlyError, StorageError
-from kraft_native.fileio import read_file, sync_directory, write_atomic
+from kraft_native.fileio import is_unreadable, read_file, set_aside, sync_directory, write_atomic
 
 cdef enum:
     ENTRY_VERSION = 0
@@ -60,6 +60,10 @@ cdef class TransactionIndex:
         try:
             data = read_file(self.path)
         except StorageError as error:
+            if is_unreadable(error):
+                if self.failure is None:
+                    set_aside(self.path)           # it is made again
+                raise CorruptFileError(str(error)) from error
             if error.errno != errno.ENOENT:
                 raise
             data = b""

@@ -40,6 +40,7 @@ TESTED_IN: Final[dict[str, tuple[str, ...]]] = {
     "outgoing": ("native/test_connection_limits",),
     "produce_wait": ("native/test_produce",),
     "producer_snapshots": ("native/test_producers",),
+    "recovery_report": ("native/test_recovery", "native/test_segment_sizes"),
     "replica_wire": ("native/test_replica_fetch",),
     "scan": ("native/test_damage",),
     "segmentfile": ("native/test_segment",),

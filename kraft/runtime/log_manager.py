@@ -16,11 +16,10 @@ from uuid import UUID
 
 from kraft.broker.ports import LogDirUsage, LogUsage
 from kraft.log import Log
-from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition, topic_id_in
+from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition, topic_id_in, write_topic_id
 from kraft.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage
 from kraft.runtime.descriptors import need_one
 from kraft.runtime.removals import Removals
-from kraft_native.checkpoints import write_partition_metadata
 from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptFileError, KraftError, StorageError
 from kraft_native.flusher import Flusher
@@ -94,13 +93,16 @@ class LogManager:
 
     def _open_directory(self, path: Path, needed: Path | None, node_id: int, cluster_id: str, flusher: Flusher) -> None:
         try:
-            self.directories.append(LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher,
-                                           finish_removals=False))
+            opened = LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher, finish_removals=False)
         except (OSError, StorageError, CorruptFileError):
             if path == needed:
                 raise
             log.exception("log directory %s cannot be opened, its replicas are offline", path)
             self.unopened.append(path)
+            return
+        self.directories.append(opened)
+        for note in opened.notes:
+            log.warning("%s", note)
 
     @property
     def has_offline(self) -> bool:
@@ -185,7 +187,7 @@ class LogManager:
         if found is None and not self.removals.concerns(name):
             log.warning("%s/partition.metadata is missing or damaged; it is written again with the topic id that the "
                         "metadata log has", path)
-            write_partition_metadata(path, topic_id)
+            write_topic_id(path, topic_id)
             found = topic_id
         return found == topic_id
 

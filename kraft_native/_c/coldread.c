@@ -21,6 +21,7 @@ typedef struct job {
     size_t size;
     size_t ahead;
     void *owner;
+    int error;
 } job;
 
 typedef struct job_queue {
@@ -54,13 +55,17 @@ static job *pop(job_queue *queue) {
     return item;
 }
 
-static void bring_in(const job *item) {
+/* 0, or the error of a range that cannot be read: whoever touches it would get SIGBUS. */
+static int bring_in(const job *item) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t start = (uintptr_t)item->data & ~(page - 1), end = (uintptr_t)item->data + item->size;
     /* All at once, so that the disk sees one large read; then wait for it. Failed advice costs time, nothing else. */
     madvise((void *)start, end - start + item->ahead, MADV_WILLNEED);
-    if (madvise((void *)start, end - start, MADV_POPULATE_READ) == 0 || errno != EINVAL) return;
+    if (madvise((void *)start, end - start, MADV_POPULATE_READ) == 0) return 0;
+    if (errno == EFAULT || errno == EHWPOISON) return EIO;
+    if (errno != EINVAL) return 0;
     for (; start < end; start += page) (void)*(const volatile char *)start;
+    return 0;
 }
 
 static void *run_thread(void *argument) {
@@ -74,7 +79,7 @@ static void *run_thread(void *argument) {
             continue;
         }
         pthread_mutex_unlock(&reader->lock);
-        bring_in(item);
+        item->error = bring_in(item);
         pthread_mutex_lock(&reader->lock);
         push(&reader->done, item);
         /* Fails only when the counter is full and the other side is due to wake anyway. */
@@ -130,12 +135,13 @@ int kf_cold_submit(kf_cold_reader *reader, const void *data, size_t size, size_t
     return 0;
 }
 
-void *kf_cold_take(kf_cold_reader *reader) {
+void *kf_cold_take(kf_cold_reader *reader, int *error) {
     pthread_mutex_lock(&reader->lock);
     job *item = pop(&reader->done);
     if (!item && reader->joined) item = pop(&reader->waiting);
     pthread_mutex_unlock(&reader->lock);
     void *owner = item ? item->owner : NULL;
+    *error = item ? item->error : 0;
     free(item);
     return owner;
 }

@@ -15,8 +15,9 @@ kf_cold_reader *kf_cold_start(int *error);
 /* 0 or -errno. `ahead`: bytes after the range that are mapped too and likely to be wanted next; they are asked for and
  * not waited for. */
 int kf_cold_submit(kf_cold_reader *reader, const void *data, size_t size, size_t ahead, void *owner);
-/* The owner of a range that is done, in order of submission; NULL when none is. */
-void *kf_cold_take(kf_cold_reader *reader);
+/* The owner of a range that is done, in order of submission; NULL when none is. *error: 0, or the errno of a range that
+ * must not be touched, because the device or the file fails there. */
+void *kf_cold_take(kf_cold_reader *reader, int *error);
 /* Becomes readable when ranges are done. The reader owns it. */
 int kf_cold_eventfd(const kf_cold_reader *reader);
 /* Ends the thread after the range it is at. Every owner not taken yet comes out of `kf_cold_take` afterwards. */

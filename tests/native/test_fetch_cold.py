@@ -1,5 +1,6 @@
 """Fetch of what is not in memory: another thread reads it, and the answer waits for that."""
 
+import errno
 import os
 import select
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraft_native.coldread import ColdReader
+from kraft_native.errors import StorageError
 from tests.native.logs import batch, read_all
 from tests.native.serving import fetched, serving
 
@@ -156,5 +158,45 @@ def test_a_cold_reader_that_is_full_is_not_waited_for(tmp_path: Path) -> None:
             cold.close()
             assert cold.pending_count == 0 and not waiting.answered
             waiting = None  # type: ignore[assignment]
+    finally:
+        cold.close()
+
+
+def test_a_part_of_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """Touching it would end the process with SIGBUS. Here the file was cut by somebody else, and a failing device is
+    the same to the system. The log is not read there again."""
+    with serving(tmp_path) as node:
+        partition = node.partition()
+        for _ in range(60):
+            partition.append(batch(1, value=os.urandom(100_000)))
+        partition.log.roll()
+        partition.append(batch(1))
+        directory = partition.log.directory
+    cold = ColdReader()
+    try:
+        with serving(tmp_path, cold_reader=cold) as node:
+            partition = node.partition()
+            failures: list[StorageError] = []
+            partition.watch_failure(lambda _: None, failures.append)
+            evict(directory)
+
+            def read(offset: int) -> int:
+                reply = node.fetch(("t", 0, offset), partition_max_bytes=1)
+                while not reply.answered:
+                    assert select.select([cold.eventfd], [], [], 10)[0]
+                    cold.poll()
+                return fetched(reply)[0].error_code
+
+            assert read(0) == 0
+            if cold.ranges_total == 0:
+                pytest.skip("the system keeps the data in memory")
+            os.truncate(Path(directory, f"{0:020}.log"), 200_000)
+            assert read(55) == 56
+            assert [failure.errno for failure in failures] == [errno.EIO]
+            assert read(0) == 56, "of that segment nothing is read any more"
+            assert read(60) == 0, "the others are"
+            with pytest.raises(StorageError):
+                partition.offset_for_time(1, "read_uncommitted")
+            assert len(failures) == 3
     finally:
         cold.close()

@@ -260,7 +260,7 @@ def test_a_note_of_kafka_s_cleaner_that_is_younger_counts(compacted):
 
 def test_a_state_without_the_note_allows_gaps_anywhere(compacted):
     state = read_log_state(compacted)
-    for key in ("gaps_end", "compacted_segments"):
+    for key in ("gaps_end", "compacted_segments", "segments"):
         del state.extra[key]
     write_log_state(compacted, state)
     log_files(compacted)[1].unlink()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kraft_native.buffer import counters
 from kraft_native.log import Log
 from kraft_native.reader import LogReader
-from kraft_native.recovery import RecoveryReport
+from kraft_native.recovery_report import RecoveryReport
 from tests.golden import needs_golden
 from tests.native.logs import START_MS
 from tests.native.recovery_logs import ROUNDS, config, flip, killed, segments, template
