@@ -1,16 +1,19 @@
 """Watches directories that a node has open: one that is removed, emptied or unmounted is noticed within seconds.
 
 Files that are open outlive their directory, so that appends would succeed long after the disk with their names is
-missing. A directory counts as lost when its path leads to another one or to none, or when `meta.properties` in it is
-missing. A thread of its own looks: a device that hangs does not stop the loop.
+missing. A directory counts as lost when its path leads to another one or to none, when `meta.properties` in it is
+missing, or when the device gives no answer for `DEADLINE_SECONDS`, such as a network file system whose server is dead.
+
+Each look at a directory has a thread of its own: a device that hangs stops neither the loop, nor the looks at the other
+directories, nor the end of the process.
 """
 
 import asyncio
 import errno
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,6 +24,8 @@ from kraft_native.errors import StorageError
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS: Final = 1.0
+# Longer than a fail-over of a network file system or a busy disk takes: a directory comes back at the next start only.
+DEADLINE_SECONDS: Final = 30.0
 
 Identity = tuple[int, int]
 
@@ -37,30 +42,52 @@ class DirectoryWatch:
     def __init__(self, paths: Iterable[Path], on_lost: Callable[[Path, StorageError], object]) -> None:
         self._known = {path: identity(path) for path in paths}
         self._on_lost = on_lost
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kraft-directories")
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop = asyncio.get_running_loop()
+        self._tasks = [self._loop.create_task(self._run(path)) for path in self._known]
 
     async def close(self) -> None:
-        """Ends it. May be called again."""
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        self._thread.shutdown(wait=False)
+        """Ends it, whatever a look waits for. May be called again."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self) -> None:
-        while True:
+    async def _run(self, path: Path) -> None:
+        while path in self._known:
             await asyncio.sleep(PERIOD_SECONDS)
-            await self.look()
+            await self._look_at(path)
 
     async def look(self) -> None:
         """Looks at every directory once."""
-        for path, cause in await asyncio.get_running_loop().run_in_executor(self._thread, self._find_lost):
-            if self._known.pop(path, None) is not None:
-                log.error("directory %s is lost: %s", path, cause)
-                self._on_lost(path, cause)
+        await asyncio.gather(*map(self._look_at, list(self._known)))
 
-    def _find_lost(self) -> list[tuple[Path, StorageError]]:
-        return [(path, cause) for path, known in list(self._known.items()) if (cause := _loss(path, known)) is not None]
+    async def _look_at(self, path: Path) -> None:
+        if path not in self._known:
+            return
+        try:
+            cause = await asyncio.wait_for(self._begin(path, self._known[path]), DEADLINE_SECONDS)
+        except TimeoutError:
+            cause = StorageError(os.fspath(path), errno.ETIMEDOUT,
+                                 f"no answer within {DEADLINE_SECONDS:g} s, looking for the directory")
+        if cause is not None and self._known.pop(path, None) is not None:
+            log.error("directory %s is lost: %s", path, cause)
+            self._on_lost(path, cause)
+
+    def _begin(self, path: Path, known: Identity) -> "asyncio.Future[StorageError | None]":
+        """Looks at a directory in a thread; gives what it will find."""
+        found: asyncio.Future[StorageError | None] = self._loop.create_future()
+
+        def work() -> None:
+            cause = _loss(path, known)
+            with suppress(RuntimeError):           # the loop is closed: it took too long
+                self._loop.call_soon_threadsafe(_settle, found, cause)
+
+        threading.Thread(target=work, name="kraft-directories", daemon=True).start()
+        return found
+
+
+def _settle(found: "asyncio.Future[StorageError | None]", cause: StorageError | None) -> None:
+    if not found.done():
+        found.set_result(cause)
 
 
 def _loss(path: Path, known: Identity) -> StorageError | None:

@@ -152,11 +152,17 @@ class Housekeeping:
     # --- replicas
 
     async def _open_again(self) -> None:
-        """Logs that could not be opened for lack of room. The first that fails again stands for the others."""
+        """Logs that could not be opened for lack of room: the first that fails again stands for the others. Then the
+        replicas that failed for a reason of their own, each after its pause."""
         turn = Turn()
         for key in self.replicas.lacking():
             if self._stopping.is_set() or not self.replicas.open_again(*key):
+                break
+            await turn.give_way()
+        for key in self.replicas.due():
+            if self._stopping.is_set():
                 return
+            self.replicas.open_again(*key)
             await turn.give_way()
 
     # --- checkpoints

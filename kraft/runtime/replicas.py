@@ -22,6 +22,7 @@ from kraft.runtime.group_driver import GroupDriver
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.replica_moves import ReplicaMoves, failure_in
 from kraft.runtime.replication import Replication
+from kraft.runtime.retries import Retries
 from kraft.runtime.turns import TURN_SECONDS
 from kraft_native.errors import KraftError, StorageError
 from kraft_native.partition import Partition
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 # A deleted topic's files go at once where nobody can hold them open but we.
 REMOVE_DELAY_SECONDS: Final = 0.0
 SETTINGS_KEPT_MAX: Final = 1_000
-# What a machine may lack for a while. A log that cannot be opened for another reason is tried again at the next start.
+# What a machine may lack for a while.
 LACKING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 # What is wrong with one name in a directory, and not with the directory. `DirectoryWatch` finds one that is missing.
 OF_ONE_NAME: Final = frozenset({errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY,
@@ -67,6 +68,7 @@ class Replicas:
         self.follower_quota = ReplicationQuota(**window)
         self.failed: dict[tuple[str, int], Exception] = {}
         """Replicas whose log cannot be opened or whose role cannot be installed, and why. The others are served."""
+        self._retries = Retries()
         broker.unserved = self.failed
         broker.storage = self
         self.damaged: dict[tuple[str, int], Partition] = {}
@@ -93,6 +95,7 @@ class Replicas:
         if installed is not None and not isinstance(error, KraftError):
             self._give_up(installed)
         self.failed[step.topic, step.number] = error
+        self._retries.failed((step.topic, step.number), time.monotonic())
         if step.partition is not None and self.broker.table.get(step.topic, step.number) is None:
             self.directories.lost(step.topic_id, step.number, step.partition)
 
@@ -117,6 +120,15 @@ class Replicas:
                 if isinstance(error, StorageError) and error.errno in LACKING
                 and self.logs.directory_of(*key) not in self.logs.offline]
 
+    def due(self) -> list[tuple[str, int]]:
+        """Replicas that failed for another reason, and whose pause has ended. A replica in a directory that is offline
+        waits for the next start, as in Kafka."""
+        now = time.monotonic()
+        lacking = set(self.lacking())
+        return [key for key in self.failed
+                if key not in lacking and self._retries.is_due(key, now)
+                and self.logs.directory_of(*key) not in self.logs.offline]
+
     def open_again(self, topic: str, number: int) -> bool:
         """Opens one of those, unless it was removed meanwhile, or will be in a turn that is due. Whether that went
         well."""
@@ -126,7 +138,11 @@ class Replicas:
             return True
         del self.failed[topic, number]
         self.carry_out([plan_one(topic, found.topic_id, number, registration, self.broker.node_id)])
-        return (topic, number) not in self.failed
+        if (topic, number) in self.failed:
+            return False
+        self._retries.forget((topic, number))
+        log.info("%s-%d is served again", topic, number)
+        return True
 
     def sort_out(self, image: MetadataImage) -> None:
         """At a start: removes the logs that are no replica of this node's, and all but one of a partition that has
@@ -142,6 +158,9 @@ class Replicas:
     def reconfigure(self, topics: Iterable[str]) -> None:
         """Settings of these topics, or what they fall back to, changed. What takes longer than a turn goes on in the
         next ones."""
+        topics = list(topics)
+        for name in topics if self.failed else ():
+            self._retries.hasten(name)
         self._settings_of.clear()
         self._reconfigure_some(self._stale(topics))
 
@@ -200,11 +219,13 @@ class Replicas:
             opened = self.logs.open(step.topic, step.number, step.topic_id, settings.log.config)
             if not opened.recovery.intact:
                 log.error("%s-%d: records are missing or damaged: %s", step.topic, step.number, opened.recovery)
+            for path, why in opened.recovery.ignored:
+                log.warning("%s-%d: %s is not used, and made again: %s", step.topic, step.number, path, why)
             opened.remove_with(partial(self._segments_removed, step.topic))
             partition = Partition(opened, step.topic, step.topic_id.bytes, step.number,
                                   min_insync_replicas=settings.min_insync_replicas)
             self._throttle(partition, settings)
-            partition.watch_failure(self._log_failed)
+            partition.watch_failure(self._log_failed, self._read_failed)
             self.broker.table.add(partition)
             if not opened.recovery.intact:
                 self.damaged[step.topic, step.number] = partition
@@ -234,6 +255,10 @@ class Replicas:
     def _log_failed(self, partition: Partition) -> None:
         """A write or a flush failed. In a later turn: whoever noticed is in the middle of a request."""
         asyncio.get_running_loop().call_soon(self._lose_directory_of, partition)
+
+    def _read_failed(self, error: StorageError) -> None:
+        """A file of a log cannot be read. In a later turn, as above."""
+        asyncio.get_running_loop().call_soon(self.fence_failed, error)
 
     def _lose_directory_of(self, partition: Partition) -> None:
         directory = self.logs.directory_of(partition.topic, partition.index)
@@ -285,6 +310,7 @@ class Replicas:
             self.replication.roles.remove(partition)
             self.broker.table.remove(step.topic, step.number)
         self.failed.pop((step.topic, step.number), None)
+        self._retries.forget((step.topic, step.number))
         self._forget_faults(step.topic, step.number)
         if step.recorded:
             self.logs.removals.record(TopicPartition(step.topic, step.number), step.topic_id)

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from kraft.client import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
 from kraft.config.node import NodeConfig
 from kraft.protocol.error_codes import ErrorCode
+from kraft.runtime import directory_watch
 from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.directory_watch import DirectoryWatch
 from kraft.runtime.node import Node
@@ -23,7 +25,7 @@ from tests.integration.admin import wait_until
 from tests.runtime.metadata_nodes import CLUSTER, ENDPOINT, NOW_MS, ids
 from tests.runtime.nodes import config, with_node
 from tests.runtime.test_housekeeping import create, fill, node_config, on_loop
-from tests.runtime.test_node import produce
+from tests.runtime.test_node import fetch, produce
 from tests.runtime.test_removals import delete
 
 SECONDS = 20.0
@@ -127,6 +129,7 @@ def test_a_controller_without_its_directory_stops(tmp_path: Path, caplog: pytest
 @pytest.mark.parametrize(("kind", "suffix", "operation"), [
     ("rename", ".deleted", "retention"), ("write", "-checkpoint.tmp", "marks"), ("mkdir", "new-0", "opening"),
     ("rename", "-delete", "removal"), ("write", ".log", "append"), ("write", ".cleaned", "compaction"),
+    ("open", ".log", "fetch"), ("open", ".log", "look-up by time"),
 ])
 def test_whatever_fails_on_a_file_takes_its_directory_offline(
         tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str, operation: str) -> None:
@@ -144,8 +147,10 @@ def test_whatever_fails_on_a_file_takes_its_directory_offline(
             "removal": lambda: delete(cluster, "t"),
             "append": lambda: produce(cluster, "t", b"value"),
             "compaction": lambda: on_loop(node, node.housekeeping.cleaner.run()),
+            "fetch": lambda: fetch_error(cluster),
+            "look-up by time": lambda: on_loop(node, offset_for_time(node)),
         }
-        if operation in ("retention", "compaction"):
+        if operation in ("retention", "compaction", "fetch", "look-up by time"):
             fill(cluster, "t")
         if operation == "compaction":
             alter_configs(cluster, "topic", "t", [Change("cleanup.policy", Operation.SET, "compact")])
@@ -178,6 +183,26 @@ def test_files_that_cannot_be_deleted_take_their_directory_offline(
     caplog.clear()
 
 
+def fetch_error(cluster: Cluster) -> None:
+    with pytest.raises(AssertionError, match=str(int(ErrorCode.KAFKA_STORAGE_ERROR))):
+        fetch(cluster, "t", offset=1)
+
+
+async def offset_for_time(node: Node) -> None:
+    partition = node.table.get("t", 0)
+    assert partition is not None
+    with pytest.raises(StorageError):
+        partition.offset_for_time(1)
+
+
+async def checkpoint(node: Node) -> None:
+    """As `_every` runs it."""
+    try:
+        await node.housekeeping._checkpoint()
+    except StorageError as error:
+        node.replicas.fence_failed(error)
+
+
 def test_a_directory_that_is_still_there_is_not_lost(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("")
     lost: list[Path] = []
@@ -193,3 +218,42 @@ def test_a_directory_that_is_still_there_is_not_lost(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert lost == [tmp_path]
+
+
+def test_a_directory_whose_device_gives_no_answer_is_lost(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as a network file system whose server is dead. The others are looked at meanwhile, and nobody waits."""
+    hung, sound = tmp_path / "hung", tmp_path / "sound"
+    for path in (hung, sound):
+        path.mkdir()
+        (path / "meta.properties").write_text("")
+    lost: list[tuple[Path, int]] = []
+    released, ended = threading.Event(), threading.Event()
+    identity = directory_watch.identity
+
+    def answer(path: Path) -> directory_watch.Identity:
+        if path == hung:
+            released.wait()
+            ended.set()
+        return identity(path)
+
+    async def main() -> None:
+        watch = DirectoryWatch([hung, sound], lambda path, cause: lost.append((path, cause.errno)))
+        monkeypatch.setattr(directory_watch, "identity", answer)
+        with monkeypatch.context() as short:
+            short.setattr(directory_watch, "DEADLINE_SECONDS", 0.05)
+            await watch._look_at(hung)
+        assert lost == [(hung, errno.ETIMEDOUT)]
+        await watch.look()
+        assert len(lost) == 1, "once"
+        shutil.rmtree(sound)
+        await watch.look()
+        assert lost[1:] == [(sound, errno.ENOENT)]
+        await watch.close()
+
+    asyncio.run(main())
+    assert not ended.is_set(), "nobody waited for it"
+    released.set()
+    assert ended.wait(SECONDS)
+    assert "hung is lost" in caplog.text
+    caplog.clear()

@@ -2,17 +2,20 @@
 
 import errno
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from kraft.broker.replica_roles import ReplicaRoles
 from kraft.client import Cluster
 from kraft.log_dir import TopicPartition
 from kraft.metadata.image import LOST_DIRECTORY, NO_LEADER, PartitionRegistration
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
-from kraft.runtime import descriptors, housekeeping
+from kraft.runtime import descriptors, housekeeping, retries
 from kraft.runtime.log_manager import LogManager
 from kraft.runtime.node import Node
 from kraft_native import faults
@@ -93,6 +96,48 @@ def test_logs_leave_descriptors_for_connections(tmp_path: Path, caplog: pytest.L
         assert not node.replicas.failed
 
     with_node(config(tmp_path), body)
+    caplog.clear()
+
+
+@pytest.mark.parametrize("moment", ["opening the log", "taking the role"])
+def test_a_replica_that_met_an_unexpected_error_is_tried_again(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Without a restart, and without a change of the metadata. The records that it had are there."""
+    monkeypatch.setattr(housekeeping, "REOPENING_PERIOD_SECONDS", 0.02)
+    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.02)
+    monkeypatch.setattr(retries, "PAUSE_SECONDS_MAX", 0.04)
+    failures = 0
+
+    def failing(whole: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, topic: Any, *arguments: Any) -> Any:
+            nonlocal failures
+            if "t" in (topic, getattr(topic, "topic", "")) and failures < 3:
+                failures += 1
+                raise ValueError("a fault of ours")
+            return whole(self, topic, *arguments)
+
+        return call
+
+    def break_it() -> None:
+        owner, name = (LogManager, "open") if moment == "opening the log" else (ReplicaRoles, "lead")
+        monkeypatch.setattr(owner, name, failing(getattr(owner, name)))
+
+    def first(cluster: Cluster, node: Node) -> None:
+        create(cluster, "t")
+        wait_until(lambda: produce(cluster, "t", b"value").error_code == 0, "it is served", SECONDS)
+
+    def second(cluster: Cluster, node: Node) -> None:
+        wait_until(lambda: failures == 3 and registered(node).leader == 1 and not node.replicas.failed, "it leads",
+                   SECONDS)
+        wait_until(lambda: produce(cluster, "t", b"more").error_code == 0, "it is served", SECONDS)
+        assert fetch(cluster, "t")[0] == b"value"
+        assert registered(node).directory_of(1) == node.logs.directory_ids[0]
+        assert node.failure is None
+
+    with_node(config(tmp_path), first)
+    break_it()
+    with_node(config(tmp_path), second)
+    assert "t-0 cannot be served" in caplog.text
     caplog.clear()
 
 

@@ -1,0 +1,35 @@
+"""When a replica that cannot be served is tried again."""
+
+from typing import Final
+
+Key = tuple[str, int]
+
+FIRST_SECONDS: Final = 10.0
+PAUSE_SECONDS_MAX: Final = 600.0
+
+
+class Retries:
+    """The pause after each failure of a replica doubles. Times are seconds of any clock that does not go back."""
+
+    def __init__(self) -> None:
+        self._paused: dict[Key, tuple[float, float]] = {}
+        """The last pause, and when it ends."""
+
+    def failed(self, key: Key, now: float) -> None:
+        """Begins the next pause of a replica."""
+        pause, _ = self._paused.get(key, (FIRST_SECONDS / 2, 0.0))
+        pause = min(2 * pause, PAUSE_SECONDS_MAX)
+        self._paused[key] = pause, now + pause
+
+    def forget(self, key: Key) -> None:
+        """The replica is served, or is no longer of this node."""
+        self._paused.pop(key, None)
+
+    def hasten(self, topic: str) -> None:
+        """Something changed for the topic: its replicas are due, and their pauses are short again."""
+        for key in [key for key in self._paused if key[0] == topic]:
+            del self._paused[key]
+
+    def is_due(self, key: Key, now: float) -> bool:
+        """Whether the replica's pause has ended."""
+        return key not in self._paused or self._paused[key][1] <= now
