@@ -162,15 +162,18 @@ def encode(
     base_sequence: int = -1,
     log_append_time: int | None = None,
     compressed: bytes | None = None,
+    max_timestamp: int | None = None,
 ) -> bytes:
-    """A batch. `compressed` replaces the body, for codecs the caller compresses itself."""
+    """A batch. `compressed` replaces the body, for codecs the caller compresses itself; `max_timestamp` that of the
+    records."""
     base_timestamp = records[0].timestamp_ms if records else -1
     body = b""
     delta = -1
     for record in records:
         delta = record.offset_delta if record.offset_delta >= 0 else delta + 1
         body += encode_record(record, delta, base_timestamp)
-    max_timestamp = max((record.timestamp_ms for record in records), default=-1)
+    if max_timestamp is None:
+        max_timestamp = max((record.timestamp_ms for record in records), default=-1)
     if log_append_time is not None:
         attributes |= LOG_APPEND_TIME
         max_timestamp = log_append_time
@@ -351,7 +354,7 @@ def validate(data: bytes, topic: Topic) -> tuple[bytes, list[OracleRecord]]:
         for record in records:
             record.offset_delta = -1
         again = encode(records, target, attributes=attributes & TRANSACTIONAL, producer_id=producer_id,
-                       producer_epoch=producer_epoch, base_sequence=base_sequence, **late)
+                       producer_epoch=producer_epoch, base_sequence=base_sequence, max_timestamp=highest, **late)
         if len(again) > topic.bytes_max:
             raise Refused(10)
         return again, records
