@@ -10,7 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from kraft.cli.command import kraft
-from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, print_json
+from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, Seconds, print_json
 from kraft.client import Cluster
 from kraft.client.security import PLAINTEXT, current
 from kraft.load.compare import RATIO_NOTE, Ratio, compare
@@ -57,9 +57,9 @@ WORKLOAD_OPTIONS: Final = (
                  help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
                       "what is there."),
     click.option("--seed", default=1, show_default=True, help="Of the records' values."),
-    click.option("--seconds", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+    click.option("--seconds", type=Seconds(), default=10.0, show_default=True,
                  help="Measured time."),
-    click.option("--warmup", type=click.FloatRange(0), default=2.0, show_default=True,
+    click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
                  help="Time before it that does not count."),
     click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
     click.option("--output", "output_file", type=OUTPUT_FILE,
@@ -166,6 +166,8 @@ def shortfall_of(run: Measurement) -> str | None:
             (f"the server or the way to it: the load generator computed {busy:.0%} of the time, and waited for replies "
              f"to the {run.workload['in_flight']} request(s) in flight on each connection")
         return f"{rate:,.0f} requests/s were due and {run.requests_per_second:,.0f} were reached; the limit was {side}"
+    if not run.requests:
+        return f"no request was answered within {run.seconds:g} s"
     if kind == "fetch" and not run.records_per_second:
         return f"topic {run.workload['topic']}: there is no record to read (--fill-bytes appends some)"
     return None

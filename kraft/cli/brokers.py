@@ -8,7 +8,7 @@ import click
 
 from kraft.cli.cluster import size_text
 from kraft.cli.command import kraft
-from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
+from kraft.cli.options import Fields, Seconds, cluster_options, count_of, print_json, print_table
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.cli.reassign import NO_WAIT, THROTTLE, assignments, concerned, start
 from kraft.cli.reassign_status import wait
@@ -115,7 +115,7 @@ def drain_command(broker: int, throttle_bytes: int | None, bootstrap: str, timeo
 @brokers_group.command("decommission")
 @BROKER
 @THROTTLE
-@click.option("--wait", "wait_seconds", type=click.FloatRange(0), default=600.0, show_default=True,
+@click.option("--wait", "wait_seconds", type=Seconds(zero=True), default=600.0, show_default=True,
               help="Seconds to wait until the broker has been stopped.")
 @cluster_options
 def decommission_command(broker: int, throttle_bytes: int | None, wait_seconds: float, bootstrap: str, timeout: float,
@@ -175,6 +175,8 @@ def drain(cluster: Cluster, broker: int, throttle_bytes: int | None) -> list[Par
         if not now:
             return list(moved)
         racks = {node.node_id: node.rack for node in cluster.nodes() if node.node_id != broker}
+        if not racks:
+            raise InvalidConfigError(f"broker {broker}: no other broker is up that could have its replicas")
         placement = Placement(racks)
         for each in (one for topic in topics for one in topic.partitions if broker not in one.replica_nodes):
             placement.replicas.update(each.replica_nodes)

@@ -1,6 +1,7 @@
 """`kraft configs`: settings of topics, brokers and groups, read and changed while the cluster runs."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
@@ -105,7 +106,7 @@ def _alter(kind: str, name: str, changes: list[Change], validate_only: bool, boo
     resource = _resource(kind, name)
     with Cluster(bootstrap, timeout=timeout) as cluster:
         alter_configs(cluster, kind, resource, changes, validate_only=validate_only)
-        warnings = _without_effect(cluster, kind, resource, [each.name for each in changes if each.value is not None])
+        warnings = without_effect(cluster, kind, resource, [each.name for each in changes if each.value is not None])
     done = "would be changed" if validate_only else "changed"
     if as_json:
         print_json([{"kind": kind, "name": name, "setting": change.name, "operation": change.operation.name.lower(),
@@ -117,7 +118,7 @@ def _alter(kind: str, name: str, changes: list[Change], validate_only: bool, boo
         click.echo(f"{kind} {name}: {done}: {', '.join(change.name for change in changes)}")
 
 
-def _without_effect(cluster: Cluster, kind: str, resource: str, names: list[str]) -> dict[str, str]:
+def without_effect(cluster: Cluster, kind: str, resource: str, names: Sequence[str]) -> dict[str, str]:
     """Of what was set, the settings that do nothing in this cluster, each with the reason that a node gives."""
     if not names or kind == "broker-logger":
         return {}

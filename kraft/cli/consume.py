@@ -10,9 +10,9 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from kraft.cli.command import kraft
 from kraft.cli.consuming import PASSING, ExactHeaders, Place, Places, range_of
-from kraft.cli.groups import time_ms
 from kraft.cli.interrupt import Interrupt
 from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
+from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.names import complete_group, complete_topic
 from kraft.cli.options import BOOTSTRAP
 from kraft.cli.record_lines import LineFormat, write_line
@@ -150,14 +150,14 @@ def _positions(consumer: Consumer, wanted: list[Place], start: str, timeout: flo
     """Where to begin in each partition. `RefusedError` for an offset that a partition does not have."""
     if start in WORDS:
         return [TopicPartition(topic, index, WORDS[start]) for topic, index in wanted]
-    if start.isdecimal():
+    if (offset := whole_number(start)) is not None:
         for place in wanted:
             low, high = range_of(consumer, place, timeout)
-            if not low <= int(start) <= high:
+            if not low <= offset <= high:
                 raise RefusedError(f"partition {place[0]}-{place[1]}", ErrorCode.OFFSET_OUT_OF_RANGE,
                                    f"offset {start} is not in {low} to {high}")
-        return [TopicPartition(topic, index, int(start)) for topic, index in wanted]
-    moment = time_ms("--from", start)
+        return [TopicPartition(topic, index, offset) for topic, index in wanted]
+    moment = time_ms("--from", start, "beginning, end, an offset")
     found = consumer.offsets_for_times([TopicPartition(topic, index, moment) for topic, index in wanted], timeout)
     for each in found:
         if each.error is not None:

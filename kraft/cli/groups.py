@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.names import complete_group
 from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
 from kraft.client import Cluster, RefusedError
@@ -25,7 +25,7 @@ STATES: Final = ("Assigning", "CompletingRebalance", "Dead", "Empty", "NotReady"
                  "Stable")
 GROUP: Final = click.argument("group", shell_complete=complete_group)
 GROUPS: Final = click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_group)
-_SHIFT: Final = re.compile(r"[+-]\d+")
+_SHIFT: Final = re.compile(r"[+-][0-9]+")
 
 
 @kraft.group("groups")
@@ -157,24 +157,20 @@ def targets(cluster: Cluster, to: str, partitions: list[Partition],
         wanted = starts
     elif to == "latest":
         wanted = ends
-    elif to.isdecimal():
-        wanted = dict.fromkeys(partitions, int(to))
+    elif (offset := whole_number(to)) is not None:
+        wanted = dict.fromkeys(partitions, offset)
+        for (topic, index), high in ends.items():
+            if not (low := starts[topic, index]) <= offset <= high:
+                click.echo(f"kraft: {topic}/{index}: offset {offset} is not in {low} to {high}; the nearest is taken",
+                           err=True)
     elif _SHIFT.fullmatch(to):
         wanted = {partition: committed.get(partition, starts[partition]) + int(to) for partition in partitions}
     else:
-        found = list_offsets(cluster, topics, dict.fromkeys(partitions, time_ms("--to", to)))
+        moment_ms = time_ms("--to", to, "earliest, latest, an offset, +N, -N")
+        found = list_offsets(cluster, topics, dict.fromkeys(partitions, moment_ms))
         wanted = {partition: found[partition] if found[partition] >= 0 else ends[partition]
                   for partition in partitions}
     return {partition: min(max(wanted[partition], starts[partition]), ends[partition]) for partition in partitions}
-
-
-def time_ms(option: str, text: str) -> int:
-    """A moment in ISO 8601 as milliseconds since 1970; one without a zone is in UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidArgumentError(f"{option}: {text!r} is none of its words, no offset and no time") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _refuse_members(cluster: Cluster, group: str) -> None:
@@ -198,7 +194,7 @@ def _wanted(cluster: Cluster, texts: Iterable[str]) -> list[Partition]:
         chosen = known
         if separator:
             parts = indexes.split(",")
-            if not all(part.isdecimal() and int(part) in known for part in parts):
+            if not all(whole_number(part) in known for part in parts):
                 raise InvalidArgumentError(f"--topic: {text!r}: {name} has partitions 0 to {max(known)}")
             chosen = [int(part) for part in parts]
         found |= dict.fromkeys((name, index) for index in sorted(chosen))

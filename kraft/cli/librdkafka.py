@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from confluent_kafka import KafkaError, KafkaException
 
-from kraft.cli.options import TIMEOUT_SECONDS_DEFAULT
+from kraft.cli.options import TIMEOUT_SECONDS_DEFAULT, Seconds
 from kraft.cli.record_lines import LineFormat
 from kraft.client import Cluster, ConnectionFailedError, RefusedError
 from kraft.client.security import PLAINTEXT, PREFIXES, current, secured, security_of_library
@@ -25,7 +25,7 @@ def line_options(command: Command) -> Command:
         click.option("-X", "--property", "properties", multiple=True, metavar="KEY=VALUE",
                      help="A setting of librdkafka, such as security.protocol; may be given again."),
         click.option("--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True,
-                     type=click.FloatRange(0, min_open=True), help="Seconds to wait for the cluster."),
+                     type=Seconds(), help="Seconds to wait for the cluster."),
         click.option("--null", metavar="TEXT", help="The line, or key, that stands for null."),
         click.option("--key-separator", metavar="TEXT", help=r"What stands between key and value; \t is a tabulator."),
     ):

@@ -77,7 +77,7 @@ def diff_command(path: str, as_of: str | None, to: str | None, other: Path | Non
                  timeout: float, as_json: bool) -> None:
     """Show what is not the same at two times, or in two places. Ends with 1 when something is not."""
     before = tree_of(load(data, bootstrap, timeout, AsOf.parse(as_of))) if as_of or other else {}
-    after = tree_of(load(other or data, bootstrap, timeout, AsOf.parse(to)))
+    after = tree_of(load(other or data, bootstrap, timeout, AsOf.parse(to, "--to")))
     if not _part(before, path):
         at(after, path)     # refuses what neither side has
     found = differences(_part(before, path), _part(after, path))

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from kraft.cli.log_dump import Range, batches
+from kraft.cli.moments import time_ms, time_text, whole_number
 from kraft.cli.partition import open_partition
 from kraft.cli.partition_story import Stories
 from kraft.client import Cluster
@@ -30,29 +30,25 @@ READER: Final = ReplicaKey(NOBODY)
 
 
 class AsOf(NamedTuple):
-    """A point of the log: up to and including an offset, or a time in milliseconds; neither: its end."""
+    """A point of the log: up to and including an offset, or a time in milliseconds; neither: its end. `option`: the one
+    that names it."""
 
     offset: int | None = None
     time_ms: int | None = None
+    option: str = "--as-of"
 
     @classmethod
-    def parse(cls, text: str | None) -> Self:
+    def parse(cls, text: str | None, option: str = "--as-of") -> Self:
         """An offset, or a time such as 2026-01-31T09:00:00 (UTC unless it says otherwise)."""
         if text is None:
-            return cls()
-        if text.isdecimal():
-            return cls(offset=int(text))
-        try:
-            moment = datetime.fromisoformat(text if text[-1] == "Z" or "+" in text[10:] else text + "+00:00")
-        except ValueError:
-            raise InvalidConfigError(f"--as-of: {text!r} is no offset, and no time such as "
-                                     "2026-01-31T09:00:00") from None
-        return cls(time_ms=int(moment.timestamp() * 1000))
+            return cls(option=option)
+        offset = whole_number(text)
+        return cls(offset, time_ms(option, text) if offset is None else None, option)
 
     def check_end(self, last_offset: int) -> None:
         """`InvalidConfigError` when the log ends before the offset."""
         if self.offset is not None and self.offset > last_offset:
-            raise InvalidConfigError(f"--as-of: offset {self.offset} lies ahead: the log ends with offset "
+            raise InvalidConfigError(f"{self.option}: offset {self.offset} lies ahead: the log ends with offset "
                                      f"{last_offset}")
 
     def includes(self, offset: int, timestamp_ms: int) -> bool:
@@ -213,8 +209,8 @@ def load(data: Path | None, bootstrap: str, timeout: float, as_of: AsOf) -> Meta
     image = _load(data, bootstrap, timeout, as_of)
     if as_of.time_ms is not None and as_of.time_ms > time.time() * 1000 \
             and _load(data, bootstrap, timeout, AsOf()).offset <= image.offset:
-        raise InvalidConfigError(f"--as-of: {moment_text(as_of.time_ms)} lies ahead, and nobody knows what will be "
-                                 "then")
+        raise InvalidConfigError(f"{as_of.option}: {time_text(as_of.time_ms)} lies ahead, and nobody knows what will "
+                                 "be then")
     return image
 
 
@@ -223,8 +219,3 @@ def _load(data: Path | None, bootstrap: str, timeout: float, as_of: AsOf) -> Met
         return from_files(data, as_of)
     with Cluster(bootstrap, timeout=timeout) as cluster:
         return from_leader(cluster, as_of)
-
-
-def moment_text(time_ms: int) -> str:
-    """A time as it is written on the command line."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,7 +17,7 @@ Fields = dict[str, Any]
 ADDRESS_DEFAULT: Final = "127.0.0.1:9092"
 BOOTSTRAP_VARIABLE: Final = "KRAFT_BOOTSTRAP"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
-
+SECONDS_MAX: Final = 2_000_000.0
 
 
 class OutputFile(click.Path):
@@ -54,12 +54,29 @@ class OutputDirectory(click.Path):
 
 
 OUTPUT_DIRECTORY: Final = OutputDirectory()
+
+
+class Seconds(click.FloatRange):
+    """A time that a command waits, finite: milliseconds of it fit the 32 bits that requests have for them."""
+
+    name = "seconds"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        super().__init__(0, SECONDS_MAX, min_open=not zero)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{value} is no number.", param, ctx)
+        return found
+
+
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 BOOTSTRAP: Final = bootstrap_options(
     default=ADDRESS_DEFAULT, show_default=True, envvar=BOOTSTRAP_VARIABLE,
     help=f"Nodes of the cluster to ask first; also {BOOTSTRAP_VARIABLE}.")
 TIMEOUT: Final = click.option(
-    "--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),
+    "--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True, type=Seconds(),
     help="Seconds that one request may take.")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import click
 
+from kraft.cli.moments import whole_number
 from kraft.cli.names import complete_topic
 from kraft.client.partitions import Partition
 from kraft.config.errors import InvalidConfigError
@@ -13,7 +14,7 @@ from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 def parse_partition(text: str) -> tuple[str, int | None]:
     """The topic, and the partition or None for all. `InvalidConfigError` for what is neither."""
     topic, separator, index = text.partition("/")
-    if not topic or (separator and not index.isdecimal()):
+    if not topic or (separator and whole_number(index) is None):
         raise InvalidConfigError(f"partition: {text!r} is not TOPIC or TOPIC/PARTITION")
     return topic, int(index) if separator else None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraft.cli.interrupt import Interrupt
-from kraft.cli.options import JSON, OUTPUT_DIRECTORY, count_of, print_json
+from kraft.cli.options import JSON, OUTPUT_DIRECTORY, Seconds, count_of, print_json
 from kraft.cli.pipeline_workers import chosen_workers, source_of, source_options, worker_options
 from kraft.cli.progress import progress_bar
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
               help="In front of every value: 5 for the header of a schema registry.")
 @click.option("--keep-undecodable", is_flag=True, help="Keep the bytes of values that cannot be decoded, do not fail.")
 @click.option("--batch-records", type=click.IntRange(1), help="Offsets of one commit at most.")
-@click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+@click.option("--every", type=Seconds(), metavar="SECONDS",
               help="Go on for ever, with a commit that often when there is something new.")
 @click.option("--merge-below", type=click.IntRange(1), metavar="MIB",
               help="At the end make large files of those that are smaller.")

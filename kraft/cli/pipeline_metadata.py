@@ -1,13 +1,15 @@
 """`kraft pipeline metadata`: the metadata log as tables."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.options import JSON, OUTPUT_DIRECTORY, count_of, print_json, print_table
 from kraft.cli.pipeline_workers import chosen_workers, worker_options
+from kraft.config.errors import InvalidConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,11 +69,8 @@ def _text(value: object) -> object:
 def _until(moment: str | None) -> dict[str, Any]:
     if moment is None:
         return {}
-    if moment.isdecimal():
-        return {"until_offset": int(moment)}
+    offset = whole_number(moment)
     try:
-        found = datetime.fromisoformat(moment)
-    except ValueError as error:
-        raise click.BadParameter(f"{moment!r} is neither an offset nor a time: {error}", param_hint="--at") from error
-    found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return {"until_ms": int(found.timestamp() * 1000)}
+        return {"until_ms": time_ms("--at", moment)} if offset is None else {"until_offset": offset}
+    except InvalidConfigError as error:
+        raise click.UsageError(str(error)) from error

@@ -103,13 +103,16 @@ def remove_command(node_id: int, directory_id: str | None, force: bool, bootstra
     """
     with Cluster(bootstrap, timeout=timeout) as cluster:
         client = QuorumClient(cluster)
+        found = client.describe()
+        voters = {each.node_id: each.directory_id for each in found.voters}
+        if node_id not in voters:
+            raise InvalidConfigError(f"NODE_ID: node {node_id} is not a voter; voters: {','.join(map(str, voters))}")
+        if len(voters) == 1:
+            raise InvalidConfigError(f"NODE_ID: node {node_id} is the last voter of the metadata quorum, which cannot "
+                                     "do without it; first add another voter: kraft quorum add")
         if not force:
-            _check_who_stays(client.describe(), node_id)
-        if directory_id is None:
-            voters = {each.node_id: each.directory_id for each in client.describe().voters}
-            directory = voters.get(node_id, NO_DIRECTORY)
-        else:
-            directory = _directory(directory_id)
+            _check_who_stays(found, node_id)
+        directory = voters[node_id] if directory_id is None else _directory(directory_id)
         client.remove(node_id, directory)
         _tell(f"node {node_id} votes no more", client.describe(), as_json)
 

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from kraft.cli.client_config import bootstrap_options
-from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE
+from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE, Seconds
 from kraft.client import Cluster
 from kraft.client.recorder import collect
 from kraft.config.errors import InvalidConfigError
@@ -36,7 +36,7 @@ class Found:
 def asking_options(command: Command) -> Command:
     """`--bootstrap` and `--timeout`."""
     for option in (
-        click.option("--timeout", default=SECONDS_DEFAULT, show_default=True, type=click.FloatRange(0, min_open=True),
+        click.option("--timeout", default=SECONDS_DEFAULT, show_default=True, type=Seconds(),
                      help="Seconds that one controller may take."),
         bootstrap_options(envvar=BOOTSTRAP_VARIABLE,
                           help=f"Nodes to ask first; also {BOOTSTRAP_VARIABLE} [default, without a directory: "

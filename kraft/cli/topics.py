@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.configs import without_effect
 from kraft.cli.names import complete_topic
 from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
 from kraft.cli.reassign import reassign_group
@@ -127,13 +128,18 @@ def create_command(topics: tuple[str, ...], partitions: int | None, replication_
     with Cluster(bootstrap, timeout=timeout) as cluster:
         answers = cluster.controller().send(request, CreateTopicsResponse).topics
         made = [answer.name for answer in answers if answer.error_code == ErrorCode.NONE]
+        warnings: dict[str, str] = {}
         if made and not validate_only:
             wait_for_leaders(cluster, made, timeout)
+            warnings = without_effect(cluster, "topic", made[0], [each.name for each in settings])
+    for text in () if as_json else warnings.values():
+        click.echo(f"warning: {text}", err=True)
     skipped = (ErrorCode.TOPIC_ALREADY_EXISTS,) if if_not_exists else ()
     finish(as_json, "would be created" if validate_only else "created",
            [(answer.name, answer.error_code, answer.error_message,
              {"topic_id": None if answer.topic_id == ZERO_UUID else id_text(answer.topic_id),
-              "partitions": answer.num_partitions, "replication_factor": answer.replication_factor})
+              "partitions": answer.num_partitions, "replication_factor": answer.replication_factor,
+              **({"warnings": list(warnings.values())} if warnings else {})})
             for answer in answers], skipped, "exists")
 
 

@@ -33,7 +33,8 @@ class Election(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What the files hold: runs by file, and the entries of all recorders in the order of time."""
+    """What the files hold: runs by the file's name, or by its path where several have that name; and the entries of all
+    recorders in the order of time."""
 
     runs: dict[str, list[tuple[str, Measurement]]]
     entries: list[Entry]
@@ -47,7 +48,9 @@ def read_inputs(paths: Sequence[Path], workers: Workers = IN_PLACE) -> Inputs:
     """
     found = dict(workers.run(read_input, list(dict.fromkeys(paths))))
     ordered = [(path, found[path]) for path in dict.fromkeys(paths)]
-    return Inputs({path.stem: runs for path, (runs, _) in ordered if runs is not None},
+    stems = [path.stem for path, (runs, _) in ordered if runs is not None]
+    return Inputs({path.stem if stems.count(path.stem) == 1 else str(path): runs
+                   for path, (runs, _) in ordered if runs is not None},
                   merged([entry for _, (_, entries) in ordered for entry in entries]))
 
 

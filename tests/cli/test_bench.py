@@ -132,6 +132,8 @@ def test_which_side_was_the_limit(busy: float, side: str) -> None:
     assert side in said
     run.requests = 950
     assert shortfall_of(run) is None
+    run.requests, run.seconds = 0, 0.2
+    assert shortfall_of(run) == "no request was answered within 0.2 s"
 
 
 def test_a_topic_that_does_not_exist_is_not_read(tool: Tool) -> None:
@@ -152,7 +154,8 @@ def test_acks_by_name(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize(("option", "value", "says"), [
-    ("--seconds", 0, "0.0 is not in the range x>0"), ("--warmup", -1, "-1.0 is not in the range x>=0"),
+    ("--seconds", 0, "0.0 is not in the range 0<x<=2000000"), ("--warmup", -1, "-1.0 is not in the range 0<=x<="),
+    ("--seconds", "nan", "nan is no number"), ("--warmup", "inf", "inf is not in the range"),
     ("--output", "/nonexistent/x", "there is no directory '/nonexistent'"), ("--html", "/", "is a directory"),
     ("--fill-bytes", -1, "-1 is not in the range x>=0"),
 ])

@@ -31,5 +31,7 @@ def test_replicas_are_listed_and_moved(two: Tool, tmp_path: Path) -> None:
     assert homes() == {"t/0": other, "t/1": one}
     code, out, _ = two.run("brokers", "replicas", 1)
     assert code == 0 and "moves here" not in out
+    refused = "kraft: broker 1: no other broker is up that could have its replicas\n"
+    assert two.run("brokers", "drain", 1) == (1, "", refused)
     assert "LOG_DIR_NOT_FOUND" in two.run("brokers", "move", 1, "/nowhere", "t")[2]
     assert "the cluster has no t/7" in two.run("brokers", "move", 1, one, "t/7")[2]

@@ -104,6 +104,16 @@ def test_what_has_no_effect_is_set_with_a_warning(tool: Tool) -> None:
     assert told[0]["warning"].startswith("consumer.session.timeout.ms is accepted and has no effect. ")
 
 
+def test_a_topic_is_created_with_the_same_warning(tool: Tool) -> None:
+    settings = ("--config", "local.retention.ms=5", "--config", "retention.ms=7")
+    code, out, complaints = tool.run("topics", "create", "c8", "c9", *settings)
+    assert (code, out) == (0, "c8: created\nc9: created\n")
+    assert [line.partition(" is accepted and has no effect. ")[0] for line in complaints.splitlines()] == [
+        "warning: local.retention.ms"]
+    [made] = tool.json("topics", "create", "c10", *settings)
+    assert [text.partition(" ")[0] for text in made["warnings"]] == ["local.retention.ms"]
+
+
 def test_addresses_cannot_be_changed(tool: Tool) -> None:
     rows = {row["setting"]: row for row in tool.json("configs", "describe", "broker", 1, "--all")}
     assert [rows[name]["read_only"] for name in ("listeners", "listener.security.protocol.map", "log.cleaner.threads")

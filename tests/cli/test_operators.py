@@ -150,6 +150,8 @@ def test_a_voter_without_whom_nothing_is_committed_stays(tool: Tool, kraft_clust
     assert tool.run("quorum", "remove", dead)[0] == 0
     assert tool.run("quorum", "remove", needed)[0] == 0
     [status] = tool.json("quorum", "status")
-    code, _, complaints = tool.run("brokers", "decommission", status["leader"])
-    assert code == 1
-    assert f"node {status['leader']} is the last voter of the metadata quorum" in complaints
+    for words in (("brokers", "decommission"), ("quorum", "remove")):
+        code, _, complaints = tool.run(*words, status["leader"])
+        assert code == 1
+        assert f"node {status['leader']} is the last voter of the metadata quorum" in complaints
+    assert f"node {needed} is not a voter; voters: {status['leader']}" in tool.run("quorum", "remove", needed)[2]

@@ -1,11 +1,29 @@
-"""Paths that a command writes are checked before its work."""
+"""Paths that a command writes, and times that it waits, are checked before its work."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from kraft.cli.command import PARTS, kraft, run
-from kraft.cli.options import OUTPUT_DIRECTORY, OUTPUT_FILE
+from kraft.cli.options import OUTPUT_DIRECTORY, OUTPUT_FILE, OutputDirectory, OutputFile
+
+
+def parameters() -> Iterator[tuple[str, click.Parameter]]:
+    """Every parameter of every command, by their names."""
+    context = kraft.make_context("kraft", ["completion", "bash"], resilient_parsing=True)
+
+    def visit(command: click.Command | None, name: str) -> Iterator[tuple[str, click.Parameter]]:
+        assert command is not None
+        if isinstance(command, click.Group):
+            for child in command.list_commands(context):
+                yield from visit(command.get_command(context, child), f"{name} {child}")
+        for parameter in command.params:
+            yield f"{name} {parameter.opts[0]}", parameter
+
+    for part in PARTS:
+        yield from visit(kraft.get_command(context, part), part)
 
 
 def test_a_file(tmp_path: Path) -> None:
@@ -37,20 +55,25 @@ def test_every_command_checks_its_output(words: tuple[str, ...], capsys: pytest.
     assert "Invalid value for" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [("topics", "list"), ("consume", "t"), ("why",), ("quorum", "status")], ids=" ".join)
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "2147484", "0", "-1", "x"])
+def test_times_to_wait_are_finite(words: tuple[str, ...], seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "--timeout", seconds, "--bootstrap", "127.0.0.1:1"]) == 2
+    assert "Invalid value for '--timeout'" in capsys.readouterr().err
+
+
+def test_no_command_waits_without_a_bound() -> None:
+    """A number with a point that an option takes is finite."""
+    loose = [name for name, parameter in parameters()
+             if isinstance(parameter.type, click.FloatRange) and parameter.type.max is None]
+    assert loose == ["simulate --minutes"]
+
+
 def test_no_command_has_a_path_that_nothing_checks() -> None:
     """A path that is written is an `OutputFile` or an `OutputDirectory`; one that is read has to exist, but for
     data directories."""
     data = ("data", "storage")
-    loose: list[str] = []
-    context = kraft.make_context("kraft", ["completion", "bash"], resilient_parsing=True)
-
-    def visit(command: object, name: str) -> None:
-        for child in getattr(command, "list_commands", lambda _: ())(context):
-            visit(command.get_command(context, child), f"{name} {child}")     # type: ignore[attr-defined]
-        for parameter in getattr(command, "params", ()):
-            if type(parameter.type).__name__ == "Path" and not parameter.type.exists and parameter.name not in data:
-                loose.append(f"{name} {parameter.name}")
-
-    for part in PARTS:
-        visit(kraft.get_command(context, part), part)
+    loose = [name for name, parameter in parameters() if isinstance(parameter.type, click.Path)
+             and not isinstance(parameter.type, OutputFile | OutputDirectory)
+             and not parameter.type.exists and parameter.name not in data]
     assert loose == []

@@ -71,6 +71,9 @@ def test_a_group_goes_on_where_it_was(pipe: Pipe, tool: Tool) -> None:
     for to, offset in (("earliest", 0), ("2", 2), ("+9", 3), ("latest", 3), ("2000-01-01T00:00:00Z", 0),
                        ("2999-01-01", 3)):
         assert [row["committed"] for row in tool.json("groups", "reset", "g2", "--to", to)] == [offset], to
+    code, out, complaint = tool.run("groups", "reset", "g2", "--to", 9, "--dry-run", "--json")
+    assert (code, json.loads(out)["committed"]) == (0, 3)
+    assert complaint == "kraft: r2/0: offset 9 is not in 0 to 3; the nearest is taken\n"
     assert tool.json("groups", "reset", "fresh", "--to", "1", "--topic", "r2:0") == [
         {"topic": "r2", "partition": 0, "before": None, "committed": 1}]
     assert pipe.run("consume", "r2", "--group", "fresh", "--until-end") == (0, "two\nthree\n", "")

@@ -1,4 +1,4 @@
-"""The mutants: rules of the specifications (kips.toml) and causes of faults found by use (faults.toml)."""
+"""The mutants: rules of the specifications (kips.toml) and causes of faults found by use (faults*.toml)."""
 
 import tomllib
 from pathlib import Path
@@ -9,6 +9,9 @@ from tests.test_kips import Row, named, rows
 
 SLOW: Final = ("integration/", "peer/", "cli/", "runtime/", "testing/")
 """Directories of tests that start nodes or simulate: the core's own tests must show a rule without them."""
+
+
+FAULTS: Final = ("faults.toml", "faults_cli.toml")
 
 
 def row_of(kip: str, rule: str) -> Row:
@@ -42,9 +45,9 @@ def kip_mutants() -> list[Mutant]:
 
 
 def fault_mutants() -> list[Mutant]:
-    """In the order of the table; each entry names its tests."""
+    """In the order of the tables; each entry names its tests."""
     return [Mutant(tests=tuple(f"tests/{name}" for name in entry.pop("tests")), **entry)
-            for entry in _entries("faults.toml")]
+            for file in FAULTS for entry in _entries(file)]
 
 
 TABLES: Final = {"kips": kip_mutants, "faults": fault_mutants}

@@ -239,3 +239,14 @@ def test_positions_must_fit(spec, says):
 def test_no_connection_is_refused():
     with pytest.raises(InvalidArgumentError, match="specs"):
         Load([])
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    ({"seconds": 0.0}, "seconds: 0.0 is not above 0"), ({"seconds": float("nan")}, "seconds: nan is not above 0"),
+    ({"seconds": 1.0, "requests_max": -1}, "requests_max: -1 is below 0"),
+    ({"seconds": 1.0, "slots": -1}, "slots: -1 is below 0"),
+])
+def test_what_is_refused_is_named_alone(arguments, says):
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(InvalidArgumentError, match=f"^{says}$"):
+        Load([LoadSpec(ours.fileno(), request())]).run(**arguments)

@@ -74,6 +74,15 @@ def test_different_workloads_are_not_compared(tmp_path: Path, capsys: pytest.Cap
     assert "95 % interval" not in text
 
 
+def test_files_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
+    for name, rate in (("x", 100), ("y", 50)):
+        (tmp_path / name).mkdir()
+        bench_file(tmp_path / name / "a.json", rate)
+    inputs = read_inputs([tmp_path / "x" / "a.json", tmp_path / "y" / "a.json"])
+    assert [(name, [run.requests_per_second for _, run in runs]) for name, runs in inputs.runs.items()] == [
+        (str(tmp_path / "x" / "a.json"), [100]), (str(tmp_path / "y" / "a.json"), [50])]
+
+
 def test_one_run_has_no_interval(tmp_path: Path) -> None:
     inputs = read_inputs([bench_file(tmp_path / "a.json", 100), bench_file(tmp_path / "b.json", 50)])
     assert {each.low for each in compared(inputs.runs["a"], inputs.runs["b"])} == {None}
