@@ -10,6 +10,7 @@ cdef class Steps:
     """One request's work as a generator."""
     cdef Reply reply
     cdef object work
+    cdef int slices                # that it has used up
     cdef bint outlives             # its work is done though the connection of `reply` is gone
 
 
@@ -19,8 +20,8 @@ cdef class SliceQueue:
     cdef object on_failure
     cdef object fresh              # deque: endpoints that had no slice since they were read from
     cdef object waiting            # deque: endpoints and Steps that used up a slice
-    cdef object crowd              # deque: Steps beyond `LONG_MAX`, until others are done
-    cdef readonly int64_t long_count   # Steps in `waiting`, or having their slice from there
+    cdef object crowd              # deque: long Steps beyond `LONG_MAX`, until others are done
+    cdef readonly int64_t long_count   # long Steps in `waiting`, or having their slice from there
     cdef readonly int64_t turn_ns      # the slice that an endpoint has now
     cdef bint due                  # `run` will be called
     cdef int64_t ahead_ns          # how much more time the fresh ones had while both waited
@@ -38,7 +39,8 @@ cdef class SliceQueue:
     cdef int add(self, Endpoint endpoint, bint fresh) except -1
     # Has `work`, a generator, done from a later iteration on.
     cdef int later(self, Reply reply, object work, bint outlives) except -1
-    cdef int admit(self, Steps steps) except -1
+    # There is more to do after a slice.
+    cdef int keep(self, Steps steps) except -1
     # Of one with a long wait behind it the others of its kind share the iteration.
     cdef int64_t fresh_turn_ns(self) noexcept
     # Counts time that an endpoint worked outside of `run`.

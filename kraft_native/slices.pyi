@@ -24,7 +24,7 @@ class SliceQueue:
     spent_ns: int
     iterations: int
     long_count: int
-    """Requests that are worked on beyond their first slice."""
+    """Requests with many slices that are worked on; others of that kind wait."""
     turn_ns: int
     """The slice of the connection that is being served."""
     deferred: int

@@ -11,8 +11,8 @@ used up a slice: each queue has half of the time. Those that were just read from
 are. So a client that sends one request at a time waits for about two iterations, and never for what others have
 pipelined.
 
-At most `LONG_MAX` requests are worked on at the same time beyond their first slice; the others wait until one of these
-is done. So the memory of answers in the making does not grow with the number of clients.
+A request that has used up `LONG_SLICES` is long. At most `LONG_MAX` of these are worked on at the same time; the others
+wait until one of them is done. So the memory of answers in the making hardly grows with the number of clients.
 """
 
 from collections import deque
@@ -27,7 +27,8 @@ from kraft_native.reply cimport REPLY_OPEN
 
 cdef enum:
     ENDPOINTS = -1                 # in `longest_ns`
-    LONG_MAX = 16
+    LONG_MAX = 4
+    LONG_SLICES = 8
     FRESH_SHARES_MAX = 8           # an endpoint that was just read from has at least this part of a slice
 
 
@@ -64,7 +65,8 @@ cdef class SliceQueue:
         steps.reply = reply
         steps.work = work
         if self.advance(steps, monotonic_ns() + self.slice_ns):
-            self.admit(steps)
+            self.keep(steps)
+            self.schedule()
 
     def work(self, int api_key, work not None) -> None:
         cdef Reply reply = Reply.__new__(Reply)
@@ -76,17 +78,21 @@ cdef class SliceQueue:
         steps.reply = reply
         steps.work = work
         steps.outlives = outlives
-        return self.admit(steps)
-
-    cdef int admit(self, Steps steps) except -1:
-        cdef int key = steps.reply.api_key
-        self.used_up[key] = self.used_up.get(key, 0) + 1
-        if self.long_count >= LONG_MAX:
-            self.crowd.append(steps)
-        else:
-            self.long_count += 1
-            self.waiting.append(steps)
+        self.keep(steps)
         return self.schedule()
+
+    cdef int keep(self, Steps steps) except -1:
+        cdef int key = steps.reply.api_key
+        steps.slices += 1
+        if steps.slices == 1:
+            self.used_up[key] = self.used_up.get(key, 0) + 1
+        elif steps.slices == LONG_SLICES:
+            if self.long_count >= LONG_MAX:
+                self.crowd.append(steps)
+                return 0
+            self.long_count += 1
+        self.waiting.append(steps)
+        return 0
 
     cdef bint advance(self, Steps steps, int64_t until_ns) except -1:
         cdef Reply reply = steps.reply
@@ -176,11 +182,12 @@ cdef class SliceQueue:
             before_ns = now_ns
             if type(entry) is Steps:
                 if self.advance(<Steps>entry, now_ns + self.slice_ns):
-                    self.waiting.append(entry)
-                elif self.crowd:
-                    self.waiting.append(self.crowd.popleft())
-                else:
-                    self.long_count -= 1
+                    self.keep(<Steps>entry)
+                elif (<Steps>entry).slices >= LONG_SLICES:
+                    if self.crowd:
+                        self.waiting.append(self.crowd.popleft())
+                    else:
+                        self.long_count -= 1
                 now_ns = monotonic_ns()
                 ahead_ns -= now_ns - before_ns
                 continue

@@ -127,20 +127,26 @@ def test_long_steps_are_counted() -> None:
     assert made.queue.longest_ns[DESCRIBE] > 0
 
 
-def test_few_are_worked_on_at_a_time() -> None:
+def test_few_long_requests_are_worked_on_at_a_time() -> None:
     """What the others have made so far waits in memory, so there is a bound to it."""
     made = Queue()
     done: list[str] = []
     for number in range(40):
-        made.start(steps(5, done, str(number)))
-    assert (made.queue.long_count, made.queue.waiting_count) == (16, 40)
-    assert len(done) == 40             # everybody had a slice
-    while len(done) < 40 + 16 * 4:
+        made.start(steps(20, done, str(number)))
+    while len(done) < 40 * 8:
+        assert made.queue.long_count == 0 or len(done) > 40 * 7
         made.iterate()
-    assert set(done[40:]) == {str(number) for number in range(16)}
+    assert (made.queue.long_count, made.queue.waiting_count) == (4, 40)
+    made.start(steps(3, done, "short"))        # does not wait for the long ones
+    while done.count("short") < 3:
+        made.iterate()
+    assert len(done) < 40 * 8 + 4 * 5
+    while len(done) < 40 * 8 + 3 + 4 * 12:
+        made.iterate()
+    assert set(done[40 * 8:]) == {"short", *(str(number) for number in range(4))}
     while made.due:
         made.iterate()
-    assert len(done) == 40 * 5
+    assert len(done) == 40 * 20 + 3
     assert (made.queue.long_count, made.queue.waiting_count) == (0, 0)
 
 
