@@ -5,6 +5,7 @@ from typing import Final
 
 from kraft.client.cluster import Cluster
 from kraft.client.refusals import check
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -42,6 +43,16 @@ def list_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
             for each_offset in answer.partitions:
                 check(f"offsets of {answer.name}-{each_offset.partition_index}", each_offset.error_code)
                 found[answer.name, each_offset.partition_index] = each_offset.offset
+    return found
+
+
+def list_all_offsets(cluster: Cluster, topics: Iterable[MetadataResponseTopic],
+                     timestamps: Mapping[Partition, int]) -> dict[Partition, int]:
+    """As `list_offsets`, for all of these partitions: `RefusedError` also names one without a leader."""
+    found = list_offsets(cluster, topics, timestamps)
+    for topic, index in timestamps:
+        if (topic, index) not in found:
+            check(f"partition {topic}-{index}", ErrorCode.LEADER_NOT_AVAILABLE)
     return found
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from kraft.client import Cluster
 from kraft.client.configs import setting
-from kraft.client.partitions import LATEST, every, list_offsets
+from kraft.client.partitions import LATEST, every, list_all_offsets
 from kraft.client.producing import new_producer, stamped
 from kraft.client.security import PLAINTEXT, Security, current
 from kraft.pipeline.producing import IngestError, Writer
@@ -139,7 +139,7 @@ def open_job(job: Path, cluster: Cluster, files: Sequence[Path], topic: str, col
     check_types(files, conversion)
     for file in files:
         check_columns(file, conversion)
-    ends = list_offsets(cluster, [found], every([found], LATEST))
+    ends = list_all_offsets(cluster, [found], every([found], LATEST))
     starts = tuple(ends[topic, index] for index in range(len(found.partitions)))
     splits = [Split(number, file, *new_producer(cluster, cluster.timeout))
               for number, file in enumerate(splits_of(files, split_bytes))]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from kraft.client import AuthenticationError, Cluster, ConnectionFailedError, RefusedError
-from kraft.client.partitions import EARLIEST, LATEST, list_offsets
+from kraft.client.partitions import EARLIEST, LATEST, list_all_offsets
 from kraft.client.producing import PASSING, PRODUCE_VERSION_MAX, RETRY_PAUSE_SECONDS
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
@@ -73,8 +73,8 @@ class Writer:
         """The same from the log: a broker forgets a producer that was silent for long."""
         metadata = [self.cluster.topic(self.topic)]
         name = (self.topic, partition)
-        log_start = list_offsets(self.cluster, metadata, {name: EARLIEST})[name]
-        end = list_offsets(self.cluster, metadata, {name: LATEST})[name]
+        log_start = list_all_offsets(self.cluster, metadata, {name: EARLIEST})[name]
+        end = list_all_offsets(self.cluster, metadata, {name: LATEST})[name]
         if log_start > self.starts[partition]:
             raise IngestError(f"{self.topic}-{partition}: the log starts at offset {log_start} by now, and the broker "
                               "has forgotten this job's producer: nobody knows what it wrote from "

@@ -13,7 +13,7 @@ from typing import Final
 
 from kraft.client import Cluster, Connection, RefusedError
 from kraft.client.connection import ConnectionFailedError
-from kraft.client.partitions import EARLIEST, LATEST, list_offsets
+from kraft.client.partitions import EARLIEST, LATEST, list_all_offsets, list_offsets
 from kraft.client.refusals import check
 from kraft.client.security import PLAINTEXT
 from kraft.protocol.error_codes import ErrorCode
@@ -72,7 +72,8 @@ class Fetcher:
 
         `DataLossError` when the log does not reach back to `start`.
         """
-        end = list_offsets(self._cluster, [self._cluster.topic(topic)], {(topic, partition): LATEST})[topic, partition]
+        name = (topic, partition)
+        end = list_all_offsets(self._cluster, [self._cluster.topic(topic)], {name: LATEST})[name]
         progress = Progress(Range(topic, partition, start, end), self.options)
         for answer, _, sound in self._answers(progress):
             yield (answer.records or b"")[:sound]
