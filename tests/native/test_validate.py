@@ -260,6 +260,16 @@ def test_recompressed_for_the_topic(source, target):
     assert (stored.max_timestamp, result.max_timestamp_delta) == (NOW + 1, 1)
 
 
+@pytest.mark.parametrize("target", ["producer", *CODECS])
+def test_times_below_minus_one_are_never_the_largest(target):
+    """Whether the batch is encoded again or not."""
+    data = patched(oracle.encode([oracle.OracleRecord(b"v", timestamp_ms=NOW)]), 27, ">q", -2)
+    result = validate(data, now_ms=NOW, compression_type=target)
+    stored, kept = oracle.validate(data, oracle.Topic(NOW, codec=target))
+    assert first_batch(result.data).max_timestamp_ms == first_batch(stored).max_timestamp_ms == -1
+    assert [record.timestamp_ms for record in kept] == [-2]
+
+
 def test_recompressed_at_a_level():
     text = b" ".join(b"%d" % (i * i % 997) for i in range(4000))
     data = oracle.encode([oracle.OracleRecord(text, timestamp_ms=NOW)])
