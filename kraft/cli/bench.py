@@ -10,6 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from kraft.cli.command import kraft
+from kraft.cli.number_types import NUMBER, WHOLE, IntRange, whole_number
 from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, Seconds, print_json
 from kraft.client import Cluster
 from kraft.client.security import PLAINTEXT, current
@@ -35,28 +36,31 @@ class Acks(click.ParamType[int]):
         if value == "all":
             return -1
         try:
-            return int(value)
+            return whole_number(str(value))
         except ValueError:
             self.fail(f"{value!r} is not all, 1 or 0.", param, ctx)
 
 
 
 WORKLOAD_OPTIONS: Final = (
-    click.option("--connections", default=1, show_default=True, help="Connections, each to a partition's leader."),
-    click.option("--in-flight", default=1, show_default=True, help="Requests in progress on each connection."),
-    click.option("--rate", default=0.0, show_default=True,
+    click.option("--connections", type=WHOLE, default=1, show_default=True,
+                 help="Connections, each to a partition's leader."),
+    click.option("--in-flight", type=WHOLE, default=1, show_default=True,
+                 help="Requests in progress on each connection."),
+    click.option("--rate", type=NUMBER, default=0.0, show_default=True,
                  help="Requests per second over all connections; 0 sends as fast as replies come."),
-    click.option("--record-bytes", default=100, show_default=True, help="Size of a record's value."),
-    click.option("--batch-bytes", default=0, show_default=True, help="About the size of a batch; 0 is one record."),
+    click.option("--record-bytes", type=WHOLE, default=100, show_default=True, help="Size of a record's value."),
+    click.option("--batch-bytes", type=WHOLE, default=0, show_default=True,
+                 help="About the size of a batch; 0 is one record."),
     click.option("--acks", type=Acks(), default="1", show_default=True, help="all, 1 or 0; -1 is all."),
     click.option("--codec", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd."),
-    click.option("--fetch-bytes", default=1 << 20, show_default=True, help="max.bytes of a Fetch."),
+    click.option("--fetch-bytes", type=WHOLE, default=1 << 20, show_default=True, help="max.bytes of a Fetch."),
     click.option("--topic", default="kraft-bench", show_default=True, help="Created when it does not exist."),
-    click.option("--partitions", type=click.IntRange(1), help="Partitions of a new topic [default: --connections]."),
-    click.option("--fill-bytes", type=click.IntRange(0), default=0, show_default=True,
+    click.option("--partitions", type=IntRange(1), help="Partitions of a new topic [default: --connections]."),
+    click.option("--fill-bytes", type=IntRange(0), default=0, show_default=True,
                  help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
                       "what is there."),
-    click.option("--seed", default=1, show_default=True, help="Of the records' values."),
+    click.option("--seed", type=WHOLE, default=1, show_default=True, help="Of the records' values."),
     click.option("--seconds", type=Seconds(), default=10.0, show_default=True,
                  help="Measured time."),
     click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
@@ -87,7 +91,7 @@ def _single(kind: str, text: str) -> None:
     """Registers `kraft bench KIND`."""
     @bench.command(kind, help=text)
     @BOOTSTRAP
-    @click.option("--pid", "pids", type=click.IntRange(1), multiple=True,
+    @click.option("--pid", "pids", type=IntRange(1), multiple=True,
                   help="Process of the server on this machine: its CPU time. Again for each node of a cluster.")
     @workload_options
     def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
@@ -116,9 +120,9 @@ _single("end-to-end", "Produce and read at the same time: the time from when a b
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.argument("kind", type=click.Choice(["ping", "produce", "fetch", "end-to-end"]))
-@click.option("--pid-a", "pids_a", type=click.IntRange(1), multiple=True, help="Process of A on this machine.")
-@click.option("--pid-b", "pids_b", type=click.IntRange(1), multiple=True, help="Process of B on this machine.")
-@click.option("--pairs", default=5, show_default=True, type=click.IntRange(1), help="Turns that each of them gets.")
+@click.option("--pid-a", "pids_a", type=IntRange(1), multiple=True, help="Process of A on this machine.")
+@click.option("--pid-b", "pids_b", type=IntRange(1), multiple=True, help="Process of B on this machine.")
+@click.option("--pairs", default=5, show_default=True, type=IntRange(1), help="Turns that each of them gets.")
 @workload_options
 def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: tuple[int, ...], pairs: int,
                     **options: Any) -> None:

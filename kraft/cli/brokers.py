@@ -8,6 +8,7 @@ import click
 
 from kraft.cli.cluster import size_text
 from kraft.cli.command import kraft
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import Fields, Seconds, cluster_options, count_of, print_json, print_table
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.cli.reassign import NO_WAIT, THROTTLE, assignments, concerned, start
@@ -29,7 +30,7 @@ from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerR
 ROUNDS_MAX: Final = 5
 """Topics that are made while a broker is drained may be placed on it: it is looked at again so often."""
 LOOK_SECONDS: Final = 0.2
-BROKER: Final = click.argument("broker", type=click.IntRange(0))
+BROKER: Final = click.argument("broker", type=IntRange(0))
 
 
 @kraft.group("brokers")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP_VARIABLE, JSON, Fields, print_json
-from kraft.cli.server_config import parse_assignments
+from kraft.cli.server_config import parse_assignments, refuse_unknown
+from kraft.config.node import NodeConfig
 from kraft.config.properties import with_released_names
 from kraft.runtime import log_output
 
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LOOK_SECONDS: Final = 0.2
+ANY_NODE: Final = {
+    "node.id": "1", "process.roles": "broker,controller", "controller.listener.names": "CONTROLLER",
+    "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"}
+"""Settings with which those of the command line are checked before any node is made."""
 
 
 @click.command("up")
-@click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 100), help="How many brokers.")
-@click.option("--controllers", default=0, show_default=True, type=click.IntRange(0, 9),
+@click.option("--nodes", default=3, show_default=True, type=IntRange(1, 100), help="How many brokers.")
+@click.option("--controllers", default=0, show_default=True, type=IntRange(0, 9),
               help="Controllers in processes of their own; 0: the brokers are the controllers too.")
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False),
               help="Keep the data here; the same cluster is up again the next time [default: removed at the end].")
@@ -41,6 +47,7 @@ def up_command(nodes: int, controllers: int, data: Path | None, assignments: tup
     go on. At the end all are stopped in good order.
     """
     settings = with_released_names(parse_assignments(assignments))
+    refuse_unknown(NodeConfig({**ANY_NODE, **settings}), settings)
     # Imported only now: a wrong option is told at once.
     from kraft.local.cluster import LocalCluster
 

@@ -14,6 +14,7 @@ from kraft.cli.interrupt import Interrupt
 from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
 from kraft.cli.moments import time_ms, whole_number
 from kraft.cli.names import complete_group, complete_topic
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP
 from kraft.cli.record_lines import LineFormat, write_line
 from kraft.cli.server_config import parse_assignments
@@ -31,12 +32,12 @@ RESETS: Final = {"beginning": "earliest", "end": "latest"}
 @click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
 @click.option("--group", shell_complete=complete_group,
               help="Read as a member of this group, and commit what was printed.")
-@click.option("--partition", "partitions", multiple=True, type=click.IntRange(0),
+@click.option("--partition", "partitions", multiple=True, type=IntRange(0),
               help="Only this partition; may be given again. Not with --group.")
 @click.option("--from", "start", default="beginning", show_default=True, metavar="WHERE",
               help="beginning, end, an offset, or a time such as 2026-01-31T09:00:00Z. With --group beginning or end: "
                    "where to begin when the group has committed nothing.")
-@click.option("--limit", type=click.IntRange(0), help="Stop after this many records.")
+@click.option("--limit", type=IntRange(0), help="Stop after this many records.")
 @click.option("--until-end", is_flag=True, help="Stop at the end of every partition instead of waiting for more.")
 @line_options
 @BOOTSTRAP

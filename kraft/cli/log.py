@@ -11,6 +11,7 @@ from kraft.cli import log_compact, log_dump
 from kraft.cli.command import kraft
 from kraft.cli.examine import Examination, Finding, check_files
 from kraft.cli.log_stat import statistics, statistics_text
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import count_of
 from kraft.cli.partition import is_data_directory, open_partition, partitions_of
 from kraft.cli.progress import progress_bar
@@ -62,8 +63,8 @@ def log() -> None:
 @click.option("--batches", is_flag=True, help="Show batch headers instead of records.")
 @click.option("--control", is_flag=True, help="Show control records (transaction markers and such) instead.")
 @click.option("--index", is_flag=True, help="Show the entries of indexes, snapshots and epochs instead.")
-@click.option("--from", "start", type=click.IntRange(0), help="The first offset to show (default: the log start).")
-@click.option("--limit", type=click.IntRange(0), help="Show at most this many.")
+@click.option("--from", "start", type=IntRange(0), help="The first offset to show (default: the log start).")
+@click.option("--limit", type=IntRange(0), help="Show at most this many.")
 @click.pass_context
 def dump(context: click.Context, directory: Path, as_json: bool, digest: bool, batches: bool, control: bool,
          index: bool, start: int | None, limit: int | None) -> None:
@@ -216,11 +217,11 @@ def stat(directories: tuple[Path, ...], as_json: bool) -> None:
 @DIRECTORY
 @JSON
 @click.option("--roll", is_flag=True, help="Begin a new segment first, so that all records up to now take part.")
-@click.option("--delete-retention-ms", type=click.IntRange(0), default=86_400_000, show_default=True,
+@click.option("--delete-retention-ms", type=IntRange(0), default=86_400_000, show_default=True,
               help="How long a deletion (a null value) stays visible.")
-@click.option("--min-lag-ms", type=click.IntRange(0), default=0, show_default=True,
+@click.option("--min-lag-ms", type=IntRange(0), default=0, show_default=True,
               help="Leave alone what is younger than this.")
-@click.option("--buffer-mib", type=click.IntRange(1), default=128, show_default=True,
+@click.option("--buffer-mib", type=IntRange(1), default=128, show_default=True,
               help="Memory for keys, about 27 bytes each; with more keys than fit it takes several rounds.")
 def compact(directory: Path, as_json: bool, roll: bool, delete_retention_ms: int, min_lag_ms: int,
             buffer_mib: int) -> None:

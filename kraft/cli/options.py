@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from kraft.cli.client_config import bootstrap_options
+from kraft.cli.number_types import FloatRange
 from kraft.cli.server_config import DATA_DEFAULT
 
 Command = Callable[..., None]
@@ -56,19 +57,13 @@ class OutputDirectory(click.Path):
 OUTPUT_DIRECTORY: Final = OutputDirectory()
 
 
-class Seconds(click.FloatRange):
+class Seconds(FloatRange):
     """A time that a command waits, finite: milliseconds of it fit the 32 bits that requests have for them."""
 
     name = "seconds"
 
     def __init__(self, *, zero: bool = False) -> None:
         super().__init__(0, SECONDS_MAX, min_open=not zero)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = super().convert(value, param, ctx)
-        if found != found:
-            self.fail(f"{value} is no number.", param, ctx)
-        return found
 
 
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraft.cli.interrupt import Interrupt
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import JSON, OUTPUT_DIRECTORY, Seconds, count_of, print_json
 from kraft.cli.pipeline_workers import chosen_workers, source_of, source_options, worker_options
 from kraft.cli.progress import progress_bar
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
 @click.option("--schema", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Of json, avro or protobuf (a file descriptor set).")
 @click.option("--message", default="", help="The protobuf message's full name.")
-@click.option("--skip-bytes", type=click.IntRange(0), default=0, show_default=True,
+@click.option("--skip-bytes", type=IntRange(0), default=0, show_default=True,
               help="In front of every value: 5 for the header of a schema registry.")
 @click.option("--keep-undecodable", is_flag=True, help="Keep the bytes of values that cannot be decoded, do not fail.")
-@click.option("--batch-records", type=click.IntRange(1), help="Offsets of one commit at most.")
+@click.option("--batch-records", type=IntRange(1), help="Offsets of one commit at most.")
 @click.option("--every", type=Seconds(), metavar="SECONDS",
               help="Go on for ever, with a commit that often when there is something new.")
-@click.option("--merge-below", type=click.IntRange(1), metavar="MIB",
+@click.option("--merge-below", type=IntRange(1), metavar="MIB",
               help="At the end make large files of those that are smaller.")
 @click.option("--checkpoint", type=OUTPUT_DIRECTORY,
               help="With --master: let Spark's streaming drive the commits, with its checkpoint there.")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kraft.cli.client_config import bootstrap_options
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP_VARIABLE
 from kraft.cli.server_config import parse_assignments
 from kraft.client.security import current
@@ -22,7 +23,7 @@ def worker_options(command: Command) -> Command:
         click.option("--conf", "spark_settings", multiple=True, metavar="KEY=VALUE",
                      help="With --master: a setting of Spark; may be given again."),
         click.option("--master", metavar="URL", help="Run on Spark there: local[2], spark://host:7077, yarn, ..."),
-        click.option("--threads", type=click.IntRange(1), help="Threads of this process [default: one per processor]."),
+        click.option("--threads", type=IntRange(1), help="Threads of this process [default: one per processor]."),
     ):
         command = option(command)
     return command

@@ -11,6 +11,7 @@ from kraft.cli.command import kraft
 from kraft.cli.interrupt import Interrupt
 from kraft.cli.librdkafka import Outages, client_settings, line_format, line_options, refusal, told
 from kraft.cli.names import complete_topic
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP, count_of
 from kraft.cli.record_lines import LineFormat, LineRecord, name_bytes, read_line
 from kraft.cli.server_config import parse_assignments
@@ -29,7 +30,7 @@ FLUSH_SECONDS: Final = 1.0
 
 @kraft.command("produce")
 @click.argument("topic", shell_complete=complete_topic)
-@click.option("--partition", type=click.IntRange(0), help="[default: by key, else evenly]")
+@click.option("--partition", type=IntRange(0), help="[default: by key, else evenly]")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of every record; may be given again.")
 @click.option("--acks", type=click.Choice(("all", "-1", "1", "0")), default="all", show_default=True)
 @click.option("--codec", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), default="none",

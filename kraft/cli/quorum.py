@@ -7,6 +7,7 @@ from uuid import UUID
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import Fields, cluster_options, print_fields, print_json, print_table
 from kraft.cli.quorum_change import cancel_command, plan_command, reassign_command
 from kraft.cli.quorum_log import log_command
@@ -73,7 +74,7 @@ def describe_command(bootstrap: str, timeout: float, as_json: bool) -> None:
 
 
 @quorum_group.command("add")
-@click.argument("node_id", type=click.IntRange(0))
+@click.argument("node_id", type=IntRange(0))
 @click.argument("directory_id")
 @click.argument("listeners", nargs=-1, required=True, metavar="NAME://HOST:PORT...")
 @cluster_options
@@ -91,7 +92,7 @@ def add_command(node_id: int, directory_id: str, listeners: tuple[str, ...], boo
 
 
 @quorum_group.command("remove")
-@click.argument("node_id", type=click.IntRange(0))
+@click.argument("node_id", type=IntRange(0))
 @click.argument("directory_id", required=False)
 @click.option("--force", is_flag=True, help="Also when those that are left lag behind, and may not be able to commit.")
 @cluster_options

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import Fields, cluster_options, print_json, print_table
 from kraft.client import Cluster
 from kraft.client.connection import ConnectionFailedError
@@ -21,7 +22,7 @@ WAIT_SECONDS: Final = 600.0
 
 
 @click.command("plan")
-@click.argument("node_ids", nargs=-1, type=click.IntRange(0), metavar="NODE-ID...")
+@click.argument("node_ids", nargs=-1, type=IntRange(0), metavar="NODE-ID...")
 @click.option("--order", metavar="+ID,-ID,...", help="Look at these steps instead: +4 adds node 4, -1 removes node 1.")
 @cluster_options
 def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, timeout: float, as_json: bool) -> None:
@@ -43,7 +44,7 @@ def plan_command(node_ids: tuple[int, ...], order: str | None, bootstrap: str, t
 
 
 @click.command("reassign")
-@click.argument("node_ids", nargs=-1, required=True, type=click.IntRange(0), metavar="NODE-ID...")
+@click.argument("node_ids", nargs=-1, required=True, type=IntRange(0), metavar="NODE-ID...")
 @click.option("--force", is_flag=True, help="Also when the plan has an unsafe step, or a node is not known.")
 @click.option("--no-wait", is_flag=True, help="End when the leader has taken it on, not when it is done.")
 @cluster_options

@@ -10,6 +10,7 @@ from uuid import UUID
 import click
 
 from kraft.cli.log_dump import Range, batches
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import JSON, Fields
 from kraft.cli.partition import open_partition
 from kraft.metadata.quorum import control_message
@@ -26,8 +27,8 @@ from kraft_native.records import records
 
 @click.command("log")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
-@click.option("--from", "start", type=click.IntRange(0), default=0, help="The first offset.")
-@click.option("--to", "end", type=click.IntRange(0), help="The offset behind the last.")
+@click.option("--from", "start", type=IntRange(0), default=0, help="The first offset.")
+@click.option("--to", "end", type=IntRange(0), help="The offset behind the last.")
 @click.option("--control", "only_control", is_flag=True, help="Only control records: leaders, voters, snapshots.")
 @JSON
 def log_command(path: Path, start: int, end: int | None, only_control: bool, as_json: bool) -> None:

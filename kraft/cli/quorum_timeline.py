@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import JSON, OUTPUT_FILE
 from kraft.cli.recordings import find, source_options
 from kraft.recorder.entry import Entry
@@ -20,7 +21,7 @@ TITLE: Final = "Time line of the metadata quorum"
 @source_options
 @click.option("--out", "file", type=OUTPUT_FILE,
               help="Write a file instead: one HTML file that needs no other, text unless it ends in .html.")
-@click.option("--last", "count", type=click.IntRange(1), default=CAPACITY, show_default=True,
+@click.option("--last", "count", type=IntRange(1), default=CAPACITY, show_default=True,
               help="Only so many entries.")
 @JSON
 def timeline_command(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, file: Path | None,

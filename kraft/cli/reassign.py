@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from kraft.cli.cluster import size_text
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import OUTPUT_FILE, Fields, cluster_options, count_of, print_json, print_table
 from kraft.cli.partition_names import chosen, complete_partition, partition_text
 from kraft.cli.reassign_status import Targets, status, under_way, wait
@@ -22,7 +23,7 @@ PLAN_VERSION: Final = 1
 
 PLAN: Final = click.argument("plan", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
 NO_WAIT: Final = click.option("--no-wait", is_flag=True, help="End when it is under way, not when it is done.")
-THROTTLE: Final = click.option("--throttle", "throttle_bytes", type=click.IntRange(1), metavar="BYTES",
+THROTTLE: Final = click.option("--throttle", "throttle_bytes", type=IntRange(1), metavar="BYTES",
                                help="Bytes per second that the moves may take on each broker, in and out.")
 
 
@@ -34,7 +35,7 @@ def reassign_group() -> None:
 @reassign_group.command("plan")
 @click.argument("names", metavar="[TOPIC[/PARTITION]]...", nargs=-1, shell_complete=complete_partition)
 @click.option("--brokers", metavar="ID,...", help="Who may have replicas [default: all that are up].")
-@click.option("--replication-factor", type=click.IntRange(1), help="[default: as many replicas as now]")
+@click.option("--replication-factor", type=IntRange(1), help="[default: as many replicas as now]")
 @click.option("--out", type=OUTPUT_FILE, help="Write the plan there, for `start`.")
 @cluster_options
 def plan_command(names: tuple[str, ...], brokers: str | None, replication_factor: int | None, out: Path | None,

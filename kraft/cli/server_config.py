@@ -1,6 +1,6 @@
 """A node's configuration from what the command line says: a file, its overrides, and what is assumed without both."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -46,9 +46,15 @@ def server_config(file: Path | None, data: Path | None, listen: str | None, assi
     elif "listeners" not in texts and "process.roles" not in texts:
         _take_controllers(texts, [LISTENER_DEFAULT], [])
     config = NodeConfig(texts)
+    refuse_unknown(config, overrides)
+    return config
+
+
+def refuse_unknown(config: NodeConfig, overrides: Container[str]) -> None:
+    """`InvalidConfigError` for settings of the command line that nobody knows; those of a file are ignored with a
+    warning, because other products' files contain such keys."""
     if wrong := [config.ignored[key] for key in config.unknown if key in overrides]:
         raise InvalidConfigError("\n".join(wrong))
-    return config
 
 
 def _listen_on(texts: dict[str, str], host: str, port: int) -> None:

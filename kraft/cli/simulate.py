@@ -12,6 +12,7 @@ from typing import Final, TextIO
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.number_types import FloatRange, IntRange
 from kraft.cli.options import JSON, OUTPUT_FILE, Fields
 from kraft.cli.quorum_timeline import write_timeline
 from kraft.cli.simulate_exhaustive import explore_models, replay_trace
@@ -47,7 +48,7 @@ class Seeds(click.ParamType[range]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> range:
         first, dots, last = value.partition("..")
-        if not (dots and first.isdigit() and last.isdigit() and int(first) <= int(last)):
+        if not (dots and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
             self.fail(f"{value!r}: a range of seeds is written A..B, A not above B", param, ctx)
         return range(int(first), int(last) + 1)
 
@@ -84,23 +85,23 @@ class Results:
 @kraft.command("simulate")
 @click.option("--brokers", is_flag=True, help="Runs in which controllers, brokers and clients take part.")
 @click.option("--relocations", is_flag=True, help="Runs in which three voters are restarted at new addresses.")
-@click.option("--seed", type=click.IntRange(0), help="One run.")
+@click.option("--seed", type=IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
 @click.option("--timeline", type=OUTPUT_FILE,
               help="With --seed: write what happened to the nodes as one HTML file; as text unless it ends in .html.")
 @click.option("--options", type=FaultOptions(), help="With --seed: not what the seed draws, but these.")
 @click.option("--shrink", "shrinks", is_flag=True, help="Look for fewer faults that break the same invariant.")
 @click.option("--seeds", type=Seeds(), help="All runs from seed A to seed B.")
-@click.option("--minutes", type=click.FloatRange(0.01), help="As many runs as fit, from seed 0 or those of --seeds.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--minutes", type=FloatRange(0.01), help="As many runs as fit, from seed 0 or those of --seeds.")
+@click.option("--jobs", type=IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--mutants", is_flag=True, help="Put each known bug into the core and look for a seed that finds it.")
 @click.option("--mutant", "mutant_names", multiple=True,
               help="With --mutants: only these. With --exhaustive: the one to find.")
 @click.option("--exhaustive", is_flag=True, help="Visit all that can happen to small quorums within bounds.")
 @click.option("--model", "model_names", multiple=True, type=click.Choice(list(MODELS)),
               help="With --exhaustive: only these.")
-@click.option("--states", type=click.IntRange(1), help="With --exhaustive: of each model, about so many.")
-@click.option("--depth", type=click.IntRange(1), help="With --exhaustive: at most so many events in a row.")
+@click.option("--states", type=IntRange(1), help="With --exhaustive: of each model, about so many.")
+@click.option("--depth", type=IntRange(1), help="With --exhaustive: at most so many events in a row.")
 @click.option("--replay", "trace_file", type=click.File(), help="With --exhaustive: follow a trace that was printed.")
 @click.option("--join", "join_files", multiple=True, type=click.File(),
               help="Add up reports that --output wrote; once for each.")

@@ -9,6 +9,7 @@ import click
 from kraft.cli.command import kraft
 from kraft.cli.configs import without_effect
 from kraft.cli.names import complete_topic
+from kraft.cli.number_types import IntRange
 from kraft.cli.options import Fields, cluster_options, count_of, print_json, print_table
 from kraft.cli.reassign import reassign_group
 from kraft.cli.server_config import parse_assignments
@@ -110,8 +111,8 @@ def describe_topics(cluster: Cluster, names: Iterable[str], *, with_configs: boo
 
 @topics_group.command("create")
 @TOPICS
-@click.option("--partitions", type=click.IntRange(1), help="[default: the cluster's num.partitions]")
-@click.option("--replication-factor", type=click.IntRange(1), help="[default: the cluster's]")
+@click.option("--partitions", type=IntRange(1), help="[default: the cluster's num.partitions]")
+@click.option("--replication-factor", type=IntRange(1), help="[default: the cluster's]")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting; may be given again.")
 @click.option("--if-not-exists", is_flag=True, help="A topic that exists is left as it is.")
 @VALIDATE_ONLY
@@ -165,7 +166,7 @@ def delete_command(topics: tuple[str, ...], if_exists: bool, bootstrap: str, tim
 
 @topics_group.command("alter")
 @TOPIC
-@click.option("--partitions", type=click.IntRange(1), required=True, help="How many it shall have: more than now.")
+@click.option("--partitions", type=IntRange(1), required=True, help="How many it shall have: more than now.")
 @VALIDATE_ONLY
 @cluster_options
 def alter_command(topic: str, partitions: int, validate_only: bool, bootstrap: str, timeout: float,

@@ -69,3 +69,10 @@ def test_a_wrong_setting_is_told() -> None:
     code, out, complaints = refused("cluster", "up", "--nodes", 1, "--set", "num.partitions=many")
     assert (code, out) == (1, "")
     assert "num.partitions" in complaints
+
+
+def test_an_unknown_setting_is_refused_as_by_the_server(tmp_path: Path) -> None:
+    code, out, complaints = refused("cluster", "up", "--nodes", 1, "--data", tmp_path / "data",
+                                    "--set", "num.partition=3")
+    assert (code, out) == (1, "")
+    assert complaints == "kraft: unknown setting num.partition; did you mean num.partitions?\n"
