@@ -5,12 +5,13 @@ Every option that takes a number has one of these types; `tests/cli/test_number_
 """
 
 import re
+from math import isfinite
 from typing import Any, Final
 
 import click
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
-_FINITE: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NUMBER: Final = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|nan|inf)")
 
 
 def whole_number(text: str) -> int:
@@ -23,6 +24,12 @@ def whole_number(text: str) -> int:
 def _check(form: re.Pattern[str], value: object, param: click.Parameter | None, ctx: click.Context | None) -> None:
     if isinstance(value, str) and not form.fullmatch(value):
         raise click.BadParameter(f"{value!r} is not a valid {'integer' if form is _WHOLE else 'number'}.", ctx, param)
+
+
+def _finite(value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    if not isfinite(value):
+        raise click.BadParameter(f"{value} is no number.", ctx, param)
+    return value
 
 
 class Whole(click.types.IntParamType):
@@ -49,8 +56,8 @@ class Number(click.types.FloatParamType):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        _check(_FINITE, value, param, ctx)
-        return super().convert(value, param, ctx)
+        _check(_NUMBER, value, param, ctx)
+        return _finite(super().convert(value, param, ctx), param, ctx)
 
 
 class FloatRange(click.FloatRange):
@@ -59,8 +66,8 @@ class FloatRange(click.FloatRange):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        _check(_FINITE, value, param, ctx)
-        return super().convert(value, param, ctx)
+        _check(_NUMBER, value, param, ctx)
+        return _finite(super().convert(value, param, ctx), param, ctx)
 
 
 WHOLE: Final = Whole()

@@ -30,7 +30,8 @@ storage.add_command(strays_group)
 @storage.command("format")
 @server_config_options
 @click.option("-t", "--cluster-id", help="Id of the cluster: 22 characters of base64url [default: a new one, where "
-                                         "this node may be its first].")
+                                         "this node may be its first; with --initial-controllers the first leader "
+                                         "makes it].")
 @click.option("-r", "--release-version", "--metadata-version", "release", metavar="VERSION",
               help="The metadata.version, and other features as a cluster of that release begins with them: a release, "
                    "the version's name or its level [default: the newest].")
@@ -67,17 +68,20 @@ def format_command(file: Path | None, data: Path | None, assignments: tuple[str,
     choice = first_voters(config, first, initial_controllers)
     paths = tuple(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
     before = [info for info in map(describe, paths) if info.formatted]
-    known = before[0].cluster_id if before else None
+    known = next((info.cluster_id for info in before if info.cluster_id), None)
     if cluster_id is not None and cluster_id != known:
         check_cluster_id(cluster_id)
-    if choice == "none" and not static_voters(config) and not (cluster_id or known):
+    others = [voter.node_id for voter in static_voters(config) if voter.node_id != config.node_id]
+    if not (cluster_id or known) and choice == "none" and (others or not static_voters(config)):
         raise InvalidConfigError("--cluster-id: is needed for a node that finds the quorum by its configuration; with "
                                  "an id of its own that quorum would refuse it (kraft storage info tells theirs)")
+    # The first leader of voters that know each other makes the id.
+    made = "" if choice == "initial" else new_cluster_id()
     # The addresses that the node itself advertises.
     endpoints = tuple(Endpoint(each.listener, each.host, each.port, 0)
                       for each in map(config.advertised, config.controller_listeners))
     request = FormatRequest(
-        config.node_id, cluster_id or known or new_cluster_id(), config.log_dirs, endpoints, config.metadata_log_dir,
+        config.node_id, cluster_id or known or made, config.log_dirs, endpoints, config.metadata_log_dir,
         metadata_level=LATEST.level if release is None else metadata_level("--release-version", release),
         features=_levels(features), standalone=choice == "standalone",
         initial_voters=parse_voters(initial_controllers, config.controller_listener_names[0])
@@ -180,7 +184,7 @@ def _fields(path: Path) -> Fields:
     info = describe(path)
     return {
         "directory": str(path.absolute()), "formatted": info.formatted, "problem": info.problem,
-        "node_id": info.node_id, "cluster_id": info.cluster_id,
+        "node_id": info.node_id, "cluster_id": info.cluster_id or None,
         "directory_id": None if info.directory_id is None else id_text(info.directory_id),
         "holds_metadata_log": info.holds_metadata_log, "features": dict(info.features),
         "snapshots": [each.file_name for each in info.snapshots], "partitions": info.partitions,

@@ -13,6 +13,7 @@ gone on with from the log again: decisions that were not committed are forgotten
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -80,6 +81,11 @@ class MetadataMachine(ABC):
     def image(self) -> MetadataImage:
         """What is committed and known here."""
         return self.controller.image if self.controller.active else self._replayer.image
+
+    def use_cluster_id(self, cluster_id: str) -> None:
+        """The first leader has made the cluster's id: brokers register with it from now on."""
+        self._settings = replace(self._settings, cluster_id=cluster_id)
+        self.controller.settings = self._settings
 
     @property
     def in_transaction(self) -> bool:

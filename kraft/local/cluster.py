@@ -44,11 +44,25 @@ def earlier(path: Path, brokers: int, controllers: int) -> dict[str, Any]:
     of another kind."""
     if not path.exists():
         return {}
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    try:
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        is_whole = _is_whole(found)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise InvalidArgumentError(f"{path}: it cannot be read, or does not have the nodes and ports of a cluster; "
+                                   f"restore the file, or delete {path.parent} to begin with a new cluster")
     if (found["brokers"], found["controllers"]) != (brokers, controllers):
         raise InvalidArgumentError(f"{path.parent}: a cluster of {found['brokers']} brokers and {found['controllers']} "
                                    f"controllers, not of {brokers} and {controllers}")
     return found
+
+
+def _is_whole(found: dict[str, Any]) -> bool:
+    ports = [port for listeners in found["ports"].values() for port in listeners.values()]
+    return (isinstance(found["cluster_id"], str)
+            and all(isinstance(each, int) for each in (found["brokers"], found["controllers"], *ports))
+            and len(found["ports"]) == found["brokers"] + found["controllers"])
 
 
 class LocalCluster:

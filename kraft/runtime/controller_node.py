@@ -24,11 +24,12 @@ from kraft.runtime.controller_registration import ControllerRegistrar
 from kraft.runtime.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.directory_watch import DirectoryWatch
+from kraft.runtime.logger_levels import LoggerLevels
 from kraft.runtime.quorum import Member, Quorum
 from kraft.runtime.requests import RequestRouter
 from kraft.runtime.server import Listener, Server
 from kraft.runtime.server_limits import connection_rates, controller_limits
-from kraft.runtime.storage import formatted_identity
+from kraft.runtime.storage import formatted_identity, write_cluster_id
 from kraft_native.channel import RequestChannel
 from kraft_native.flusher import Flusher
 from kraft_native.reply import Reply
@@ -50,6 +51,7 @@ class ControllerConfigs:
         self._config = config
         self._quorum = quorum
         self.node_id = config.node_id
+        self.loggers = LoggerLevels()
 
     @property
     def image(self) -> MetadataImage:
@@ -106,14 +108,22 @@ class ControllerNode:
                 metadata_log_settings(self.config), self.flusher, self.fail)
             self._alarm = Alarm(self.quorum.clock, self._tick)
             self.registrar = ControllerRegistrar(self.quorum, member.endpoints, self._schedule)
+            self.quorum.cluster_id.write = self._write_cluster_id
             self.quorum.metadata.subscribe(lambda _delta, _image: self._publish_versions())
             await self._serve()
+            await self.quorum.cluster_id.known(self._ended)
         except BaseException:
             await self.close()
+            if self.failure is not None:
+                raise self.failure from None
             raise
 
+    def _write_cluster_id(self, cluster_id: str) -> None:
+        write_cluster_id((self.config.metadata_log_dir,), cluster_id)
+        self.cluster_id = cluster_id
+
     async def _serve(self) -> None:
-        router = ControllerRouter(self.quorum, self.server, self.cluster_id, self._schedule)
+        router = ControllerRouter(self.quorum, self.server, self._schedule)
         configs = ControllerConfigs(self.config, self.quorum)
         for name in self.listeners:
             described = RequestRouter(cast("Broker", configs), name, lambda: None, self.server.slices)

@@ -4,15 +4,17 @@ A broker's requests for its clients come in an Envelope (KIP-590): the request w
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import lru_cache, partial
 from ipaddress import ip_address
 from typing import Final
 
 from kraft.broker.api import Steps
 from kraft.broker.cluster_description import CONTROLLERS, describe_nodes
+from kraft.broker.logger_changes import alter_loggers
 from kraft.broker.request_parts import serve_in_parts
 from kraft.controller.controller import HANDLERS
+from kraft.metadata.image import BROKER_LOGGER_RESOURCE
 from kraft.protocol.api import Api
 from kraft.protocol.apis import API_BY_KEY, API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
@@ -29,11 +31,17 @@ from kraft.protocol.messages.describe_recorder_request import DescribeRecorderRe
 from kraft.protocol.messages.describe_recorder_response import DescribeRecorderResponse
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.raft.messages import Response
 from kraft.raft.wire import FETCH_CODEC, Codec, WrongPartitionError
 from kraft.raft.wire_changes import CODEC_BY_KEY, codec_of, split_reassignment
 from kraft.raft.wire_templates import FetchTemplates
 from kraft.runtime.broker_connections import BrokerConnections
+from kraft.runtime.logger_levels import LoggerLevels
 from kraft.runtime.quorum import Quorum
 from kraft.runtime.requests import NEVER_FLEXIBLE, decoded
 from kraft.runtime.server import Server
@@ -70,11 +78,10 @@ class ControllerRouter:
     """Serves one controller listener. Its `on_request` is what a `RequestChannel` calls; `served` is called after each
     request but a Fetch: deadlines of the controller's may have moved."""
 
-    def __init__(self, quorum: Quorum, server: Server, cluster_id: str, served: Callable[[], None]) -> None:
+    def __init__(self, quorum: Quorum, server: Server, served: Callable[[], None]) -> None:
         self.quorum = quorum
         self.server = server
         self._brokers = BrokerConnections(quorum.metadata, server)
-        self.cluster_id = cluster_id
         self.served = served
         quorum.metadata.run_steps = server.slices.work
         self._templates = FetchTemplates()
@@ -158,10 +165,33 @@ class ControllerRouter:
         elif isinstance(request, ControllerHeartbeatRequest):
             respond(self.quorum.keeper.heard(request))
         else:
+            if isinstance(request, IncrementalAlterConfigsRequest) and any(map(_is_logger, request.resources)):
+                others = [each for each in request.resources if not _is_logger(each)]
+                respond = yield from self._alter_loggers(request, respond)
+                request = request.replace(resources=others)
+                if not others:
+                    respond(IncrementalAlterConfigsResponse())
+                    return
             yield from serve_in_parts(
                 request, lambda part, answer: self.quorum.metadata.submit(
                     part, version, self.quorum.clock(), answer, client_id, forwarded=forwarded),
                 respond, run, refuse_too_many)
+
+    def _alter_loggers(self, request: IncrementalAlterConfigsRequest, respond: Respond
+                       ) -> Generator[None, None, Respond]:
+        """Changes levels of this process's loggers; gives what completes the answer with their results."""
+        own, results = list(filter(_is_logger, request.resources)), []
+        for changed in alter_loggers(LoggerLevels(), self.quorum.config.node_id, own,
+                                     validate_only=request.validate_only):
+            results.append(changed)
+            yield
+
+        def complete(response: Message) -> None:
+            assert isinstance(response, IncrementalAlterConfigsResponse)
+            response.responses = [*results, *response.responses]
+            respond(response)
+
+        return complete
 
     def _open(self, envelope: EnvelopeRequest, source: int, respond: Respond, run: Callable[[Steps], None]) -> Steps:
         """Serves the request inside as if it had come itself; what cannot be read or forwarded is the envelope's
@@ -202,13 +232,17 @@ class ControllerRouter:
             return [DescribeClusterBroker(broker_id=voter.key.node_id, host=endpoint.host, port=endpoint.port)
                     for voter in replica.voters.voters for endpoint in voter.endpoints[:1]]
 
-        return describe_nodes(request, version, CONTROLLERS, self.cluster_id, replica.leader_id, nodes)
+        return describe_nodes(request, version, CONTROLLERS, self.quorum.cluster_id.value, replica.leader_id, nodes)
 
     def _describe_recorder(self, request: DescribeRecorderRequest) -> Message:
         """What happened to this replica, and at the end what it is now."""
         entries = (*self.quorum.recorder.entries(request.max_entries), self.quorum.recorded_state())
         return DescribeRecorderResponse(
             node_id=self.quorum.config.node_id, entries=[entry.line for entry in entries])
+
+
+def _is_logger(resource: AlterConfigsResource) -> bool:
+    return resource.resource_type == BROKER_LOGGER_RESOURCE
 
 
 def _guarded(reply: Reply, steps: Steps) -> Steps:

@@ -20,6 +20,7 @@ from kraft.log_dir import METADATA_TOPIC, LogDir, TopicPartition, topic_id_in, w
 from kraft.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage
 from kraft.runtime.descriptors import need_one
 from kraft.runtime.removals import Removals
+from kraft.runtime.storage import read_identity
 from kraft_native.config import LogConfig
 from kraft_native.errors import CorruptFileError, KraftError, StorageError
 from kraft_native.flusher import Flusher
@@ -93,7 +94,9 @@ class LogManager:
 
     def _open_directory(self, path: Path, needed: Path | None, node_id: int, cluster_id: str, flusher: Flusher) -> None:
         try:
-            opened = LogDir(path, node_id=node_id, cluster_id=cluster_id, flusher=flusher, finish_removals=False)
+            read_identity(path)
+            opened = LogDir(path, node_id=node_id, cluster_id=cluster_id or None, flusher=flusher,
+                            finish_removals=False)
         except (OSError, StorageError, CorruptFileError):
             if path == needed:
                 raise

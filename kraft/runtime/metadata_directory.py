@@ -9,6 +9,8 @@ from kraft_native.config import LogConfig
 DIRECTORY_NAME: Final = "__cluster_metadata-0"
 START_MARK: Final = ".kraft-metadata-log"
 """Beside it: see `kraft.runtime.start_mark`."""
+VOTER_MARK: Final = ".kraft-voter"
+"""In the node's other log directories: see `kraft.runtime.start_mark`."""
 TOPIC_ID: Final = UUID(int=1)
 BATCH_BYTES_MAX: Final = 8 << 20
 """Kafka's readers refuse a larger batch."""

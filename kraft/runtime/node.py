@@ -62,7 +62,9 @@ from kraft.runtime.storage import (
     ensure_directory_ids,
     format_storage,
     formatted_identity,
+    settle_cluster_id,
     unusable,
+    write_cluster_id,
 )
 from kraft_native.channel import RequestChannel
 from kraft_native.client_quotas import ClientQuotas
@@ -115,6 +117,8 @@ class Node:
             await self._serve()
         except BaseException:
             await self.close()
+            if self.failure is not None:
+                raise self.failure from None
             raise
 
     def _open_storage(self) -> None:
@@ -132,6 +136,7 @@ class Node:
         self.flusher = Flusher(bytes_trigger=config.integer("kraft.flush.bytes"),
                                linger_us=config.integer("kraft.flush.interval.us"))
         self._opened.callback(self.flusher.close)
+        self._directories = paths
         self.logs = LogManager(config.log_dirs, node_id=config.node_id, cluster_id=self.cluster_id,
                                flusher=self.flusher, needed=config.metadata_log_dir)
         self._opened.callback(self._close_logs)
@@ -141,7 +146,8 @@ class Node:
         check_directories(config.metadata_log_dir, paths)
         ensure_directory_ids(paths, uuid.uuid4)
         known = [info for info in map(describe, paths) if info.formatted]
-        self.cluster_id = known[0].cluster_id or "" if known else new_cluster_id()
+        self.cluster_id = new_cluster_id() if not known else settle_cluster_id(
+            [info for info in known if info.node_id == config.node_id])
         reachable = map(config.advertised, config.controller_listeners)
         endpoints = tuple(ImageEndpoint(each.listener, each.host, each.port, PLAINTEXT) for each in reachable)
         format_storage(FormatRequest(
@@ -224,8 +230,14 @@ class Node:
         # Other controllers are heard from the start: without an election no broker can be registered.
         await self._accept([each.listener for each in config.controller_listeners])
         self.control.subscribe(self._note_removals)
+        self.control.quorum.cluster_id.write = self._write_cluster_id
         await self.control.start()
+        await self.control.quorum.cluster_id.known(self._ended)
         self._applied(self.control.image)
+
+    def _write_cluster_id(self, cluster_id: str) -> None:
+        write_cluster_id(self._directories, cluster_id)
+        self.cluster_id = self.broker.cluster_id = cluster_id
 
     async def _open_replicas(self) -> None:
         """Registers the broker, then lets it lead; most logs are opened between requests, or when asked for."""
@@ -301,7 +313,7 @@ class Node:
 
     def _controller_channel(self, listener: str, broker: RequestRouter) -> RequestChannel:
         """What a controller serves; and what Kafka announces on its listener too, and the broker beside it can tell."""
-        controller = ControllerRouter(self.control.quorum, self.server, self.cluster_id, self.control.schedule)
+        controller = ControllerRouter(self.control.quorum, self.server, self.control.schedule)
 
         def on_request(reply: Reply, api_key: int, version: int, body: bytes) -> None:
             router = controller if api_key in SERVED else broker

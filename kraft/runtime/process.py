@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import uvloop
 
 from kraft.config.node import NodeConfig
+from kraft.runtime.cluster_id import StoppedAtStartError
 from kraft.runtime.descriptors import raise_limit
 from kraft.runtime.server import Listener
 from kraft_native.errors import KraftError
@@ -81,7 +82,11 @@ async def _run(config: NodeConfig, on_ready: Callable[[AnyNode], None]) -> None:
     for each in STOP_SIGNALS:
         loop.add_signal_handler(each, node.stop)
     try:
-        await _start(node, config.integer("server.max.startup.time.ms"))
+        try:
+            await _start(node, config.integer("server.max.startup.time.ms"))
+        except StoppedAtStartError as error:
+            log.warning("%s", error)
+            return
         gc.freeze()
         # A full collection looks at all that requests hold just now; the server has one when nobody waits for it.
         gc.set_threshold(*gc.get_threshold()[:2], NEVER)

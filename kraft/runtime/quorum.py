@@ -33,12 +33,13 @@ from kraft.raft.raft import Raft
 from kraft.raft.ready import Answer, HardState
 from kraft.raft.replica import Ports
 from kraft.raft.types import NOBODY, Endpoint, ReplicaKey
-from kraft.raft.voters import Voter, VoterSet
+from kraft.raft.voters import Assignment, Voter, VoterSet
 from kraft.raft.wire import Codec
 from kraft.recorder.entry import STATE, Entry
 from kraft.recorder.ring import Recorder
 from kraft.recorder.state import state_values
 from kraft.runtime.broker_connections import Probes
+from kraft.runtime.cluster_id import ClusterId
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.peers import Peers
 from kraft.runtime.quorum_metadata import VOTE_ANSWERS, QuorumMetadata
@@ -49,10 +50,10 @@ from kraft.runtime.raft_log import RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
 from kraft.runtime.recorder_file import RecorderFile
 from kraft.runtime.snapshot_files import remove_leftovers
-from kraft.runtime.start_mark import check_metadata_log
+from kraft.runtime.start_mark import WAYS_OUT, check_metadata_log
 from kraft.runtime.storage import random_id
 from kraft_native import checkpoints
-from kraft_native.errors import OperationError
+from kraft_native.errors import CorruptFileError, CorruptLogError, OperationError
 from kraft_native.flusher import Flusher
 from kraft_native.log import Log
 
@@ -71,7 +72,8 @@ class NotAVoterError(OperationError):
 
 @immutable
 class Member:
-    """Who this node is. `endpoints` are its controller listeners as others reach them, none for a broker."""
+    """Who this node is. `endpoints` are its controller listeners as others reach them, none for a broker.
+    `cluster_id`: empty where the first leader of the quorum makes it."""
 
     cluster_id: str
     directory_id: UUID
@@ -95,7 +97,9 @@ class Quorum:
         self._answers: dict[int, Callable[[Response], None]] = {}
         self._tokens = 0
         self._takes_part = False
-        self._mark = (check_metadata_log(config.metadata_log_dir, config.log_dirs) if config.is_controller else None)
+        self.cluster_id = ClusterId(member.cluster_id, config.metadata_log_dir, is_static=bool(self._static_ids))
+        self._mark = (check_metadata_log(config.metadata_log_dir, config.log_dirs, is_static=len(self._static_ids) > 1)
+                      if config.is_controller else None)
         self.log = Log(self.directory, log_settings.log_config(), flusher=flusher,
                        log_dir_locked=log_dir_locked)
         self._recorder_file = RecorderFile(self.directory)
@@ -107,15 +111,20 @@ class Quorum:
             self._open_log()
             self.metadata = QuorumMetadata(settings, TableRules(config.texts), self.raft_log, self.snapshots,
                                            lambda: random_id(uuid.uuid4), self.clock)
+            hard_state = self._read_hard_state()
+            self._written_epoch = hard_state.epoch
             self.raft = Raft(
-                raft_config(config, member), self._read_hard_state(),
+                raft_config(config, member), hard_state,
                 Ports(self.raft_log, self.snapshots, random.SystemRandom(), self._trace), self.clock())
             self.metadata.on_fencing = self._fenced
+            self.metadata.on_assignment = self._check_cluster
             self.metadata.subscribe(self._note_records)
             self._check_place()
-        except BaseException:
+        except BaseException as error:
             self._recorder_file.close()
             self.log.close()
+            if isinstance(error, CorruptLogError):
+                raise CorruptFileError(f"{error}; committed metadata is missing. {WAYS_OUT}") from error
             raise
         self._recorder_file.state = self.recorded_state
         self.peers = Peers(CLIENT_ID.format(config.node_id), self._deliver)
@@ -152,6 +161,8 @@ class Quorum:
     def _check_place(self) -> None:
         replica = self.raft.replica
         key = replica.config.key
+        if self._mark is not None and not replica.is_only_voter:
+            self._mark.check_vote(self._written_epoch, self.raft_log.end.epoch)
         if is_sole_controller(self.config) and not replica.may_stand and replica.voters.ids in ((), (key.node_id,)):
             raise NotAVoterError(
                 f"{self.directory}: node {key.node_id} with directory id {key.directory_id} does not vote, and no "
@@ -162,7 +173,9 @@ class Quorum:
         return tuple(voter.node_id for voter in static_voters(self.config))
 
     def start(self) -> None:
-        """Takes part in the quorum from here on."""
+        """Takes part in the quorum from here on. `ForeignClusterError` when its snapshot is another cluster's."""
+        replica = self.raft.replica
+        self._check_cluster(replica.history.before(replica.high_watermark))
         self.driver.start()
         self.keeper.start()
         self._takes_part = True
@@ -183,6 +196,8 @@ class Quorum:
         self.peers.close()
         await self.keeper.ended()
         self.snapshots.close()
+        if self._mark is not None:
+            self._mark.close(self._written_epoch)
         if self._recorder_file.is_open:
             self.recorder.tell()
             self._recorder_file.write(self.recorded_state())
@@ -223,6 +238,12 @@ class Quorum:
             log.warning("the controller at %s is of another cluster than this node, whose cluster id is %s",
                         self.stranger_to, self.raft.replica.cluster_id)
 
+    def _check_cluster(self, committed: Assignment) -> None:
+        was_known = bool(self.cluster_id.value)
+        self.cluster_id.committed(committed)
+        if not was_known and self.cluster_id.value:
+            self.metadata.use_cluster_id(self.cluster_id.value)
+
     # --- quorum-state
 
     def _read_hard_state(self) -> HardState:
@@ -239,6 +260,7 @@ class Quorum:
             leader_id=state.leader_id, leader_epoch=state.epoch, voted_id=voted.node_id if voted else NOBODY,
             voted_directory_id=voted.directory_id if voted else UUID(int=0), version=version,
             voters=() if version else self._static_ids))
+        self._written_epoch = state.epoch
         if self._mark is not None:
             self._mark.note(records=False)
 
@@ -286,7 +308,7 @@ def raft_config(config: NodeConfig, member: Member) -> RaftConfig:
 
     fetch_timeout_ms = number("controller.quorum.fetch.timeout.ms")
     return RaftConfig(
-        key=ReplicaKey(config.node_id, member.directory_id), cluster_id=member.cluster_id,
+        key=ReplicaKey(config.node_id, member.directory_id), cluster_id=member.cluster_id or None,
         can_vote=config.is_controller, auto_join=bool(config[AUTO_JOIN]),
         endpoints=own,
         bootstrap=tuple(map(endpoint, bootstrap_servers(config))),

@@ -21,6 +21,7 @@ from kraft.raft.ready import Leadership
 from kraft.raft.records import voters_record
 from kraft.raft.transitions import Role
 from kraft.raft.types import OffsetAndEpoch
+from kraft.raft.voters import Assignment
 from kraft.runtime.raft_driver import RaftDriver
 from kraft.runtime.raft_log import Proposal, RaftLog
 from kraft.runtime.raft_snapshots import RaftSnapshots
@@ -57,6 +58,9 @@ class QuorumMetadata(MetadataMachine):
         """Of the last snapshot, which may be on its way to the disk."""
         self.unsnapshot_bytes = 0
         """Of log behind the last snapshot, roughly: what was replayed and what was appended."""
+        self.on_assignment: Callable[[Assignment], None] = lambda _assignment: None
+        """Called when other voters are committed; what it raises stops the node."""
+        self._assignment: Assignment | None = None
         super().__init__(settings, rules, new_id, clock, self._newest_snapshot())
         self.on_notice = log.warning
 
@@ -77,13 +81,22 @@ class QuorumMetadata(MetadataMachine):
     def installed(self, snapshot: OffsetAndEpoch) -> None:
         """See `begin_anew`."""
         log.info("metadata snapshot %s was fetched from the leader", snapshot)
+        self._note_voters(snapshot.offset)
         self.unsnapshot_bytes = 0
         self.begin_anew(self._newest_snapshot())
 
     def committed(self, end_offset: int) -> None:
         while self._uncommitted and self._uncommitted[0][0] <= end_offset:
             self.commit_latencies_ms.append(self._clock() - self._uncommitted.popleft()[1])
+        if self.raft.replica.history.latest is not self._assignment:
+            self._note_voters(end_offset)
         super().committed(end_offset)
+
+    def _note_voters(self, end_offset: int) -> None:
+        found = self.raft.replica.history.before(end_offset)
+        if found is not self._assignment:
+            self._assignment = found
+            self.on_assignment(found)
 
     def leadership(self, leadership: Leadership) -> None:
         log.info("metadata quorum: this node is %s in epoch %d, the leader is %s", leadership.role, leadership.epoch,

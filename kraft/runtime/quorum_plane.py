@@ -44,7 +44,6 @@ class QuorumPlane:
     def __init__(self, config: NodeConfig, cluster_id: str, directory_id: UUID, endpoints: tuple[ConfigEndpoint, ...],
                  flusher: Flusher, on_failure: Callable[[BaseException], object], *, log_dir_locked: bool) -> None:
         self.config = config
-        self.cluster_id = cluster_id
         self.quorum = Quorum(
             config, Member(cluster_id, directory_id, endpoints), controller_settings(config, cluster_id),
             metadata_log_settings(config), flusher, on_failure, log_dir_locked=log_dir_locked)
@@ -118,7 +117,7 @@ class QuorumPlane:
                               previous_epoch: int) -> int:
         """Registers this node's broker, still fenced, and waits until its registration is in the image; gives its
         epoch. `RegistrationError` when no controller accepted it in `initial.broker.registration.timeout.ms`."""
-        request = broker_registration(self.config, self.cluster_id, endpoints, directories, previous_epoch)
+        request = broker_registration(self.config, self.quorum.cluster_id.value, endpoints, directories, previous_epoch)
         self.broker = broker = LocalBroker(
             _OwnRequests(self), request, self.config.integer("broker.heartbeat.interval.ms"),
             self.config.integer("log.dir.failure.timeout.ms"))
@@ -137,7 +136,7 @@ class QuorumPlane:
     def _why_refused(self, broker: LocalBroker) -> str:
         if self.quorum.stranger_to and self.quorum.raft.replica.leader_id == NOBODY:
             return (f": the controller at {self.quorum.stranger_to} is of another cluster than this node, whose "
-                    f"cluster id is {self.cluster_id} (INCONSISTENT_CLUSTER_ID)")
+                    f"cluster id is {self.quorum.cluster_id.value} (INCONSISTENT_CLUSTER_ID)")
         return f": {broker.refusal.name}, {broker.refusal.message}" if broker.refusal else ""
 
     async def serve(self, ended: Callable[[], bool]) -> None:

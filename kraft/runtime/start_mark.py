@@ -1,28 +1,42 @@
 """The mark that a metadata log leaves beside its directory: what must exist at the next start.
 
-    <metadata.log.dir>/.kraft-metadata-log     {"version":0,"records":true}
+    <metadata.log.dir>/.kraft-metadata-log     {"version":0,"records":true,"epoch":7}
+    <other log dir>/.kraft-voter               {"version":0,"directory":"<its id>","epoch":7}
 
 A controller that finds no vote or no log would begin as a new one: it could vote a second time in an epoch, or count
 towards a majority for records that it lost. A formatted directory without the mark is new; one with it is not. The mark
 is written when `quorum-state` is durable, and again when the log has its first committed record. Directories that Kafka
 wrote have none: there, records or snapshots without `quorum-state`, or partitions without a metadata log, are refused.
 
+The other log directories of a node outlive the one with the metadata log. Each names the directory id with which this
+node votes, so that a metadata directory that was lost and formatted again is not taken for that of a new voter: in a
+quorum of configured voters, which does not tell disks, or when it was formatted with the former id. The epoch is that
+of the last vote before a clean stop, so that an older `quorum-state` from a copy is noticed. What no mark can show is
+in docs/node.md.
+
 Only controllers need it. A broker never votes, and fetches what it lost again.
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
-from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK
+from kraft.immutable import immutable
+from kraft.protocol.ids import id_of, id_text
+from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK, VOTER_MARK
 from kraft.runtime.quorum_state import NAME as QUORUM_STATE
 from kraft.runtime.quorum_state import QuorumStateFile
 from kraft.runtime.snapshot_files import list_snapshots
-from kraft.runtime.storage import KEEP_DATA, describe
+from kraft.runtime.storage import KEEP_DATA, META_PROPERTIES, describe, read_identity
 from kraft_native import checkpoints, fileio
 from kraft_native.errors import CorruptFileError, StorageError
 
+log = logging.getLogger(__name__)
+
+NO_EPOCH: Final = -1
 BATCH_HEAD_BYTES: Final = 12
 EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 WAYS_OUT: Final = ("Ways out: restore the directory as it was; where other controllers have the log, remove this one "
@@ -30,18 +44,53 @@ WAYS_OUT: Final = ("Ways out: restore the directory as it was; where other contr
                    f"{START_MARK} beside it, run {KEEP_DATA} --no-initial-controllers, and add it again")
 
 
-class StartMark:
-    """The mark in one metadata directory. Loop thread only; each write is durable."""
+@immutable
+class VoterMark:
+    """What a log directory says of the metadata directory beside it."""
 
-    def __init__(self, metadata_directory: Path) -> None:
-        self._path = metadata_directory / START_MARK
-        self.exists = self._path.exists()
-        self.has_records = self.exists and self._read()
+    directory_id: UUID
+    epoch: int
 
-    def _read(self) -> bool:
+    @classmethod
+    def read(cls, directory: Path) -> "VoterMark | None":
+        """None without one; `CorruptFileError` for one that cannot be read."""
+        path = directory / VOTER_MARK
+        if not path.exists():
+            return None
         try:
-            content = json.loads(fileio.read_file(self._path))
-            return {0: bool(content["records"])}[content["version"]]
+            content = _content(path)
+            return cls(id_of(content["directory"]), _epoch(content))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(f"{path}: it cannot be read ({error!r}); delete it if the metadata log of this node "
+                                   f"was neither lost nor restored from a copy") from error
+
+    def write(self, directory: Path) -> None:
+        fileio.write_atomic(directory / VOTER_MARK, _encoded(
+            directory=id_text(self.directory_id), epoch=self.epoch))
+
+
+class StartMark:
+    """The marks of one metadata directory. Loop thread only; each write is durable. `others`: log directories beside
+    it, which get a `VoterMark`; one that fails does not stop the node."""
+
+    def __init__(self, metadata_directory: Path, others: Sequence[Path] = ()) -> None:
+        self._path = metadata_directory / START_MARK
+        self._others = others
+        self._identity = read_identity(metadata_directory)
+        self._is_copied = False
+        self.exists = self._path.exists()
+        self.has_records, self.epoch = self._read() if self.exists else (False, NO_EPOCH)
+        self.noted = self.epoch, str(self._path)
+        """The last epoch that any mark has, and which one."""
+
+    @property
+    def directory_id(self) -> UUID | None:
+        return None if self._identity is None else self._identity.directory_id
+
+    def _read(self) -> tuple[bool, int]:
+        try:
+            content = _content(self._path)
+            return bool(content["records"]), _epoch(content)
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(f"{self._path}: it cannot be read ({error!r}); delete it if quorum-state and the "
                                    f"metadata log beside it are whole") from error
@@ -50,13 +99,71 @@ class StartMark:
         """`quorum-state` is durable and, with `records`, the log has a committed record."""
         if not self.exists or records > self.has_records:
             self.exists, self.has_records = True, records or self.has_records
-            fileio.write_atomic(self._path, json.dumps(
-                {"version": 0, "records": self.has_records}, separators=(",", ":")).encode())
+            self._write()
+        if not self._is_copied:
+            self._is_copied = True
+            self._copy()
+
+    def check_vote(self, epoch: int, log_end_epoch: int) -> None:
+        """`CorruptFileError` when `quorum-state` is of an earlier `epoch` than one in which this node has taken part.
+        Not for the only voter: it harms nobody with a copy, and may have written the first record of an epoch when its
+        process was killed, and not yet its vote for itself. Others vote before there is a leader."""
+        known, by = max(self.noted, (log_end_epoch, "the end of the metadata log beside it"))
+        if epoch < known:
+            raise CorruptFileError(
+                f"{self._path.parent / DIRECTORY_NAME / QUORUM_STATE}: it is of epoch {epoch}, but this controller has "
+                f"taken part in epoch {known} ({by}): the file is older, from a copy, and the node could vote twice. "
+                f"{WAYS_OUT}")
+
+    def close(self, epoch: int) -> None:
+        """The node stops; `quorum-state` is durable with this epoch."""
+        if self.exists and epoch > self.epoch:
+            self.epoch = epoch
+            try:
+                self._write()
+            except (OSError, StorageError) as error:
+                log.warning("%s: the last epoch cannot be noted: %s", self._path, error)
+            self._copy()
+
+    def _write(self) -> None:
+        fileio.write_atomic(self._path, _encoded(records=self.has_records, epoch=self.epoch))
+
+    def _copy(self) -> None:
+        if self.directory_id is None:
+            return
+        wanted = VoterMark(self.directory_id, self.epoch)
+        for path in self._others:
+            try:
+                if (path / META_PROPERTIES).exists() and VoterMark.read(path) != wanted:
+                    wanted.write(path)
+            except (OSError, StorageError, CorruptFileError) as error:
+                log.warning("%s: the mark of this voter cannot be written: %s", path, error)
 
 
-def check_metadata_log(metadata_directory: Path, log_dirs: Sequence[Path]) -> StartMark:
-    """Before a controller opens its log: `CorruptFileError` when the vote or the log of an earlier start is missing."""
-    mark = StartMark(metadata_directory)
+def _content(path: Path) -> dict[str, Any]:
+    content = json.loads(fileio.read_file(path))
+    if content["version"] != 0:
+        raise ValueError(f"version {content['version']} is not 0")
+    found: dict[str, Any] = content
+    return found
+
+
+def _encoded(**fields: object) -> bytes:
+    return json.dumps({"version": 0, **fields}, separators=(",", ":")).encode()
+
+
+def _epoch(content: dict[str, Any]) -> int:
+    epoch = content.get("epoch", NO_EPOCH)
+    if type(epoch) is not int or epoch < NO_EPOCH:
+        raise ValueError(f"epoch: {epoch!r} is no epoch")
+    return epoch
+
+
+def check_metadata_log(metadata_directory: Path, log_dirs: Sequence[Path], *, is_static: bool = False) -> StartMark:
+    """Before a controller opens its log: `CorruptFileError` when the vote or the log of an earlier start is missing.
+    `is_static`: the voters are configured, and there are others."""
+    others = [path for path in log_dirs if path != metadata_directory]
+    mark = StartMark(metadata_directory, others)
     directory = metadata_directory / DIRECTORY_NAME
     has_state = (directory / QUORUM_STATE).exists()
     has_records = directory.is_dir() and _has_records(directory)
@@ -70,6 +177,16 @@ def check_metadata_log(metadata_directory: Path, log_dirs: Sequence[Path]) -> St
         raise _lost(directory / QUORUM_STATE, "the vote of this controller", _alone(directory))
     elif mark.has_records and not has_records:
         raise _lost(directory, "every record of the metadata log")
+    for path in others:
+        voter = VoterMark.read(path)
+        if voter is None or not (is_static or voter.directory_id == mark.directory_id):
+            continue
+        if not has_state:
+            raise _lost(
+                directory, f"the metadata log with which this controller has voted ({path / VOTER_MARK})",
+                f"; if all other voters run and one of them leads (kraft quorum describe), delete {VOTER_MARK} in each "
+                "log directory: this node then fetches the metadata again")
+        mark.noted = max(mark.noted, (voter.epoch, str(path / VOTER_MARK)))
     return mark
 
 

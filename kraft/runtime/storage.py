@@ -18,9 +18,10 @@ from uuid import UUID
 
 from kraft.immutable import immutable
 from kraft.log_dir import METADATA_TOPIC, TopicPartition, strays_in
+from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import RESERVED_IDS, Endpoint
 from kraft.metadata.quorum import QuorumRecords
-from kraft.metadata.snapshot import Record, decode_snapshot, encode_snapshot
+from kraft.metadata.snapshot import Record, SnapshotContent, decode_snapshot, encode_snapshot
 from kraft.metadata.versions import BY_LEVEL, FEATURES, KRAFT_VERSION, LATEST, METADATA_VERSION, default_features
 from kraft.protocol.ids import id_text
 from kraft.protocol.messages.feature_level_record import FeatureLevelRecord
@@ -31,12 +32,13 @@ from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
 from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK
 from kraft.runtime.snapshot_files import SnapshotId, list_snapshots, write_snapshot
 from kraft_native import checkpoints, fileio
-from kraft_native.errors import CorruptFileError, InvalidArgumentError, StorageError
+from kraft_native.errors import CorruptFileError, InvalidArgumentError, ProtocolError, StorageError
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 NAMED_MAX: Final = 3
 KEEP_DATA: Final = "kraft storage format --keep-data"
+NAMED_LATER: Final = "(its first leader makes the id)"
 
 # Draws a random id, such as `uuid.uuid4`.
 DrawId = Callable[[], UUID]
@@ -45,7 +47,7 @@ DrawId = Callable[[], UUID]
 @immutable
 class FormatRequest:
     """`directories`: `log.dirs`, and `metadata_directory` (None: the first of them). `features`: levels that differ
-    from the defaults of `metadata_level`.
+    from the defaults of `metadata_level`. `cluster_id`: empty where the first leader of the initial voters makes it.
 
     The first voters are one of three: this node alone (`standalone`), reached at `endpoints`, the controller listeners;
     `initial_voters`, this node one of them or not; or nobody that this directory knows of: the node finds them by its
@@ -126,9 +128,7 @@ def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[Di
     for info in before:
         if info.problem and not (info.nameless and request.keep_data):
             raise InvalidArgumentError(f"{info.path}: {info.problem}")
-        if info.formatted and (info.node_id, info.cluster_id) != (request.node_id, request.cluster_id):
-            raise InvalidArgumentError(f"{info.path}: it is formatted for node {info.node_id} of cluster "
-                                       f"{info.cluster_id}, not for node {request.node_id} of {request.cluster_id}")
+        _check_owner(info, request.node_id, request.cluster_id)
     holding = next((info for info in before if info.formatted and info.partitions), None)
     if not before[0].formatted and holding is not None and not request.keep_data:
         raise InvalidArgumentError(
@@ -158,8 +158,8 @@ def _check(request: FormatRequest) -> None:
         raise InvalidArgumentError(f"node.id: {request.node_id} is below 0")
     if not request.directories:
         raise InvalidArgumentError("log.dirs: no directory is given")
-    if not request.cluster_id:
-        raise InvalidArgumentError("cluster id: it is empty")
+    if not request.cluster_id and not request.initial_voters:
+        raise InvalidArgumentError("cluster id: it is empty; only the first leader of initial voters makes one")
     if request.standalone and not request.endpoints:
         raise InvalidArgumentError("controller.listener.names: a voter needs an address for its controller listener")
     if request.standalone and request.initial_voters:
@@ -200,7 +200,7 @@ def _begin_metadata(path: Path, request: FormatRequest, directory_id: UUID, boot
 def _noted_id(directory: Path, node_id: int) -> UUID | None:
     """The directory id by which the newest snapshot of a metadata log knows this voter."""
     for snapshot in reversed(list_snapshots(directory)):
-        voters = decode_snapshot(fileio.read_file(directory / snapshot.file_name)).quorum.voters
+        voters = _snapshot(directory / snapshot.file_name, "move it away, or restore it").quorum.voters
         if voters is not None:
             return next((each.voter_directory_id for each in voters.voters if each.voter_id == node_id), None)
     return None
@@ -274,9 +274,9 @@ def read_identity(path: Path) -> checkpoints.MetaProperties | None:
     if found is not None and found.directory_id is not None and found.directory_id.int < RESERVED_IDS:
         raise CorruptFileError(f"{file}: directory.id {id_text(found.directory_id)} is reserved; restore the file, or "
                                "remove the line: the node draws a new id then")
-    if found is None or (found.version == 1 and found.cluster_id):
+    if found is None or found.version == 1:
         return found
-    if found.version == 1 or (found.node_id is None and found.cluster_id is None):
+    if found.node_id is None and found.cluster_id is None:
         raise CorruptFileError(f"{file}: it names no node and no cluster; restore the file, or delete it and have it "
                                f"written again: {KEEP_DATA}")
     raise InvalidArgumentError(f"{file}: version 0 is of a broker with ZooKeeper (broker.id {found.node_id}); migrate "
@@ -347,24 +347,57 @@ def _can_be_read(path: Path) -> bool:
 def read_bootstrap(path: Path) -> Sequence[Record]:
     """The records that the log of this directory's cluster begins with; none when nothing says so."""
     file = path / BOOTSTRAP_CHECKPOINT
-    return decode_snapshot(fileio.read_file(file)).messages if file.exists() else ()
+    return _snapshot(file, "restore the file, or copy that of another log directory of this node").messages if (
+        file.exists()) else ()
+
+
+def _snapshot(file: Path, ways_out: str) -> SnapshotContent:
+    """What a file of records says; `CorruptFileError` when it is damaged."""
+    try:
+        return decode_snapshot(fileio.read_file(file))
+    except (ProtocolError, MetadataLogError) as error:
+        raise CorruptFileError(f"{file}: it is damaged ({error}); {ways_out}") from error
+
+
+def _check_owner(info: DirectoryInfo, node_id: int, cluster_id: str) -> None:
+    if info.formatted and (info.node_id, info.cluster_id) != (node_id, cluster_id):
+        raise InvalidArgumentError(
+            f"{info.path}: it is formatted for node {info.node_id} of cluster {info.cluster_id or NAMED_LATER}, "
+            f"not for node {node_id} of {cluster_id or NAMED_LATER}")
+
+
+def settle_cluster_id(formatted: Sequence[DirectoryInfo]) -> str:
+    """The id of these directories' cluster, empty when none has it. Those that lack it, because a crash came while it
+    was written to all of them, get it."""
+    found = next((info.cluster_id for info in formatted if info.cluster_id), "")
+    if found:
+        write_cluster_id([info.path for info in formatted], found)
+    return found
+
+
+def write_cluster_id(paths: Sequence[Path], cluster_id: str) -> None:
+    """Gives each formatted directory that has no cluster id this one, durably."""
+    for path in paths:
+        found = read_identity(path)
+        if found is not None and not found.cluster_id:
+            checkpoints.write_meta_properties(
+                path, checkpoints.MetaProperties(found.node_id, cluster_id, found.directory_id))
 
 
 def formatted_identity(node_id: int, paths: Sequence[Path]) -> tuple[str, UUID]:
-    """The cluster's id, and the directory id of the first of these directories, which were all formatted for this node;
-    `InvalidArgumentError` when they were not: the nodes of a cluster have one id, so none of them makes it up."""
+    """The cluster's id, empty when it is still to come, and the directory id of the first of these directories, which
+    were all formatted for this node; `InvalidArgumentError` when they were not: the nodes of a cluster have one id, so
+    none of them makes it up."""
     ensure_directory_ids(paths, uuid.uuid4)
     found = [describe(path) for path in paths]
+    cluster_id = next((info.cluster_id for info in found if info.cluster_id), "")
     for info in found:
         if info.problem:
             raise InvalidArgumentError(f"{info.path}: {info.problem}")
         if not info.formatted:
             raise InvalidArgumentError(f"{info.path}: it is not formatted; all nodes of a cluster are formatted with "
                                        "its id: kraft storage format --cluster-id. If it was: mount or restore it")
-        if (info.node_id, info.cluster_id) != (node_id, found[0].cluster_id):
-            raise InvalidArgumentError(f"{info.path}: it is formatted for node {info.node_id} of cluster "
-                                       f"{info.cluster_id}, not for node {node_id} of {found[0].cluster_id}")
+        _check_owner(info, node_id, cluster_id if info.cluster_id else "")
     check_distinct(found)
-    assert found[0].cluster_id is not None
     assert found[0].directory_id is not None
-    return found[0].cluster_id, found[0].directory_id
+    return settle_cluster_id(found), found[0].directory_id

@@ -86,7 +86,7 @@ def voters_of(directory: Path) -> list[int]:
 @pytest.mark.parametrize(("options", "voters"), [
     (("--standalone",), [1]), (("--initial-controllers", VOTERS), [1, 2]),
     (("--no-initial-controllers", "--cluster-id", CLUSTER_ID), [-1]),
-    (STATIC, [-1]),
+    ((*STATIC, "--cluster-id", CLUSTER_ID), [-1]),
 ])
 def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
                       voters: list[int]) -> None:
@@ -95,6 +95,10 @@ def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], option
     assert voters_of(tmp_path) == voters
     if "--initial-controllers" in options:
         assert made[0]["directory_id"] == "A1AAAAAAAAAAAAAAAAAAAw"
+        assert made[0]["cluster_id"] is None, "their first leader makes it"
+        again, _, complaint = told(capsys, "format", "--data", tmp_path, *CONTROLLER, *options, "-t", CLUSTER_ID)
+        assert again == 1
+        assert f"not for node 1 of {CLUSTER_ID}" in complaint
 
 
 def test_the_first_voter_is_where_others_reach_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,6 +139,7 @@ def test_a_cluster_id_is_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (("--set", "process.roles=broker", "--standalone"), "process.roles has no controller"),
     (("--set", "process.roles=broker"), "--cluster-id: is needed"),
     ((*CONTROLLER, "--no-initial-controllers"), "--cluster-id: is needed"),
+    ((*CONTROLLER, *STATIC), "--cluster-id: is needed"),
 ])
 def test_wrong_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...],
                             why: str) -> None:

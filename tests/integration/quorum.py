@@ -38,9 +38,10 @@ class MemberProcess(NodeProcess):
         super().__init__(directory, {"node.id": str(node_id), "controller.listener.names": "CONTROLLER", **settings})
         self.node_id = node_id
 
-    def format(self, *options: str) -> None:
-        """`kraft storage format`."""
-        code = run(["storage", "format", f"--data={self.data}", f"--cluster-id={CLUSTER_ID}", *options,
+    def format(self, *options: str, cluster_id: str = CLUSTER_ID) -> None:
+        """`kraft storage format`; the first leader makes an empty `cluster_id`."""
+        given = [f"--cluster-id={cluster_id}"] if cluster_id else []
+        code = run(["storage", "format", f"--data={self.data}", *given, *options,
                     *(f"--set={name}={value}" for name, value in self.settings.items())])
         assert code == 0, f"format {options} ended with {code}"
 
@@ -86,7 +87,8 @@ class Quorum:
     named). `session_ms`: how long a broker may be silent, and one that was killed cannot come back."""
 
     def __init__(self, directory: Path, count: int, *, voters: int | None = None, static: bool = False,
-                 is_broker: bool = False, session_ms: int = 60_000, directories: int = 1) -> None:
+                 is_broker: bool = False, session_ms: int = 60_000, directories: int = 1,
+                 cluster_id: str = CLUSTER_ID) -> None:
         ports = free_ports(count)
         addresses = [f"127.0.0.1:{port}" for port in ports]
         known = ",".join(f"{number}@{each}" for number, each in enumerate(addresses, 1))
@@ -104,7 +106,7 @@ class Quorum:
             if static:
                 node.format()
             elif node in first:
-                node.format(f"--initial-controllers={','.join(each.voter for each in first)}")
+                node.format(f"--initial-controllers={','.join(each.voter for each in first)}", cluster_id=cluster_id)
             else:
                 node.format("--no-initial-controllers")
 
@@ -130,10 +132,10 @@ class Quorum:
         addresses = ",".join(node.controller_address for node in nodes or self.nodes.values())
         return QuorumClient(Cluster(addresses, timeout=seconds))
 
-    def new_broker(self, node_id: int) -> MemberProcess:
+    def new_broker(self, node_id: int, *, cluster_id: str = CLUSTER_ID) -> MemberProcess:
         """A broker beside the controllers, formatted."""
         broker = MemberProcess(self.directory / str(node_id), node_id, {"process.roles": "broker", **self.settings})
-        broker.format()
+        broker.format(cluster_id=cluster_id)
         return broker
 
     @property

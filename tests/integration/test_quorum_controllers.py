@@ -8,10 +8,16 @@ import pytest
 from kraft.client.connection import Connection
 from kraft.client.quorum import Replica
 from kraft.client.refusals import RefusedError
-from kraft.metadata.image import BROKER_RESOURCE
+from kraft.metadata.image import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.integration.admin import wait_until
@@ -59,6 +65,27 @@ def described_node_id(node: ControllerProcess) -> str | None:
     return next(each.value for each in found.configs if each.name == "node.id")
 
 
+def logger_level(node: ControllerProcess, logger: str) -> str | None:
+    """As the node's controller listener describes it."""
+    asked = DescribeConfigsRequest(resources=[DescribeConfigsResource(
+        resource_type=BROKER_LOGGER_RESOURCE, resource_name=str(node.node_id), configuration_keys=[logger])])
+    with Connection("127.0.0.1", node.controller_port) as connection:
+        [found] = connection.send(asked, DescribeConfigsResponse).results
+    assert found.error_code == ErrorCode.NONE, found.error_message
+    return next(each.value for each in found.configs)
+
+
+def set_logger_level(node: ControllerProcess, logger: str, level: str) -> list[int]:
+    """The error codes; the request names the loggers, and a broker that only the active controller can change."""
+    asked = IncrementalAlterConfigsRequest(resources=[
+        AlterConfigsResource(resource_type=kind, resource_name=name, configs=[
+            AlterableConfig(name=key, config_operation=0, value=value)])
+        for kind, name, key, value in ((BROKER_RESOURCE, "", "log.cleaner.threads", "2"),
+                                       (BROKER_LOGGER_RESOURCE, str(node.node_id), logger, level))])
+    with Connection("127.0.0.1", node.controller_port) as connection:
+        return [each.error_code for each in connection.send(asked, IncrementalAlterConfigsResponse).responses]
+
+
 def test_every_process_registers_its_controller(new_quorum: MakeQuorum) -> None:
     quorum = new_quorum(3)
 
@@ -72,6 +99,11 @@ def test_every_process_registers_its_controller(new_quorum: MakeQuorum) -> None:
     wait_until(lambda: registrations() == {1: 1, 2: 1, 3: 1}, "all controllers are registered")
     other = quorum.others[0]
     assert described_node_id(other) == str(other.node_id)
+    for node, code in ((other, ErrorCode.NOT_CONTROLLER), (quorum.leader, ErrorCode.NONE)):
+        assert logger_level(node, "kraft.runtime") == "INFO"
+        assert set_logger_level(node, "kraft.runtime", "WARN") == [ErrorCode.NONE, code]
+        assert logger_level(node, "kraft.runtime") == "WARN"
+        assert set_logger_level(node, "kraft.none", "WARN")[0] == ErrorCode.INVALID_CONFIG
     other.restart()
     wait_until(lambda: registrations()[other.node_id] == 2, "the new process is registered")
     quorum.leader.kill()

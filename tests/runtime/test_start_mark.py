@@ -1,14 +1,23 @@
 """A controller that lost its vote or its log does not begin as a new one."""
 
+import shutil
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
-from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK
-from kraft.runtime.start_mark import StartMark, check_metadata_log
+from kraft.raft.records import LeaderChange
+from kraft.raft.types import Endpoint, ReplicaKey
+from kraft.raft.voters import Voter
+from kraft.runtime.metadata_directory import DIRECTORY_NAME, START_MARK, VOTER_MARK, MetadataLogSettings
+from kraft.runtime.quorum_state import QuorumStateFile, write_quorum_state
+from kraft.runtime.raft_log import RaftLog
+from kraft.runtime.start_mark import StartMark, VoterMark, check_metadata_log
 from kraft_native.errors import CorruptFileError
+from kraft_native.log import Log
 from tests.golden import golden, needs_golden
-from tests.runtime.metadata_nodes import formatted
+from tests.runtime.metadata_nodes import NOW_MS, Node, formatted
 
 RECORD = bytes(8) + b"\0\0\0\x01" + bytes(49)
 
@@ -56,3 +65,93 @@ def test_a_damaged_mark_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / START_MARK).write_text(content)
     with pytest.raises(CorruptFileError, match=START_MARK):
         StartMark(tmp_path)
+
+
+# --- what the other log directories remember
+
+
+def voted(top: Path, epoch: int, **fields: Any) -> tuple[Path, Path]:
+    """A metadata directory and a log directory of a controller that stopped cleanly in this epoch."""
+    metadata, data = top / "m", top / "a"
+    formatted(metadata, directories=(data,), metadata_directory=metadata, **fields)
+    mark = check_metadata_log(metadata, (data,))
+    write_quorum_state(metadata / DIRECTORY_NAME, QuorumStateFile(leader_epoch=epoch))
+    mark.note(records=False)
+    mark.close(epoch)
+    mark.close(epoch)
+    check_metadata_log(metadata, (data,))
+    return metadata, data
+
+
+def lose(metadata: Path, data: Path, **fields: Any) -> None:
+    """The metadata directory is lost, and formatted again."""
+    shutil.rmtree(metadata)
+    formatted(metadata, directories=(data,), metadata_directory=metadata, **fields)
+
+
+def test_a_static_voter_whose_metadata_directory_was_formatted_again_is_refused(tmp_path: Path) -> None:
+    metadata, data = voted(tmp_path, 3, standalone=False)
+    lose(metadata, data, standalone=False)
+    with pytest.raises(CorruptFileError, match=r"__cluster_metadata-0: the metadata log with .*a/\.kraft-voter"):
+        check_metadata_log(metadata, (data,), is_static=True)
+    (data / VOTER_MARK).unlink()
+    assert not check_metadata_log(metadata, (data,), is_static=True).exists, "the way out that the message names"
+
+
+def test_a_voter_of_the_log_is_refused_with_its_former_directory_id_only(tmp_path: Path) -> None:
+    """`--initial-controllers` names the ids of directories; another id is another voter."""
+    voter = Voter(ReplicaKey(1, UUID(int=1 << 100)), (Endpoint("CONTROLLER", "127.0.0.1", 9093),))
+    metadata, data = voted(tmp_path, 3, standalone=False, initial_voters=(voter,))
+    assert VoterMark.read(data) == VoterMark(voter.key.directory_id, 3)
+    lose(metadata, data, standalone=False, initial_voters=(voter,))
+    with pytest.raises(CorruptFileError, match="is missing, and without it the node could vote twice"):
+        check_metadata_log(metadata, (data,))
+    lose(metadata, data, standalone=False)
+    mark = check_metadata_log(metadata, (data,))
+    mark.note(records=False)
+    assert VoterMark.read(data) == VoterMark(mark.directory_id or UUID(int=0), -1), "the new voter's"
+
+
+def test_an_older_vote_from_a_copy_is_refused(tmp_path: Path) -> None:
+    metadata, data = voted(tmp_path, 3)
+    for mark in (metadata / START_MARK, data / VOTER_MARK):
+        found = check_metadata_log(metadata, (data,))
+        found.check_vote(3, 3)
+        with pytest.raises(CorruptFileError, match=r"quorum-state: it is of epoch 2, .* epoch 3 \(.*\.kraft-"):
+            found.check_vote(2, 2)
+        mark.unlink()
+    found = check_metadata_log(metadata, (data,))
+    found.check_vote(2, 2)
+    with pytest.raises(CorruptFileError, match=r"epoch 2, .* epoch 3 \(the end of the metadata log"):
+        found.check_vote(2, 3)
+
+
+@pytest.mark.parametrize("voters", [1, 2])
+def test_a_vote_that_is_older_than_the_log_is_refused_but_for_a_single_voter(tmp_path: Path, voters: int) -> None:
+    """The single voter writes its first record and its vote at once; others vote before there is a leader."""
+    first = tuple(Voter(ReplicaKey(number, UUID(int=number << 100)), (Endpoint("CONTROLLER", "127.0.0.1", number),))
+                  for number in range(1, voters + 1))
+    formatted(tmp_path, standalone=False, initial_voters=first)
+    keys = tuple(voter.key for voter in first)
+    directory = tmp_path / DIRECTORY_NAME
+    with Log(directory, MetadataLogSettings(durability="per-append").log_config()) as log:
+        RaftLog(log).append_control([LeaderChange(1, keys, keys)], 5, NOW_MS)
+    write_quorum_state(directory, QuorumStateFile(leader_epoch=5))
+    Node(tmp_path, leads=False).close()
+    (tmp_path / START_MARK).unlink(missing_ok=True)
+    write_quorum_state(directory, QuorumStateFile(leader_epoch=4))
+    if voters == 1:
+        with Node(tmp_path) as node:
+            assert node.quorum.raft.replica.epoch > 5
+    else:
+        with pytest.raises(CorruptFileError, match=r"it is of epoch 4, but .* epoch 5 \(the end of the metadata log"):
+            Node(tmp_path, leads=False)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"version":1,"directory":"AAAAAAAAAAAAAAAAAAAAAQ"}', "[]",
+                                     '{"version":0,"directory":"short"}',
+                                     '{"version":0,"directory":"AAAAAAAAAAAAAAAAAAAAAQ","epoch":"x"}'])
+def test_a_damaged_voter_mark_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / VOTER_MARK).write_text(content)
+    with pytest.raises(CorruptFileError, match=rf"{VOTER_MARK}: it cannot be read .* delete it if"):
+        VoterMark.read(tmp_path)

@@ -1,0 +1,81 @@
+"""The cluster's id on a node: as its directories have it or, where they were formatted without one, as the first leader
+of the quorum made it (KIP-642).
+
+A directory without an id has the line `cluster.id=` in its `meta.properties`. The id is part of the first Voters record
+of the metadata log. A node writes it to its directories when that record is committed, never before: a leader that was
+overtaken may have made another one. A crash before that write costs nothing, because the log still has the id.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kraft.raft.types import UNKNOWN_OFFSET
+from kraft.raft.voters import Assignment
+from kraft.runtime.storage import META_PROPERTIES
+from kraft_native.errors import InvalidArgumentError, OperationError
+
+log = logging.getLogger(__name__)
+
+FIRST_LEADER: Final = "the first leader of the quorum makes the cluster's id"
+
+
+class ForeignClusterError(OperationError):
+    """The metadata log has the id of another cluster than this node's directory, or none."""
+
+
+class StoppedAtStartError(OperationError):
+    """The node was stopped before its cluster had an id."""
+
+
+class ClusterId:
+    """Of one node. Loop thread only. `write` makes a new id durable; it is called once, before anything else sees that
+    id."""
+
+    def __init__(self, cluster_id: str, metadata_directory: Path, *, is_static: bool) -> None:
+        """`cluster_id`: empty when the directory has none. `InvalidArgumentError` where none can come: `is_static`
+        says that the voters are configured, and then the log has no Voters record."""
+        self.value = cluster_id
+        self.write: Callable[[str], None] = lambda _cluster_id: None
+        self._file = metadata_directory / META_PROPERTIES
+        self._known = asyncio.Event()
+        if not cluster_id and is_static:
+            raise InvalidArgumentError(
+                f"{self._file}: cluster.id is empty, and with controller.quorum.voters no leader makes one; write the "
+                "same id to the file of each node (kraft storage random-uuid prints one)")
+        if not cluster_id:
+            log.info("%s has no cluster id yet: %s", metadata_directory, FIRST_LEADER)
+
+    def committed(self, assignment: Assignment) -> None:
+        """The voters that are committed now. `ForeignClusterError` when their record is another cluster's."""
+        found = assignment.voters.cluster_id
+        if assignment.offset == UNKNOWN_OFFSET:
+            return                     # what the directory was formatted with
+        if not self.value:
+            if not found:
+                raise ForeignClusterError(
+                    f"{self._file}: cluster.id is empty, and the metadata log has no id either, since its cluster had "
+                    "one from the start; write the id to the file that the other nodes have in theirs")
+            self.write(found)
+            self.value = found
+            self._known.set()
+            log.info("the cluster's id is %s", found)
+        elif found and found != self.value:
+            raise ForeignClusterError(
+                f"{self._file}: cluster.id is {self.value}, but the metadata log is of cluster {found}; the directory, "
+                "or the addresses of the quorum in the configuration, are of another cluster")
+
+    async def known(self, ended: asyncio.Event) -> None:
+        """Waits until there is an id; `StoppedAtStartError` when `ended` is set before."""
+        if self.value:
+            return
+        waiting = [asyncio.ensure_future(each.wait()) for each in (self._known, ended)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+        if not self.value:
+            raise StoppedAtStartError(f"the node ended before its cluster had an id: {FIRST_LEADER}")
