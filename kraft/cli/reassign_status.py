@@ -53,9 +53,10 @@ def status(cluster: Cluster, then: Targets) -> tuple[list[Fields], float | None]
     now, seconds = progress(cluster, moving), time.monotonic() - began
     bounds = throttles(cluster, {each.partition: each.adding for each in moving})
     by_partition = {each.partition: each for each in moving}
-    topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics if then else []
-    known = {(topic.name or "", each.partition_index): list(each.replica_nodes) for topic in topics
-             for each in topic.partitions}
+    known = assigned(cluster, then)
+    if any(known.get(each) != list(targets) for each, targets in then.items() if each not in by_partition):
+        time.sleep(LOOK_SECONDS)     # the controller says what is under way; the node that is asked here may lag
+        known = assigned(cluster, then)
     rows: list[Fields] = []
     for partition, targets in then.items():
         each, at = by_partition.get(partition), now.get(partition, Progress(0, 0))
@@ -67,6 +68,13 @@ def status(cluster: Cluster, then: Targets) -> tuple[list[Fields], float | None]
                      "throttle_bytes": bounds.get(partition),
                      "seconds_left": seconds_left(before.get(partition), at, seconds) if each else None})
     return rows, seconds_left(total(before), total(now), seconds) if moving else None
+
+
+def assigned(cluster: Cluster, then: Collection[Partition]) -> Targets:
+    """Replicas of these partitions, as the node that is asked knows them."""
+    topics = cluster.metadata(sorted(dict.fromkeys(topic for topic, _ in then))).topics if then else []
+    return {(topic.name or "", each.partition_index): list(each.replica_nodes) for topic in topics
+            for each in topic.partitions}
 
 
 def seconds_left(before: Progress | None, now: Progress, seconds: float) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.client.cluster import Cluster
-from kraft.client.configs import Change, Operation, alter_configs, describe_configs, settings
+from kraft.client.configs import Change, Operation, alter_configs, settings
 from kraft.client.partitions import Partition
 from kraft.client.refusals import RefusedError, check
 from kraft.protocol.error_codes import ErrorCode
@@ -135,17 +135,13 @@ def throttle(cluster: Cluster, now: Mapping[Partition, Sequence[int]], then: Map
             Change(f"{kind}.rate", Operation.SET, str(bytes_per_second)) for kind in (LEADERS, FOLLOWERS)])
 
 
-def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) -> bool:
-    """Takes the bounds away again, those that are there; says whether there were any."""
-    found = False
+def unthrottle(cluster: Cluster, topics: Iterable[str], brokers: Iterable[int]) -> None:
+    """Removes the bounds, whether the nodes that are asked know of them yet or not: each replays a change of settings a
+    moment after it was made, so what a node says of its throttle may be out of date."""
     for kind, names, what in (("topic", list(topics), "replicas"), ("broker", list(map(str, brokers)), "rate")):
-        for name, told in describe_configs(cluster, kind, names).items():
-            given = [each.name for each in told if each.name in (f"{LEADERS}.{what}", f"{FOLLOWERS}.{what}")
-                     and each.config_source in OWN_SOURCES]
-            if given:
-                found = True
-                alter_configs(cluster, kind, name, [Change(each, Operation.DELETE, None) for each in given])
-    return found
+        for name in names:
+            alter_configs(cluster, kind, name, [
+                Change(f"{direction}.{what}", Operation.DELETE, None) for direction in (LEADERS, FOLLOWERS)])
 
 
 def throttles(cluster: Cluster, followers: Mapping[Partition, Sequence[int]]) -> dict[Partition, int]:
@@ -167,5 +163,3 @@ def throttles(cluster: Cluster, followers: Mapping[Partition, Sequence[int]]) ->
 
 NO_RATE: Final = (1 << 63) - 1
 """Kafka's default."""
-OWN_SOURCES: Final = (1, 2)
-"""Set for this very topic or broker, while it runs."""

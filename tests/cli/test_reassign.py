@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 from confluent_kafka import Producer
@@ -17,6 +17,12 @@ from kraft.client import Cluster
 from kraft.client.configs import Change, Operation, alter_configs
 from kraft.client.reassignments import FOLLOWERS, LEADERS, Progress, ongoing, progress, total
 from kraft.local.cluster import LocalCluster
+from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from kraft.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from tests.cli.nodes import Tool
 from tests.cli.test_operators import partitions, throttles
 
@@ -54,6 +60,13 @@ class Move(NamedTuple):
         with self.client() as client:
             return [throttles(client, "topic", self.topic),
                     *(throttles(client, "broker", str(broker)) for broker in self.cluster.brokers)]
+
+    def await_rate(self, bytes_per_second: int) -> None:
+        """Each broker knows of a change a moment after it was made."""
+        def rates() -> list[str | None]:
+            return [each.get(f"{FOLLOWERS}.rate") for each in self.throttles()[1:]]
+
+        self.cluster.wait_until(lambda: rates().count(str(bytes_per_second)) == 2, "source and target are throttled")
 
     def await_no_throttle(self) -> None:
         """Each broker knows of a change a moment after it was made."""
@@ -94,6 +107,7 @@ def test_status_and_watch(begin: Callable[..., Move], monkeypatch: pytest.Monkey
     meanwhile(monkeypatch, lambda: None)
     for bound in (1_000, 1_000_000):
         move.tool.json("topics", "reassign", "start", move.plan, "--no-wait", "--throttle", bound)
+        move.await_rate(bound)
         [moving] = move.tool.json("topics", "reassign", "status", move.plan)
         assert (moving["state"], moving["throttle_bytes"]) == ("moving", bound), "it was bounded anew while it moved"
 
@@ -141,6 +155,27 @@ def test_cancel_a_plan_and_all(begin: Callable[..., Move]) -> None:
     other.await_no_throttle()
     assert [len(each["replicas"]) for topic in ("c1", "c2") for each in partitions(tool, topic)] == [1, 1]
     assert tool.json("topics", "reassign", "cancel", "--all") == []
+
+
+class Lagging:
+    """Cluster whose controller has nothing under way, and whose node that answers replays that only with the second
+    request for Metadata."""
+
+    def __init__(self) -> None:
+        self.answers = [[1], [1, 2]]
+
+    def send(self, _request: object, _response: object) -> ListPartitionReassignmentsResponse:
+        return ListPartitionReassignmentsResponse(error_message=None)
+
+    def metadata(self, _topics: list[str]) -> MetadataResponse:
+        return MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=[
+            MetadataResponsePartition(partition_index=0, replica_nodes=self.answers.pop(0))])])
+
+
+def test_a_node_that_lags_does_not_call_a_reassignment_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile(monkeypatch, lambda: None)
+    [row], left = reassign_status.status(cast("Cluster", Lagging()), {("a", 0): [1, 2]})
+    assert (row["state"], row["replicas"], left) == ("done", [1, 2], None)
 
 
 @pytest.mark.parametrize(("before", "left", "seconds"), [
