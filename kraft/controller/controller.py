@@ -226,16 +226,14 @@ class Controller:
         if handler is None:
             raise InvalidArgumentError(f"request: the controller does not decide a {type(request).__name__}")
         if not self.active:
-            refusal = handler.refuse(request, ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
-            if isinstance(refusal, BrokerHeartbeatResponse):
-                refusal.active_controller_id = self.port.describe_quorum(now_ms).leader_id
-            answer(refusal)
+            answer(self._refusal(handler, request, ErrorCode.NOT_CONTROLLER, "this node is not the active controller",
+                                 now_ms))
             return
         if self._working:
             self._queued.append(
                 partial(self.submit, request, version, now_ms, answer, client_id, forwarded=forwarded))
             return
-        refuse = partial(handler.refuse, request, ErrorCode.NOT_CONTROLLER, LEADER_CHANGED)
+        refuse = partial(self._refusal, handler, request, ErrorCode.NOT_CONTROLLER, LEADER_CHANGED, now_ms)
         self._start(request.API_KEY, self._decide(
             handler, request, version, now_ms, answer, client_id, forwarded=forwarded), lambda: answer(refuse()))
 
@@ -278,10 +276,18 @@ class Controller:
                 last = self.port.upgrade_kraft_version(decision.kraft_version)
                 self._pending.append(_Pending(last + 1, self._replayer.take(), []))
         except RefusedError as refusal:
-            answer(handler.refuse(request, refusal.error, refusal.message))
+            answer(self._refusal(handler, request, refusal.error, refusal.message, now_ms))
             return
         charge.tell(decision.response)
         yield from self._carry_out(decision, now_ms, _Waiting(handler, request, decision.response, answer))
+
+    def _refusal(self, handler: Handler, request: Message, code: ErrorCode, message: str | None,
+                 now_ms: int) -> Message:
+        """A refused heartbeat names the active controller, as far as it is known here."""
+        refusal = handler.refuse(request, code, message)
+        if isinstance(refusal, BrokerHeartbeatResponse):
+            refusal.active_controller_id = self.port.describe_quorum(now_ms).leader_id
+        return refusal
 
     def _describe_quorum(self, request: DescribeQuorumRequest, version: int, now_ms: int, answer: Answer) -> None:
         if self.active:
@@ -386,7 +392,7 @@ class Controller:
             for waiting in pending.waiting:
                 waiting.answer(waiting.response)
 
-    def resigned(self, _now_ms: int) -> None:
+    def resigned(self, now_ms: int) -> None:
         """This node leads no more. Whoever waits hears NOT_CONTROLLER: what was decided may yet be committed, or lost.
 
         The controller cannot go on from here: the next one is made with a replayer of the committed log.
@@ -396,8 +402,8 @@ class Controller:
         lost, self._pending = self._pending, deque()
         for pending in lost:
             for waiting in pending.waiting:
-                waiting.answer(waiting.handler.refuse(
-                    waiting.request, ErrorCode.NOT_CONTROLLER, LEADER_CHANGED))
+                waiting.answer(self._refusal(waiting.handler, waiting.request, ErrorCode.NOT_CONTROLLER,
+                                             LEADER_CHANGED, now_ms))
 
     # --- brokers that may be gone -----------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ over).
     alive --- connection closed --> in doubt --- probed at once, and every 25 ms within the grace --> refused: fenced
       |  ^------- a heartbeat ----------'                             when the grace is over --> no answer: fenced
       |                                                                                      accepted: session decides
-      '------ new controller ------> in doubt --- probed once --> refused: fenced
+      '------ new controller ------> in doubt --- probed as above --> refused: fenced
+                                                                     no answer, accepted: session decides
 
 It is not in the log. A new active controller, and one that was paused itself, counts every broker as just heard of,
 because its own silence proves nothing about theirs.
@@ -113,21 +114,18 @@ class BrokerSessions:
         """Notes the result of a probe. Returns the doubt when it was right: the broker has ended.
 
         A refused connection proves it. No answer proves nothing; after a closed connection it counts once the grace is
-        over, because the broker did not come back either. Within the grace a broker whose connection closed is probed
-        again.
+        over, because the broker did not come back either. Within the grace the broker is probed again.
         """
         session = self.by_id.get(broker_id)
         if session is None or session.doubt is None:
             return None
         if found is Found.GONE:
             return session.doubt
-        if session.doubt is Doubt.UNHEARD:
-            return None
         end_ms = session.doubt_ms + self.grace_ms
         if now_ms < end_ms:
             session.probe_ms = min(now_ms + PROBE_INTERVAL_MS, end_ms)
             return None
-        return session.doubt if found is Found.SILENT else None
+        return session.doubt if found is Found.SILENT and session.doubt is Doubt.CLOSED else None
 
     def due_ms(self, broker_id: int) -> int:
         """When the broker is to be looked at again unless it speaks."""

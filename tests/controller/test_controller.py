@@ -88,6 +88,22 @@ def test_a_node_that_does_not_lead_says_so() -> None:
         assert (answers[-1].error_code, answers[-1].active_controller_id) == (ErrorCode.NOT_CONTROLLER, leader_id)
 
 
+def test_a_refused_heartbeat_names_the_active_controller() -> None:
+    """Also one that the active controller itself refuses, and one that waits when it resigns."""
+    world = World()
+    world.join(1)
+    answers: list[Any] = []
+    world.log.leader_id = 1
+    world.controller.submit(BrokerHeartbeatRequest(broker_id=1, broker_epoch=99), 1, world.now_ms, answers.append)
+    assert (answers[-1].error_code, answers[-1].active_controller_id) == (ErrorCode.STALE_BROKER_EPOCH, 1)
+    world.controller.submit(topic("a"), 7, world.now_ms, answers.append)
+    epoch = world.controller.decided.brokers[1].epoch
+    world.controller.submit(BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch), 1, world.now_ms, answers.append)
+    world.log.leader_id = 3
+    world.controller.resigned(world.now_ms)
+    assert (answers[-1].error_code, answers[-1].active_controller_id) == (ErrorCode.NOT_CONTROLLER, 3)
+
+
 def test_other_requests_are_not_the_controllers() -> None:
     with pytest.raises(InvalidArgumentError, match="FetchRequest"):
         World().ask(FetchRequest())

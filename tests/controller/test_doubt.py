@@ -176,6 +176,26 @@ def test_a_new_controller_has_those_probed_that_do_not_speak(world: Doubts) -> N
         "broker 2 is fenced: it did not speak to the new controller, and its address refuses connections"]
 
 
+def test_a_new_controller_probes_again_within_the_grace(world: Doubts) -> None:
+    """The dead process had not closed its listeners yet when it was probed first."""
+    world = next_controller(world)
+    world.wait(0)
+    world.beat(3)
+    world.found(2, Found.THERE)
+    world.wait(PROBE_INTERVAL_MS)
+    assert world.probed == [2, 3, 2], "3 has spoken"
+    world.found(2, Found.SILENT)
+    world.wait(GRACE_MS)
+    world.found(2, Found.SILENT)
+    assert world.fenced() == [], "nothing was closed, so no answer proves nothing"
+    world = next_controller(world)
+    world.wait(0)
+    world.found(2, Found.THERE)
+    world.wait(PROBE_INTERVAL_MS)
+    world.found(2, Found.GONE)
+    assert world.fenced() == [2]
+
+
 def test_a_new_process_need_not_wait_for_the_session_of_one_in_doubt(world: Doubts) -> None:
     assert world.new_process_of(2) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     world.close(2)
