@@ -92,6 +92,7 @@ def test_what_was_mended_stays_mended(seed: int) -> None:
 @pytest.mark.parametrize("seed", [
     50802,      # the only replica that a partition was reassigned to had lost power, and nobody knew yet
     54994,      # a broker made a log anew whose directory had failed before the metadata told where that was
+    20027,      # the last leader, which had lost power, was elected although an eligible replica was only fenced
 ])
 def test_what_was_the_fault_of_the_run(seed: int) -> None:
     assert simulate(seed, broker_options_of(seed)).violation is None

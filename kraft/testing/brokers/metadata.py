@@ -95,12 +95,15 @@ class MetadataTruth:
         handed = before.leader != NO_LEADER and before.leader not in after.replicas and after.leader in after.isr
         if after.leader in said or handed:
             return False
-        if before.last_known_elr == (after.leader,) and not (after.elr or before.isr):
-            return False
-        self.unclean_elections += 1
         configured = self._rules.topic_value(UNCLEAN_LEADER_ELECTION, self.image.topic_config(topic), {},
                                              self.image.config(CLUSTER_DEFAULT)).lower() == "true"
-        if not configured and key not in self.unclean_asked:
+        is_allowed = configured or key in self.unclean_asked
+        # An eligible replica that may have lost records in this very change is known no more. Where any may lead, one
+        # that led last leads although an eligible one is only fenced.
+        if before.last_known_elr == (after.leader,) and not before.isr and not (before.elr and is_allowed):
+            return False
+        self.unclean_elections += 1
+        if not is_allowed:
             raise ViolationError("NoUncleanElection", f"{key}: {after} after {before}")
         if after.leader_recovery_state != RECOVERING:
             raise ViolationError("UncleanElectionIsSaid", f"{key}: {after} after {before}")
