@@ -1,5 +1,6 @@
 """Brokers and partitions as clients of one listener see them."""
 
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kraft.log_dir import TopicPartition
@@ -77,6 +78,20 @@ def partition_error(broker: "Broker", partition: PartitionRegistration, listener
     if partition.leader == NO_LEADER or leader is None or leader.fenced:
         return ErrorCode.LEADER_NOT_AVAILABLE
     return ErrorCode.NONE if endpoint_of(leader, listener) is not None else ErrorCode.LISTENER_NOT_FOUND
+
+
+def named_leader(broker: "Broker", partition: PartitionRegistration, listener: str,
+                 ended: Container[int]) -> tuple[int, int]:
+    """Error and leader of a partition in an answer; no leader whose process has ended (`LeaderChecks`)."""
+    if partition.leader in ended:
+        return ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER
+    return partition_error(broker, partition, listener), partition.leader
+
+
+def controller_of(broker: "Broker", live: Sequence[int]) -> int:
+    """The broker that clients are told to send changes of the cluster to: each passes them on, so this one, or another
+    of `live` while this one may not serve; -1: none."""
+    return broker.node_id if broker.node_id in live else min(live, default=-1)
 
 
 def offline_replicas(broker: "Broker", partition: PartitionRegistration) -> list[int]:

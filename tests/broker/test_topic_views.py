@@ -1,19 +1,32 @@
 """What clients are told of brokers that come and go."""
 
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
+import pytest
+
+from kraft.broker.api import RequestContext, run_through
+from kraft.broker.apis.describe_cluster import describe_cluster
+from kraft.broker.apis.describe_topic_partitions import describe_topic_partitions
+from kraft.broker.apis.metadata import metadata
 from kraft.broker.broker import Broker
 from kraft.broker.topic_views import FENCED_LISTED_MS, reachable_brokers
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, MetadataImage
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.describe_topic_partitions_request import Cursor, DescribeTopicPartitionsRequest
+from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.partition_record import PartitionRecord
 from kraft.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 
+CONTEXT = RequestContext(12, "client", "127.0.0.1", "PLAINTEXT", 0)
 NOW_MS = 1_000_000
 
 
@@ -102,3 +115,70 @@ def test_clients_keep_an_address_while_nobody_may_serve() -> None:
     assert told.listed(NOW_MS) == [1, 2]
     told.apply(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=11, fenced=-1))
     assert told.listed(NOW_MS) == [2]
+
+
+def cluster(*, fenced: tuple[int, ...] = ()) -> MetadataImage:
+    """Brokers 1 to 3; `t` has a partition that 1 leads, and one that 2 leads."""
+    topic_id = UUID(int=7)
+    delta = MetadataDelta(EMPTY)
+    for broker_id in (1, 2, 3):
+        delta.replay(RegisterBrokerRecord(
+            broker_id=broker_id, broker_epoch=broker_id, fenced=broker_id in fenced,
+            end_points=[BrokerEndpoint(name="PLAINTEXT", host="h", port=broker_id, security_protocol=0)]))
+    delta.replay(TopicRecord(name="t", topic_id=topic_id))
+    for index, leader in enumerate((1, 2)):
+        delta.replay(PartitionRecord(partition_id=index, topic_id=topic_id, replicas=[1, 2], isr=[1, 2], leader=leader,
+                                     leader_epoch=4, partition_epoch=0))
+    return delta.finish(0, 0, 0)
+
+
+def asked(handler: Callable[..., Any], request: Message, image: MetadataImage, ended: tuple[int, ...] = (),
+          version: int = 0) -> Any:
+    """The answer of broker 1, which finds that these leaders' processes have ended."""
+    checked: list[list[int]] = []
+
+    def submit(leaders: Iterable[int], answer: Callable[[tuple[int, ...]], None]) -> None:
+        checked.append(sorted(leaders))
+        answer(tuple(each for each in ended if each in checked[-1]))
+
+    broker = cast("Broker", SimpleNamespace(
+        image=image, node_id=1, cluster_id="c", led={}, integer=lambda _name: 2000, setting=lambda _name: False,
+        leaders=SimpleNamespace(submit=submit), controller=SimpleNamespace(lease_left_ms=None),
+        storage=SimpleNamespace(lost_records=list, stray_count=0)))
+    answers: list[Any] = []
+    run_through(handler(broker, request, CONTEXT._replace(version=version), answers.append) or ())
+    [answer] = answers
+    return answer
+
+
+@pytest.mark.parametrize("ended", [(), (2,)])
+def test_no_answer_names_a_leader_whose_process_has_ended(ended: tuple[int, ...]) -> None:
+    leads = (ErrorCode.NONE, 2, 4) if not ended else (ErrorCode.LEADER_NOT_AVAILABLE, -1, 4)
+    page = asked(describe_topic_partitions, DescribeTopicPartitionsRequest(), cluster(), ended)
+    assert [(each.error_code, each.leader_id, each.leader_epoch) for each in page.topics[0].partitions] == [
+        (ErrorCode.NONE, 1, 4), leads]
+    found = asked(metadata, MetadataRequest(topics=None), cluster(), ended, version=12)
+    assert [(each.error_code, each.leader_id, each.leader_epoch) for each in found.topics[0].partitions] == [
+        (ErrorCode.NONE, 1, 4), leads]
+
+
+def test_only_the_leaders_of_a_page_are_checked() -> None:
+    """Partition 0 is on the first page, 1 on the second."""
+    request = DescribeTopicPartitionsRequest(response_partition_limit=1)
+    first = asked(describe_topic_partitions, request, cluster(), (2,))
+    assert [each.error_code for each in first.topics[0].partitions] == [ErrorCode.NONE]
+    request.cursor = Cursor(topic_name=first.next_cursor.topic_name, partition_index=first.next_cursor.partition_index)
+    second = asked(describe_topic_partitions, request, cluster(), (2,))
+    assert [each.error_code for each in second.topics[0].partitions] == [ErrorCode.LEADER_NOT_AVAILABLE]
+    assert second.next_cursor is None
+
+
+@pytest.mark.parametrize(("fenced", "ended", "named"), [
+    ((), (), 1), ((1,), (), 2), ((1,), (2,), 3), ((1, 2, 3), (), -1),
+])
+def test_the_broker_that_changes_are_sent_to_is_listed_and_runs(fenced: tuple[int, ...], ended: tuple[int, ...],
+                                                                named: int) -> None:
+    image = cluster(fenced=fenced)
+    assert asked(metadata, MetadataRequest(topics=None), image, ended, version=12).controller_id == named
+    if not ended:
+        assert asked(describe_cluster, DescribeClusterRequest(), image).controller_id == named

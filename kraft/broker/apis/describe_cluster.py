@@ -3,7 +3,7 @@
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
 from kraft.broker.cluster_description import BROKERS, describe_nodes
-from kraft.broker.topic_views import listed_brokers
+from kraft.broker.topic_views import controller_of, listed_brokers
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
 
@@ -11,12 +11,15 @@ from kraft.protocol.messages.describe_cluster_response import DescribeClusterBro
 @serves("DescribeCluster")
 def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: RequestContext, answer: Answer) -> None:
     """The brokers; and how long ago this one's lease ended, if it has, and what is wrong on its disks."""
+    live = [each.broker_id for each in listed_brokers(broker, context.listener)]
+
     def nodes() -> list[DescribeClusterBroker]:
         return [DescribeClusterBroker(broker_id=each.broker_id, host=each.host, port=each.port, rack=each.rack,
                                       is_fenced=each.fenced)
                 for each in listed_brokers(broker, context.listener, fenced=request.include_fenced_brokers)]
 
-    response = describe_nodes(request, context.version, BROKERS, broker.cluster_id, broker.node_id, nodes)
+    response = describe_nodes(request, context.version, BROKERS, broker.cluster_id,
+                              controller_of(broker, live), nodes)
     lease_left_ms = broker.controller.lease_left_ms
     if lease_left_ms is not None and lease_left_ms < 0:
         response.lease_ended_ms = -lease_left_ms

@@ -15,8 +15,8 @@ from kraft.broker.authorized import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATI
 from kraft.broker.broker import Broker
 from kraft.broker.internal_topics import OFFSETS_TOPIC, is_internal, offsets_topic
 from kraft.broker.request_parts import CHANGES_MAX
-from kraft.broker.topic_views import absence_of, offline_replicas, partition_error, reachable_brokers
-from kraft.metadata.image import NO_LEADER, MetadataImage, TopicImage
+from kraft.broker.topic_views import absence_of, controller_of, named_leader, offline_replicas, reachable_brokers
+from kraft.metadata.image import MetadataImage, TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import ZERO_UUID, Message
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -141,7 +141,7 @@ def _send(broker: Broker, request: MetadataRequest, context: RequestContext, fai
     listed = reachable_brokers(broker, context.listener, context.now_ms)
     brokers = [MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
                for each in listed]
-    live = [each.broker_id for each in listed if not each.fenced]
+    live = [each.broker_id for each in listed if not each.fenced and each.broker_id not in ended]
     image = broker.image
     topics = []
     for each in (yield from _wanted(image, request, context)):
@@ -150,7 +150,7 @@ def _send(broker: Broker, request: MetadataRequest, context: RequestContext, fai
     answer(MetadataResponse(
         brokers=brokers,
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id if broker.node_id in live else min(live, default=-1),
+        controller_id=controller_of(broker, live),
         topics=topics,
         cluster_authorized_operations=(CLUSTER_OPERATIONS if request.include_cluster_authorized_operations
                                        else NOT_ASKED),
@@ -183,10 +183,9 @@ def _topic(broker: Broker, image: MetadataImage, context: RequestContext, wanted
     partitions = []
     for index in sorted(found.partitions):
         each = found.partitions[index]
+        code, leader = named_leader(broker, each, context.listener, ended)
         partitions.append(MetadataResponsePartition(
-            error_code=(ErrorCode.LEADER_NOT_AVAILABLE if each.leader in ended
-                        else partition_error(broker, each, context.listener)),
-            partition_index=index, leader_id=NO_LEADER if each.leader in ended else each.leader,
+            error_code=code, partition_index=index, leader_id=leader,
             leader_epoch=each.leader_epoch, replica_nodes=each.replicas, isr_nodes=each.isr,
             offline_replicas=offline_replicas(broker, each)))
         yield
