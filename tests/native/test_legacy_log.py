@@ -121,15 +121,11 @@ def test_a_log_without_times(tmp_path: Path) -> None:
         assert log.offset_for_time(0) == (log.log_end_offset - 1, 5_000_000, 2)
 
 
-def indexed_by_first_offsets(tmp_path: Path, damaged: int | None = None) -> Path:
-    """As Kafka before 0.11 indexed: it noted the first offset of an append, which may be one inside a compressed
-    message. Twenty messages of ten; a byte of the `damaged` one is wrong."""
+def test_entries_of_the_offset_index_that_name_first_offsets(tmp_path: Path) -> None:
+    """Kafka before 0.11 noted the first offset of an append, which may be one inside a compressed message."""
     sets = [message_set([Message(10 * number + each, b"k", bytes(20), 5) for each in range(10)], 1, "gzip")
             for number in range(20)]
     directory = directory_of(tmp_path, b"".join(sets), message_set([Message(200, None, b"x", 6)], 1))
-    if damaged is not None:
-        sets[damaged] = sets[damaged][:-1] + bytes([sets[damaged][-1] ^ 1])
-        (directory / SEGMENT).write_bytes(b"".join(sets))
     index = OffsetIndex.create(directory / SEGMENT.replace(".log", ".index"), 0, 1 << 16)
     position = 0
     for number, data in enumerate(sets):
@@ -138,24 +134,12 @@ def indexed_by_first_offsets(tmp_path: Path, damaged: int | None = None) -> Path
         position += len(data)
     index.seal()
     (directory / SEGMENT.replace(".log", ".timeindex")).write_bytes(struct.pack(">qi", 5, 9))
-    return directory
-
-
-def test_entries_of_the_offset_index_that_name_first_offsets(tmp_path: Path) -> None:
-    directory = indexed_by_first_offsets(tmp_path)
     before = files(directory, ".index", ".timeindex")
     with Log(directory, recovery_point=201, clean=True) as log:
         for offset in range(200):
             assert log.read(offset, 1).first_offset == offset // 10 * 10
         assert not log.segments[0].indexes_rebuilt
     assert files(directory, *before) == before
-
-
-def test_a_read_that_begins_at_such_an_entry_meets_no_damage_before_it(tmp_path: Path) -> None:
-    directory = indexed_by_first_offsets(tmp_path, damaged=5)
-    with Log(directory, recovery_point=201, clean=True) as log:
-        assert log.read(159, 1).first_offset == 150
-        assert not log.segments[0].indexes_rebuilt
 
 
 # --- continued --------------------------------------------------------------------------------------------------------
