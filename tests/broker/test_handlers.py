@@ -78,7 +78,8 @@ def test_settings_of_another_broker_are_refused() -> None:
         answers: list[Message] = []
         config = SimpleNamespace(log_dirs=[Path("/a")])
         broker = cast("Broker", SimpleNamespace(
-            node_id=1, config=config, submit_steps=lambda request, *_arguments: iter([passed.append(request)])))
+            node_id=1, config=config, loggers=None,
+            submit_steps=lambda request, *_arguments: iter([passed.append(request)])))
         change = AlterableConfig(name="cordoned.log.dirs", config_operation=0, value="/a")
         run_through(incremental_alter_configs(broker, IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
             resource_type=BROKER_RESOURCE, resource_name=name, configs=[change])]), CONTEXT, answers.append))
