@@ -21,6 +21,7 @@ cdef class SliceQueue:
     cdef object fresh              # deque: endpoints that had no slice since they were read from
     cdef object waiting            # deque: endpoints and Steps that used up a slice
     cdef object crowd              # deque: long Steps beyond `LONG_MAX`, until others are done
+    cdef Steps current             # what is worked on; None: nothing
     cdef readonly int64_t long_count   # long Steps in `waiting`, or having their slice from there
     cdef readonly int64_t turn_ns      # the slice that an endpoint has now
     cdef bint due                  # `run` will be called

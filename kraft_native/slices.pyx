@@ -12,7 +12,8 @@ are. So a client that sends one request at a time waits for about two iterations
 pipelined.
 
 A request that has used up `LONG_SLICES` is long. At most `LONG_MAX` of these are worked on at the same time; the others
-wait until one of them is done. So the memory of answers in the making hardly grows with the number of clients.
+wait until one of them is done. So the memory of answers in the making hardly grows with the number of clients. Work
+that a long request begins for the same reply, its answer, is long too, and does not wait.
 """
 
 from collections import deque
@@ -64,7 +65,11 @@ cdef class SliceQueue:
         cdef Steps steps = Steps.__new__(Steps)
         steps.reply = reply
         steps.work = work
+        if self.current is not None and self.current.reply is reply:
+            steps.slices = self.current.slices
         if self.advance(steps, monotonic_ns() + self.slice_ns):
+            if steps.slices >= LONG_SLICES:
+                self.long_count += 1
             self.keep(steps)
             self.schedule()
 
@@ -101,9 +106,11 @@ cdef class SliceQueue:
         cdef int64_t now_ns = began_ns
         cdef int64_t thread_began_ns = thread_ns()
         cdef bint more = False
+        cdef Steps outer = self.current
         if reply.sink is None and reply.state == REPLY_OPEN and not steps.outlives:    # its connection is gone
             steps.work.close()
             return False
+        self.current = steps
         try:
             for _ in steps.work:
                 now_ns = monotonic_ns()
@@ -117,6 +124,7 @@ cdef class SliceQueue:
             if reply.state == REPLY_OPEN:
                 reply.refuse("failure")
             self.on_failure(cause)
+        self.current = outer
         now_ns = monotonic_ns()
         if now_ns - before_ns > self.slice_ns:
             self.note(reply.api_key, now_ns - before_ns, thread_began_ns)
@@ -184,7 +192,7 @@ cdef class SliceQueue:
                 if self.advance(<Steps>entry, now_ns + self.slice_ns):
                     self.keep(<Steps>entry)
                 elif (<Steps>entry).slices >= LONG_SLICES:
-                    if self.crowd:
+                    if self.crowd and self.long_count <= LONG_MAX:
                         self.waiting.append(self.crowd.popleft())
                     else:
                         self.long_count -= 1

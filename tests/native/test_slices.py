@@ -150,6 +150,27 @@ def test_few_long_requests_are_worked_on_at_a_time() -> None:
     assert (made.queue.long_count, made.queue.waiting_count) == (0, 0)
 
 
+def test_the_answer_to_a_long_request_does_not_wait_for_others() -> None:
+    """Else all of them would be decoded and answered in memory before the first one is sent."""
+    made = Queue()
+    done: list[str] = []
+    replies_by_name: dict[str, Reply] = {}
+
+    def serve(name: str) -> Generator[None, None, None]:
+        yield from steps(20, [], name)
+        made.queue.start(replies_by_name[name], steps(20, done, name))
+
+    for number in range(12):
+        replies_by_name[str(number)] = reply = Reply(made.sink, DESCRIBE, 0, 1)
+        made.queue.start(reply, serve(str(number)))
+    while made.due:
+        made.iterate()
+        assert made.queue.long_count <= 8
+    ends = [max(place for place, each in enumerate(done) if each == str(number)) for number in range(12)]
+    begins = [done.index(str(number)) for number in range(12)]
+    assert max(ends[:4]) < min(begins[8:]) and made.queue.long_count == 0
+
+
 def test_work_that_outlives_its_connection() -> None:
     made = Queue()
     done: list[str] = []
