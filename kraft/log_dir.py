@@ -22,7 +22,7 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -166,20 +166,20 @@ def partitions_in(directory: Path) -> Iterator[TopicPartition]:
             yield partition
 
 
-def noted_high_watermark(log: Path, read: Callable[[Path], Mapping[tuple[str, int], int]] = checkpoints.read_offsets,
-                         ) -> int | None:
+def noted_high_watermark(log: Path, shared: checkpoints.SharedOffsets | None = None) -> int | None:
     """The high watermark of a log without an owner, as the checkpoint beside its directory has it: 0 for a partition
     that is not in it. None where there is none; then nobody knows more than where the log ends. The metadata log's is
     not noted there.
 
-    `read` reads the checkpoint. `CorruptFileError` when it cannot be read.
+    `CorruptFileError` when it cannot be read. `shared`: of a look at several logs.
     """
     directory = log.resolve()
     marks = directory.parent / HIGH_WATERMARKS
     name = TopicPartition.named(directory.name)
-    if name is None or name.topic == METADATA_TOPIC or not marks.exists():
+    if name is None or name.topic == METADATA_TOPIC:
         return None
-    return read(marks).get(name, 0)
+    found = (shared or checkpoints.SharedOffsets()).read(marks)
+    return None if found is None else found.get(name, 0)
 
 
 class LogDir:

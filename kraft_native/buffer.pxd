@@ -46,9 +46,11 @@ cdef Mapping map_file(int fd, Py_ssize_t size, bint populate, object path)
 # A descriptor of the mapped file, open for reading while the mapping lives; -1 when there is none: the name is another
 # file's by now, or too many are open.
 cdef int mapped_file(Mapping mapping) except? -1
-# A copy of its first `size` bytes instead, in memory of its own: for a file that another process may shrink.
-# StorageError (ENODATA) when the file is shorter by now.
-cdef Mapping copy_file(int fd, Py_ssize_t size, object path)
+# A copy of [start, size) of it instead, in memory of its own that has room for [0, size): for a file that another
+# process may shrink. StorageError (ENODATA) when the file is shorter by now.
+cdef Mapping copy_file(int fd, Py_ssize_t size, Py_ssize_t start, object path)
+# Reads [start, end) of it into such a copy, which lacks that part so far.
+cdef int fill_copy(Mapping mapping, int fd, Py_ssize_t start, Py_ssize_t end, object path) except -1
 # Whether slices of this process, of whatever log, look into the file.
 cdef bint file_is_pinned(int fd) except -1
 cdef Slice slice_mapping(Mapping mapping, Py_ssize_t position, Py_ssize_t size)

@@ -58,6 +58,7 @@ cdef int64_t mapped_files = 0
 
 cdef enum:
     MAPPED_FILES_MAX = 4096            # open at once, where an eighth of all descriptors is not less
+    HUGE_COPY_BYTES_MIN = 4 << 20      # from here on a copy of a file gets large pages
     NOT_ASKED = -1
     NOT_TO_BE_HAD = -2
 
@@ -265,11 +266,10 @@ cdef int mapped_file(Mapping mapping) except? -1:
     return mapping.file if mapping.file >= 0 else -1
 
 
-cdef Mapping copy_file(int fd, Py_ssize_t size, object path):
+cdef Mapping copy_file(int fd, Py_ssize_t size, Py_ssize_t start, object path):
     global live_mappings, mapped_bytes
     cdef Mapping mapping = Mapping()
     cdef void* address
-    cdef int64_t got
     cdef int error
     if size == 0:
         return mapping
@@ -278,18 +278,26 @@ cdef Mapping copy_file(int fd, Py_ssize_t size, object path):
         error = errno
     if address == MAP_FAILED:
         raise StorageError(os.fsdecode(path), error, "taking memory")
-    # Half of the time to copy a large file would go into faults of small pages. Only advice: a refusal changes nothing.
-    madvise(address, <size_t>size, MADV_HUGEPAGE)
+    # Half of the time to copy much would go into faults of small pages. Only advice: a refusal changes nothing.
+    if size - start >= HUGE_COPY_BYTES_MIN:
+        madvise(address, <size_t>size, MADV_HUGEPAGE)
     mapping.data = <const uint8_t*>address
     mapping.size = size
     live_mappings += 1
     mapped_bytes += size
-    with nogil:
-        got = file_read(fd, address, <size_t>size, 0)
-    check(got, path)
-    if got < size:
-        raise StorageError(os.fsdecode(path), ENODATA, f"the file became shorter than {size} bytes")
+    fill_copy(mapping, fd, start, size, path)
     return mapping
+
+
+cdef int fill_copy(Mapping mapping, int fd, Py_ssize_t start, Py_ssize_t end, object path) except -1:
+    cdef void* address = <void*>(mapping.data + start)
+    cdef int64_t got
+    with nogil:
+        got = file_read(fd, address, <size_t>(end - start), start)
+    check(got, path)
+    if got < end - start:
+        raise StorageError(os.fsdecode(path), ENODATA, f"the file became shorter than {end} bytes")
+    return 0
 
 
 cdef bint file_is_pinned(int fd) except -1:

@@ -3,6 +3,10 @@
 from libc.stdint cimport int32_t, int64_t
 
 
+cdef class SharedOffsets:
+    cdef dict parsed                           # path -> what the file says, or None
+
+
 cdef class LogState:
     cdef readonly int64_t log_start
     cdef readonly int64_t recovery_point

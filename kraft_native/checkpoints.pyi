@@ -1,7 +1,7 @@
 import uuid
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import TypeAlias, final
+from typing import Self, TypeAlias, final
 
 _Path: TypeAlias = str | bytes | PathLike[str]
 
@@ -41,6 +41,11 @@ class LogState:
     @property
     def extra(self) -> dict[str, str]: ...
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class SharedOffsets:
+    def __new__(cls) -> Self: ...
+    def read(self, path: _Path) -> dict[tuple[str, int], int] | None: ...
 
 def read_leader_epochs(path: _Path) -> list[tuple[int, int]]: ...
 def write_leader_epochs(path: _Path, entries: Iterable[tuple[int, int]]) -> None: ...

@@ -21,8 +21,8 @@ cdef class Dirty:
 cdef Dirty find_dirty(LogCore core, int64_t now_ms)
 # Whether Kafka would pick the log for cleaning.
 cdef bint due(LogCore core, Dirty dirty) noexcept
-# Where the dirty part began when the log was last open, -1 when nothing is noted.
-cdef int64_t noted_first_dirty(bytes directory) except? -2
+# Where the dirty part began when the log was last open, -1 when nothing is noted. `shared` as for `read_marks`.
+cdef int64_t noted_first_dirty(bytes directory, object shared) except? -2
 # Neighbours of `segments`, sealed ones, that together stay within the limits of one. Any thread.
 cdef list group_segments(LogConfig config, list segments)
 cdef int64_t bytes_of(list segments) except -1

@@ -12,7 +12,7 @@ from kraft_native.config cimport LogConfig
 from kraft_native.limits cimport INT32_MAX_VALUE
 from kraft_native.segment cimport Segment
 
-from kraft_native.checkpoints import read_log_state, read_offsets
+from kraft_native.checkpoints import read_log_state
 from kraft_native.errors import CorruptFileError, StorageError
 from kraft_native.fileio import is_unreadable
 
@@ -60,7 +60,7 @@ cdef bint due(LogCore core, Dirty dirty) noexcept:
     return dirty.dirty_bytes > 0 and (dirty.overdue or dirty.ratio() > core.config.min_cleanable_dirty_ratio)
 
 
-cdef int64_t noted_first_dirty(bytes directory) except? -2:
+cdef int64_t noted_first_dirty(bytes directory, object shared) except? -2:
     """Our own note, else that of a Kafka broker in the directory above. One that cannot be understood counts as none:
     all is dirty then, which only costs time."""
     try:
@@ -69,8 +69,8 @@ cdef int64_t noted_first_dirty(bytes directory) except? -2:
             return max(int(state.extra[STATE_KEY]), -1)
         topic, _, partition = os.path.basename(os.fsdecode(directory)).rpartition("-")
         path = os.path.join(os.path.dirname(os.fsdecode(directory)), CLEANER_CHECKPOINT)
-        if topic and partition.isascii() and partition.isdigit() and os.path.exists(path):
-            return read_offsets(path).get((topic, int(partition)), -1)
+        if topic and partition.isascii() and partition.isdigit():
+            return (shared.read(path) or {}).get((topic, int(partition)), -1)
     except (CorruptFileError, ValueError):
         return -1
     except StorageError as error:

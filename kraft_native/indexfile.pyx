@@ -150,7 +150,7 @@ cdef class IndexFile:
             size = check_errno(file_size(fd), self.path)
             if size > INT32_MAX_VALUE:
                 raise CorruptFileError(f"{os.fsdecode(self.path)}: {size} bytes are more than an index can have")
-            self.sealed = copy_file(fd, size, self.path) if self.apart else map_file(fd, size, True, self.path)
+            self.sealed = copy_file(fd, size, 0, self.path) if self.apart else map_file(fd, size, True, self.path)
         finally:
             file_close(fd)
         self.file_bytes = size

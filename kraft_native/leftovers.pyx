@@ -170,7 +170,7 @@ cdef int64_t sound_end(bytes path, int64_t base_offset, bint apart) except? -2:
     bounds.gaps_end = INT64_MAX
     try:
         size = check(file_size(fd), path)
-        mapping = copy_file(fd, size, path) if apart else map_file(fd, size, False, path)
+        mapping = copy_file(fd, size, 0, path) if apart else map_file(fd, size, False, path)
     finally:
         file_close(fd)
     data = mapping.data

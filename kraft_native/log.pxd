@@ -20,5 +20,6 @@ cdef class Log:
 
 
 # The log in `directory` as opening it would find it, to be looked at: nothing is written and nothing locked, files are
-# read into memory. It has no live page. `failure` says why it cannot be written. `report` gets what was found.
-cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report)
+# read into memory. It has no live page. `failure` says why it cannot be written. `report` gets what was found,
+# `shared` is as for `read_marks`.
+cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report, object shared=*)

@@ -84,7 +84,7 @@ cdef int hold(bytes path, bint exclusive, str refusal) except -1:
 
 cdef int adopt(LogCore core, LoadedLog loaded) except -1:
     """Fills the state of a log with what was found in its directory."""
-    core.first_dirty = noted_first_dirty(core.directory)
+    core.first_dirty = noted_first_dirty(core.directory, loaded.shared)
     core.segments = loaded.segments
     core.active = loaded.segments[len(loaded.segments) - 1]
     core.epochs = loaded.epochs
@@ -103,9 +103,9 @@ cdef int adopt(LogCore core, LoadedLog loaded) except -1:
     return 0
 
 
-cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report):
+cdef LogCore view_log(bytes directory, LogConfig config, object failure, list report, object shared=None):
     cdef LogCore core = LogCore.__new__(LogCore)
-    cdef LoadedLog loaded = load_log(directory, config, -1, -1, False, False, failure)
+    cdef LoadedLog loaded = load_log(directory, config, -1, -1, False, False, failure, shared)
     core.directory = directory
     core.config = config
     adopt(core, loaded)

@@ -26,9 +26,9 @@ cdef class LogMarks:
     cdef int take_kafka(self, bytes directory, dict points) except -1
 
 # The marks of the log in `directory`. `log_start`, `recovery_point` and `clean` (-1, False: not given) are Kafka's.
-# `compacts`: the log's policy is to compact.
+# `compacts`: the log's policy is to compact. `shared`: the `SharedOffsets` by which checkpoints are read.
 cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given,
-                         bint compacts)
+                         bint compacts, object shared)
 
 # What the state file says of a compacted log: where gaps may end, and the sizes of the segments there that are durable
 # and end at or below `settled_below`.

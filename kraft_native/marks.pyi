@@ -1,8 +1,10 @@
 from typing import Literal, final
 
+from kraft_native.checkpoints import SharedOffsets
+
 EPOCHS_CRC_KEY: str
 
-def noted_log_start(directory: bytes) -> int: ...
+def noted_log_start(directory: bytes, shared: SharedOffsets | None = None) -> int: ...
 
 @final
 class LogMarks:

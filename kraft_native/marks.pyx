@@ -26,7 +26,7 @@ from libc.stdint cimport INT64_MAX
 
 from kraft_native.segment cimport Segment
 
-from kraft_native.checkpoints import read_clean_shutdown, read_log_state, read_offsets
+from kraft_native.checkpoints import SharedOffsets, read_clean_shutdown, read_log_state
 from kraft_native.errors import CorruptFileError, StorageError
 from kraft_native.fileio import is_unreadable, remove_or_set_aside, sync_directory
 
@@ -113,13 +113,11 @@ cdef tuple partition_of(bytes directory):
     return (topic, int(number)) if topic and number.isascii() and number.isdigit() else None
 
 
-cdef dict kafka_offsets(bytes directory, str name, list notes):
+cdef dict kafka_offsets(bytes directory, str name, list notes, object shared):
     """A checkpoint beside the log's directory; None when there is none that can be understood."""
     cdef str path = os.path.join(os.path.dirname(os.fsdecode(directory)), name)
-    if not os.path.exists(path):
-        return None
     try:
-        return read_offsets(path)
+        return shared.read(path)
     except CorruptFileError as error:
         notes.append((path, f"{error}; not used"))
     except StorageError as error:
@@ -145,14 +143,14 @@ cdef bint is_younger(bytes directory, str name) except -1:
 
 
 cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_point, bint clean, bint all_given,
-                         bint compacts):
+                         bint compacts, object shared):
     cdef LogMarks marks = LogMarks()
     cdef object state = own_state(directory, marks.notes)
     cdef bint given = log_start >= 0 or recovery_point >= 0 or clean
     cdef dict points = None, starts = None
     if not (given or all_given) and partition_of(directory) is not None:
-        points = kafka_offsets(directory, RECOVERY_POINTS_FILE, marks.notes)
-        starts = kafka_offsets(directory, LOG_STARTS_FILE, marks.notes)
+        points = kafka_offsets(directory, RECOVERY_POINTS_FILE, marks.notes, shared)
+        starts = kafka_offsets(directory, LOG_STARTS_FILE, marks.notes, shared)
     if points is not None and state is not None and partition_of(directory) not in points:
         points = None
     if (given or points is not None) and (state is None or is_younger(directory, RECOVERY_POINTS_FILE)):
@@ -170,32 +168,32 @@ cdef LogMarks read_marks(bytes directory, int64_t log_start, int64_t recovery_po
         marks.log_start = max(marks.log_start, <int64_t>state.log_start)
         marks.take_notes(state)
     marks.durable_end = max(marks.durable_end, marks.recovery_point)
-    if cleaned_unnoted(directory, marks, compacts):
+    if cleaned_unnoted(directory, marks, compacts, shared):
         marks.gaps_end = INT64_MAX
         marks.segment_bytes = {}
     return marks
 
 
-def noted_log_start(directory: bytes) -> int:
+def noted_log_start(directory: bytes, shared=None) -> int:
     """The log start as we noted it in the log's directory, or Kafka beside it; 0 when nobody did. `CorruptFileError`
-    when the note cannot be read."""
+    when the note cannot be read. `shared`: the `SharedOffsets` of a look at several logs."""
     cdef bytes path = os.path.abspath(directory)
     cdef str starts = os.path.join(os.path.dirname(os.fsdecode(path)), LOG_STARTS_FILE)
     state = read_log_state(path)
     if state is not None:
         return state.log_start
-    if partition_of(path) is None or not os.path.exists(starts):
+    if partition_of(path) is None:
         return 0
-    return read_offsets(starts).get(partition_of(path), 0)
+    return ((shared or SharedOffsets()).read(starts) or {}).get(partition_of(path), 0)
 
 
-cdef bint cleaned_unnoted(bytes directory, LogMarks marks, bint compacts) except -1:
+cdef bint cleaned_unnoted(bytes directory, LogMarks marks, bint compacts, object shared) except -1:
     """Whether the log may have been compacted by somebody who left no note of it in our state."""
     if not marks.noted and compacts:
         return True
     if marks.noted and not is_younger(directory, CLEANER_FILE):
         return False
-    return partition_of(directory) in (kafka_offsets(directory, CLEANER_FILE, marks.notes) or {})
+    return partition_of(directory) in (kafka_offsets(directory, CLEANER_FILE, marks.notes, shared) or {})
 
 
 cdef dict size_marks(list segments):

@@ -31,7 +31,7 @@ cdef class LogReader:
     cdef int enter(self) except -1
     cdef int refresh(self) except -1
     cdef bint take_page_state(self) except -1
-    cdef int take_disk_state(self) except -1
+    cdef int take_disk_state(self, object shared=*) except -1
     cdef bint attach(self) except -1
     cdef bint changed(self) except -1
     cdef int list_segments(self) except -1

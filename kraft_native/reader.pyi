@@ -4,11 +4,15 @@ from typing import Self
 from typing_extensions import disjoint_base
 
 from kraft_native.buffer import Slice
+from kraft_native.checkpoints import SharedOffsets
 from kraft_native.recovery_report import RecoveryReport
 
 @disjoint_base
 class LogReader:
-    def __new__(cls, directory: str | bytes | PathLike[str], *, cleanup_policy: str = "delete") -> Self: ...
+    def __new__(
+        cls, directory: str | bytes | PathLike[str], *, cleanup_policy: str = "delete",
+        shared: SharedOffsets | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> bytes: ...
     @property

@@ -36,6 +36,7 @@ from kraft_native.marks cimport LogMarks, read_marks
 from kraft_native.records cimport RecordView, record_next, records_of
 from kraft_native.span cimport Span
 
+from kraft_native.checkpoints import SharedOffsets
 from kraft_native.errors import (
     CorruptLogError, CorruptRecordError, InvalidArgumentError, KraftError, LogClosedError, OffsetOutOfRangeError,
     StorageError, WrongThreadError,
@@ -69,10 +70,11 @@ cdef class LogReader:
 
     Isolations are "high_watermark" (or "read_uncommitted", the same) and "read_committed". `cleanup_policy` is the
     log's, as in `LogConfig`. It counts only where nobody who used this engine noted how far offsets may be missing:
-    with "delete" what is missing is a loss there.
+    with "delete" what is missing is a loss there. `shared`: the `SharedOffsets` of a look at several logs of one
+    directory, for attaching.
     """
 
-    def __cinit__(self, directory, *, cleanup_policy="delete"):
+    def __cinit__(self, directory, *, cleanup_policy="delete", shared=None):
         self.path = os.fsencode(directory)
         # Whoever was silent for long counts as ever: a reader forgets no open transaction.
         self.config = LogConfig(cleanup_policy=cleanup_policy, producer_id_expiration_ms=INT64_MAX)
@@ -83,7 +85,7 @@ cdef class LogReader:
         self.enter()
         try:
             if not self.attach():
-                self.take_disk_state()
+                self.take_disk_state(shared)
         finally:
             self.busy = False
 
@@ -159,7 +161,7 @@ cdef class LogReader:
         self.drop_segments()
         return False
 
-    cdef int take_disk_state(self) except -1:
+    cdef int take_disk_state(self, object shared=None) except -1:
         """Finds out what opening the log would find; unless an owner comes meanwhile, then follows that."""
         cdef list report = []
         failure = StorageError(os.fsdecode(self.path), errno.EROFS, "a reader does not write")
@@ -168,12 +170,13 @@ cdef class LogReader:
                 self.incarnation = self.view.incarnation()
             self.drop_segments()
             try:
-                self.found = view_log(os.path.abspath(self.path), self.config, failure, report)
+                self.found = view_log(os.path.abspath(self.path), self.config, failure, report, shared)
             except (KraftError, OSError):
                 if not self.changed():
                     raise
                 if self.live:
                     return 0
+                shared = None          # an owner that came and went has written others
                 continue
             self.report = report.pop()
             self.state.log_start = self.found.log_start
@@ -181,6 +184,7 @@ cdef class LogReader:
             self.state.last_stable_offset = self.found.last_stable_offset()
             if not self.changed() or self.attach():
                 return 0
+            shared = None
 
     cdef bint changed(self) except -1:
         """Whether what was read may be wrong by now: because of what an owner did, or because there is a new one."""
@@ -270,7 +274,8 @@ cdef class LogReader:
     cdef int allow_gap(self, ForeignSegment segment, int64_t offset, int64_t next_offset) except -1:
         """CorruptLogError when offsets before `next_offset`, from `offset` on, are missing because they were lost. The
         owner notes what compaction may take before it is gone, so its notes are read only when something is missing."""
-        cdef LogMarks marks = read_marks(os.path.abspath(self.path), -1, -1, False, False, self.config.compact)
+        cdef LogMarks marks = read_marks(os.path.abspath(self.path), -1, -1, False, False, self.config.compact,
+                                         SharedOffsets())
         cdef int64_t first, end, lost = -1
         for first, end in marks.lost:
             if first < next_offset and offset < end:

@@ -31,6 +31,7 @@ cdef class LoadedLog:
     cdef bint epochs_lost              # the file of the leader epochs cannot be used
     cdef Py_ssize_t scanned_from       # slot of the first segment that was scanned; len(segments) when none was
     cdef object failure                # a full disk kept something from being written; None
+    cdef object shared                 # the `SharedOffsets` that it was found with
     cdef bint apart                    # the directory is not ours: nothing is written, files are read into memory
     cdef readonly RecoveryReport report
 
@@ -65,6 +66,7 @@ cdef class LoadedLog:
 
 # Loads the log of `directory`, which exists and is locked by the caller. `log_start`, `recovery_point` and `clean` as
 # for `read_marks`. `failure`: why the log cannot be written, and is not the caller's but only looked at; None: it is.
-# `marks_read`: the caller has read Kafka's checkpoints; what it does not give is not in them.
+# `marks_read`: the caller has read Kafka's checkpoints; what it does not give is not in them. `shared` as
+# for `read_marks`.
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint marks_read, object failure)
+                        bint marks_read, object failure, object shared=*)

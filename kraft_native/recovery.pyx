@@ -35,7 +35,7 @@ from kraft_native.segment cimport (
 )
 from kraft_native.segmentfile cimport Copies
 
-from kraft_native.checkpoints import LogState, write_log_state
+from kraft_native.checkpoints import LogState, SharedOffsets, write_log_state
 from kraft_native.errors import CorruptFileError, LogReadOnlyError, StorageError
 from kraft_native.fileio import is_unreadable, read_file, set_aside, unlink, write_atomic
 from kraft_native.marks import EPOCHS_CRC_KEY
@@ -496,12 +496,13 @@ cdef class LoadedLog:
 
 
 cdef LoadedLog load_log(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                        bint marks_read, object failure):
+                        bint marks_read, object failure, object shared=None):
     cdef LoadedLog loaded
     cdef list unreadable = []
     while True:
         try:
-            loaded = load_files(directory, config, log_start, recovery_point, clean, marks_read, failure)
+            loaded = load_files(directory, config, log_start, recovery_point, clean, marks_read, failure,
+                                SharedOffsets() if shared is None else shared)
             break
         except StorageError as error:
             if failure is not None or not is_unreadable(error) or not is_derived(directory, error.path):
@@ -518,11 +519,12 @@ cdef bint is_derived(bytes directory, str path) except -1:
 
 
 cdef LoadedLog load_files(bytes directory, LogConfig config, int64_t log_start, int64_t recovery_point, bint clean,
-                          bint marks_read, object failure):
+                          bint marks_read, object failure, object shared):
     cdef LoadedLog loaded = LoadedLog()
     cdef RecoveryReport report = loaded.report
     cdef Segment segment
-    cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean, marks_read, config.compact)
+    loaded.shared = shared
+    cdef LogMarks marks = read_marks(directory, log_start, recovery_point, clean, marks_read, config.compact, shared)
     cdef double started = time.monotonic()
     loaded.directory = directory
     loaded.config = config

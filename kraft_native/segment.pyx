@@ -195,7 +195,7 @@ cdef class Segment(SegmentFile):
         """Looks at the batch at `position`, a batch boundary or the start of damage; checks it if that was not done."""
         if position >= self.size:
             return STEP_END
-        self.map_to(self.size)
+        self.map_to(self.size, position)
         if self.checked.covered_to(position) == position:
             if self.damage and self.damage_at(position) is not None:
                 return STEP_DAMAGE
@@ -388,7 +388,7 @@ cdef class Segment(SegmentFile):
             return 0
         if position < self.size:
             # Looked at, not checked for good: damage here would be noted with the wrong first offset.
-            self.map_to(self.size)
+            self.map_to(self.size, position)
             if (
                 batch_look(self.data + position, self.size - position, self.checked.covered_to(position) == position,
                            &h, NULL) == LOOK_OK

@@ -27,6 +27,7 @@ cdef class SegmentFile:
     cdef bint complete                          # nothing will be appended any longer
     cdef int unreadable                         # the errno with which reading the file failed; 0
     cdef Copies copies                          # of a log that is not ours, which is not written; None: it is
+    cdef int64_t copied_from                    # of a copy: what lies before is not read yet
 
     # Writes at the end, without yet counting the bytes. StorageError leaves `size` as it was.
     cdef int write(self, iovec* iov, int iov_count, int64_t bytes_count) except -1
@@ -38,8 +39,9 @@ cdef class SegmentFile:
     cdef int cut_file(self, int64_t size) except -1
     cdef int open_file(self, bint writable) except -1
     cdef void close_file(self) noexcept
-    # Makes [0, end) of the file, end <= size, readable through `data`.
-    cdef int map_to(self, int64_t end) except -1
+    # Makes [start, end) of the file, end <= size, readable through `data`; [0, end) where it is ours.
+    cdef int map_to(self, int64_t end, int64_t start=*) except -1
+    cdef int copy_before(self, int64_t start) except -1
     cdef int need_readable(self) except -1      # raises what is known to keep it from being read
     cdef int release(self) except -1            # gives back the memory of a copy, and the trust in what was read
     cdef int replace_file(self, int64_t size) except -1

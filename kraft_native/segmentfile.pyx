@@ -8,7 +8,8 @@ read, and `trim` cuts it off.
 
 Reading. The mapping may reach past the end of the file, so that a growing file is not mapped anew at each append; only
 bytes below `size` are touched. A larger mapping replaces a smaller one, which lives on while slices pin it. A file that
-is not ours is read into memory instead (`Copies`): to touch what its owner has cut off would end the process.
+is not ours is read into memory instead (`Copies`): to touch what its owner has cut off would end the process. Of such a
+file only what follows the first place that was asked for is read: of a log that was closed cleanly its end.
 
 Cutting. Pinned memory must not change, so a pinned file is never cut in place: its kept part is written to a new file
 under the same name, and the pins keep the old one.
@@ -23,7 +24,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CREAT, O_RDONLY, O_RDWR, O_TRUNC
 
-from kraft_native.buffer cimport copy_file, file_is_pinned, map_file
+from kraft_native.buffer cimport copy_file, file_is_pinned, fill_copy, map_file
 from kraft_native.fileio cimport (
     check, file_allocate, file_close, file_datasync, file_open, file_populate, file_rename, file_size, file_sync,
     file_sync_dir, file_truncate, file_window_close, file_window_reach, file_window_write, file_write, file_writev,
@@ -200,12 +201,14 @@ cdef class SegmentFile:
         file_close(self.fd)
         self.fd = -1
 
-    cdef int map_to(self, int64_t end) except -1:
-        """Makes [0, end) of the file, end <= size, readable through `data`."""
+    cdef int map_to(self, int64_t end, int64_t start=0) except -1:
+        """Makes [start, end) of the file, end <= size, readable through `data`; [0, end) where it is ours."""
         cdef int64_t size = end
         cdef bint keep_open = self.fd >= 0
         self.need_readable()
         if self.mapping is not None and self.mapping.size >= end:
+            if self.copies is not None and start < self.copied_from:
+                self.copy_before(start)
             return 0
         self.open_file(not self.complete)
         if check(file_size(self.fd), self.path) < end:
@@ -216,9 +219,19 @@ cdef class SegmentFile:
             self.mapping = map_file(self.fd, size, False, self.path)
         else:
             self.copies.admit(self)
-            self.mapping = copy_file(self.fd, size, self.path)
+            self.copied_from = start
+            self.mapping = copy_file(self.fd, size, self.copied_from, self.path)
         self.data = self.mapping.data
-        if self.complete and not keep_open:
+        if self.complete and not keep_open and self.copied_from == 0:
+            self.close_file()
+        return 0
+
+    cdef int copy_before(self, int64_t start) except -1:
+        """Reads what lies before the part that was copied, from `start` on: from the same file, whatever has its name
+        by now."""
+        fill_copy(self.mapping, self.fd, start, self.copied_from, self.path)
+        self.copied_from = start
+        if start == 0:
             self.close_file()
         return 0
 
@@ -230,6 +243,8 @@ cdef class SegmentFile:
     cdef int release(self) except -1:
         self.mapping = None
         self.data = NULL
+        self.copied_from = 0
+        self.close_file()
         return 0
 
 

@@ -75,11 +75,12 @@ class Partition:
             return None
         return view.state() if view.owner_alive else None
 
-    def log_start(self) -> int:
-        """The first offset that may be read: of the owner, else of the state or checkpoint that the last one left."""
+    def log_start(self, shared: checkpoints.SharedOffsets | None = None) -> int:
+        """The first offset that may be read: of the owner, else of the state or checkpoint that the last one left.
+        `shared`: of a look at several logs."""
         if state := self.live():
             return state["log_start"]
-        return max(self.segments[0].base_offset, noted_log_start(os.fsencode(self.directory.resolve())))
+        return max(self.segments[0].base_offset, noted_log_start(os.fsencode(self.directory.resolve()), shared))
 
     def log_end(self) -> int | None:
         """What a read_uncommitted consumer does not see any more: the owner's high watermark; None without an owner."""

@@ -58,12 +58,13 @@ def _replicas_in(directory: Path, topics: Collection[str]) -> list[Replica]:
                  if (name.topic in topics if topics else name.topic != METADATA_TOPIC)]
     marks, cleaned = _offsets(directory / HIGH_WATERMARKS), _offsets(directory / CLEANER_POINTS)
     meta = checkpoints.read_meta_properties(directory)
-    return [_replica(directory, name, None if meta is None else meta.node_id, marks, cleaned) for name in names
+    shared = checkpoints.SharedOffsets()
+    return [_replica(directory, name, None if meta is None else meta.node_id, marks, cleaned, shared) for name in names
             if any((directory / name.directory_name).glob("[0-9]*.log"))]
 
 
 def _replica(top: Path, name: TopicPartition, node_id: int | None, marks: dict[tuple[str, int], int],
-             cleaned: dict[tuple[str, int], int]) -> Replica:
+             cleaned: dict[tuple[str, int], int], shared: checkpoints.SharedOffsets) -> Replica:
     partition = Partition(top / name.directory_name)
     live = partition.live()
     state = checkpoints.read_log_state(partition.directory)
@@ -72,7 +73,7 @@ def _replica(top: Path, name: TopicPartition, node_id: int | None, marks: dict[t
         high_watermark = live["high_watermark"]
     else:
         high_watermark = marks.get(name, int(noted.get(HIGH_WATERMARK_KEY, -1)))
-    return Replica(name, str(partition.directory), node_id, partition.log_start(), high_watermark,
+    return Replica(name, str(partition.directory), node_id, partition.log_start(shared), high_watermark,
                    max(cleaned.get(name, 0), int(noted.get(FIRST_DIRTY_KEY, 0)), 0),
                    tuple(segment.base_offset for segment in partition.segments), partition.size_bytes)
 

@@ -10,8 +10,10 @@ is read.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +29,9 @@ from kraft_native import checkpoints
 from kraft_native.columns import Columns
 from kraft_native.errors import InvalidArgumentError
 
-# Each of them may map the whole end of a log.
 LOOKERS_MAX: Final = 4
+# Of logs that nobody closed, together. A log whose two largest segments have more is examined alone.
+EXAMINED_BYTES_MAX: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,15 @@ class Directories:
     def __init__(self, options: ReadOptions) -> None:
         self.isolation = options.isolation
         self._options = options
-        self._marks: dict[Path, Mapping[tuple[str, int], int]] = {}
+        self._shared = checkpoints.SharedOffsets()
+        self._memory = MemoryLimit(EXAMINED_BYTES_MAX)
         self._at_rest: dict[Path, tuple[object, Replica]] = {}
         """Logs without an owner, each with what would change if one had come: they are examined once per query."""
 
     @cached_property
     def _replicas(self) -> dict[TopicPartition, Replica]:
         """Looked for when a query is planned, and only then. Logs are examined side by side: the end of one that nobody
-        closed is read and checked, which leaves the interpreter to others."""
+        closed is read and checked, which leaves the interpreter to others, within the limit of memory."""
         logs = sorted(_logs(self._options).items())
         directories = [directory for _, found in logs for directory in found]
         with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), LOOKERS_MAX)) as pool:
@@ -118,23 +122,19 @@ class Directories:
 
     def refresh(self) -> None:
         self.__dict__.pop("_replicas", None)
-        self._marks.clear()
-
-    def _marks_in(self, path: Path) -> Mapping[tuple[str, int], int]:
-        """A checkpoint of high watermarks, read once for all the logs beside it."""
-        if path not in self._marks:
-            self._marks[path] = checkpoints.read_offsets(path)
-        return self._marks[path]
+        self._shared = checkpoints.SharedOffsets()
 
     def close(self) -> None:
         """No file is kept open."""
 
     def _look(self, directory: Path) -> Replica:
-        facts = _facts(directory), noted_high_watermark(directory, self._marks_in)
+        facts = _facts(directory), noted_high_watermark(directory, self._shared)
         known = self._at_rest.get(directory)
         if known is not None and known[0] == facts:
             return known[1]
-        with self._reader(directory) as reader:
+        sizes = sorted(size for name, size, *_ in facts[0] if name.endswith(".log"))
+        # It reads a segment, and the one behind it, into memory.
+        with self._memory.held(sum(sizes[-2:])), self._reader(directory) as reader:
             committed = self.isolation == "read_committed"
             end = reader.last_stable_offset if committed else reader.high_watermark
             if not reader.owner_alive and (noted := facts[1]) is not None:
@@ -148,10 +148,36 @@ class Directories:
         return found
 
     def _reader(self, directory: Path) -> LogReader:
-        return LogReader(directory, cleanup_policy=self._options.cleanup_policy)
+        return LogReader(directory, cleanup_policy=self._options.cleanup_policy, shared=self._shared)
 
 
-def _facts(directory: Path) -> object:
+class MemoryLimit:
+    """Bytes that threads may hold together. One that wants more than all of it waits until no other holds any."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes_held = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def held(self, size: int) -> Iterator[None]:
+        """Waits until so much is free, and holds it inside of the block."""
+        size = min(size, self.bytes_max)
+        with self._changed:
+            self._changed.wait_for(lambda: self.bytes_held + size <= self.bytes_max)
+            self.bytes_held += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.bytes_held -= size
+                self._changed.notify_all()
+
+
+Fact = tuple[str, int, int, int]
+
+
+def _facts(directory: Path) -> list[Fact]:
     """What changes when somebody writes to the log, or starts to own it."""
     with os.scandir(directory) as entries:
         return sorted((entry.name, status.st_size, status.st_mtime_ns, status.st_ino) for entry in entries

@@ -9,7 +9,9 @@ which knows what is a gap of compaction, what is a loss and what is damage, and 
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,7 +26,6 @@ from kraft_native.columns import ColumnReader, Columns
 from kraft_native.errors import CorruptRecordError, OffsetOutOfRangeError
 
 WINDOW_BYTES: Final = 4 << 20
-HEAD_BYTES: Final = 61
 BASE_DIGITS: Final = 20
 INDEX_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 
@@ -52,27 +53,92 @@ def log_files(directory: Path) -> list[LogFile]:
 
 
 class Window:
-    """Memory that a task reads files through, one after the other: as large as the largest batch, and no less than
-    `WINDOW_BYTES`. What is not used of it is never touched, so that a small file costs no more than its size."""
+    """Memory that a task reads files through: as large as the largest batch, and no less than `WINDOW_BYTES`. What is
+    not used of it is never touched, so that a small file costs no more than its size."""
 
     def __init__(self) -> None:
-        self._bytes = np.empty(WINDOW_BYTES, np.uint8).data
+        self.bytes = np.empty(WINDOW_BYTES, np.uint8).data
 
-    def fill(self, descriptor: int, position: int) -> memoryview:
-        """The bytes at `position`: at least the batch that begins there, as far as the file has it. They stay until the
-        next call."""
-        size = os.preadv(descriptor, [self._bytes], position)
-        if size >= HEAD_BYTES:
-            first = 12 + int.from_bytes(self._bytes[8:12], "big", signed=True)
-            if size == len(self._bytes) < first:
-                self._bytes = np.empty(first, np.uint8).data
-                size = os.preadv(descriptor, [self._bytes], position)
-        return self._bytes[:size]
+    def grow(self, size: int) -> None:
+        """Makes it that large. What it held is lost."""
+        self.bytes = np.empty(size, np.uint8).data
+
+
+class FileSequence:
+    """Files of segments as one sequence of bytes, read through a window from a place in the first of them on.
+
+    A window takes as many files as it has room for: columns are made of many batches at a time, however small the files
+    are. Close it at the end.
+    """
+
+    def __init__(self, files: Sequence[LogFile], window: Window) -> None:
+        self._files = files
+        self._window = window
+        self._at = self._position = 0
+        self._parts: list[tuple[int, int, int]] = []
+        """What the window holds: numbers of files, with the position and the size of the part in each."""
+        self._open = self._descriptor = -1
+
+    def read(self) -> memoryview:
+        """The bytes that follow the place: at least the batch there, as far as its file has it. They stay until the
+        next call. Files that vanished are empty."""
+        self._parts.clear()
+        filled, number, position = 0, self._at, self._position
+        while number < len(self._files) and filled < len(self._window.bytes):
+            if (descriptor := self._opened(number)) >= 0:
+                size = os.preadv(descriptor, [self._window.bytes[filled:]], position)
+                if size == len(self._window.bytes) < (first := _batch_bytes(self._window.bytes)):
+                    self._window.grow(first)
+                    continue
+                self._parts.append((number, position, size))
+                filled += size
+            number, position = number + 1, 0
+        return self._window.bytes[:filled]
+
+    def advance(self, size: int) -> None:
+        """Moves the place on by so much of what the window holds."""
+        for number, position, part in self._parts:
+            self._at, self._position = number, position + min(size, part)
+            if size < part:
+                break
+            size -= part
+
+    def next_file(self) -> LogFile | None:
+        """Moves the place to the front of the next file; None when there is none."""
+        self._at, self._position = self._at + 1, 0
+        return self._files[self._at] if self._at < len(self._files) else None
+
+    def find(self, offset: int) -> None:
+        """Moves the place to where the first file's index says that the batch with `offset` is, or before it."""
+        if offset > self._files[0].base_offset and (descriptor := self._opened(0)) >= 0:
+            self._position = _position_hint(self._files[0], descriptor, offset)
+
+    def close(self) -> None:
+        """Closes the file that is open."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._open = self._descriptor = -1
+
+    def _opened(self, number: int) -> int:
+        """A descriptor of that file, the only one that is open; -1 when the file vanished."""
+        if self._open != number:
+            self.close()
+            try:
+                self._descriptor = os.open(self._files[number].path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return -1
+            self._open = number
+        return self._descriptor
+
+
+def _batch_bytes(head: memoryview) -> int:
+    """Size of the batch that begins there, as its length field has it."""
+    return 12 + int.from_bytes(head[8:12], "big", signed=True)
 
 
 def read_range(piece: Range, columns: Sequence[str], options: ReadOptions,
                window: Window | None = None) -> Iterator[Columns]:
-    """The records of a range as columns of about 4 MB of log each, or of a segment each where those are smaller.
+    """The records of a range as columns of about 4 MB of log each.
 
     `window` is used again for each range of a task; the columns do not refer to it.
 
@@ -92,32 +158,21 @@ def _directly(piece: Range, columns: Sequence[str], window: Window) -> Iterator[
     """Up to the end of the range, or to where something is not as expected."""
     assert piece.directory is not None, f"{piece} is not in a log directory"
     files = log_files(Path(piece.directory))
-    first = max((number for number, each in enumerate(files) if each.base_offset <= piece.start), default=len(files))
+    first = bisect_right(files, piece.start, key=_base_offset) - 1
+    if first < 0:
+        return
     reader = ColumnReader(columns, check_crc=False)
     offset = piece.start
-    for file in files[first:]:
-        if file.base_offset > offset:
-            return
-        for found in _file_columns(file, piece, offset, reader, window):
-            offset = found.next_offset
-            yield found
-        if offset >= piece.end:
-            return
-
-
-def _file_columns(file: LogFile, piece: Range, offset: int, reader: ColumnReader,
-                  window: Window) -> Iterator[Columns]:
-    try:
-        descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        position = _position_hint(file, descriptor, offset) if offset > file.base_offset else 0
+    with closing(FileSequence([each for each in files[first:] if each.base_offset < piece.end], window)) as source:
+        source.find(offset)
         while offset < piece.end:
-            data = window.fill(descriptor, position)
+            data = source.read()
             sound, reached = follow_batches(data, offset)
             if not sound:
-                return
+                file = source.next_file()
+                if file is None or file.base_offset > offset:
+                    return
+                continue
             if reached > offset:
                 found = reader.read(data[:sound], start_offset=offset, end_offset=piece.end, aborted=piece.aborted)
                 if found.next_offset <= offset:
@@ -125,9 +180,11 @@ def _file_columns(file: LogFile, piece: Range, offset: int, reader: ColumnReader
                 offset = min(found.next_offset, piece.end)
                 sound = found.next_position
                 yield found
-            position += sound
-    finally:
-        os.close(descriptor)
+            source.advance(sound)
+
+
+def _base_offset(file: LogFile) -> int:
+    return file.base_offset
 
 
 def _position_hint(file: LogFile, descriptor: int, offset: int) -> int:

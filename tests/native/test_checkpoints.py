@@ -372,3 +372,21 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path) -> None:
         assert plan.fired == 1
         renamed = k == count.seen  # only the directory's flush comes after the rename
         assert checkpoints.read_log_state(tmp_path) == (new if renamed else old)
+
+
+def test_checkpoints_that_logs_share_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    read = checkpoints.read_offsets
+    monkeypatch.setattr(checkpoints, "read_offsets", lambda path: (parsed.append(path), read(path))[1])
+    path = tmp_path / "replication-offset-checkpoint"
+    shared = checkpoints.SharedOffsets()
+    assert shared.read(tmp_path / "missing") is None
+    checkpoints.write_offsets(path, {("t", 0): 7})
+    assert [shared.read(path), shared.read(str(path))] == [{("t", 0): 7}] * 2
+    assert parsed == [str(path)]
+    checkpoints.write_offsets(path, {("t", 0): 8})
+    assert shared.read(path) == {("t", 0): 7}
+    assert checkpoints.SharedOffsets().read(path) == {("t", 0): 8}
+    path.write_text("0\n1\n")
+    with pytest.raises(CorruptFileError):
+        checkpoints.SharedOffsets().read(path)

@@ -16,7 +16,7 @@ from kraft_native.log import Log
 from kraft_native.reader import LogReader
 from kraft_native.recovery_report import RecoveryReport
 from tests.golden import needs_golden
-from tests.native.logs import START_MS
+from tests.native.logs import START_MS, batch, read_all
 from tests.native.recovery_logs import ROUNDS, config, flip, killed, segments, template
 from tests.native.test_damage import damages
 from tests.native.test_recovery import compacted
@@ -171,3 +171,42 @@ def test_two_segments_at_most_are_in_memory(tmp_path):
         indexes = sum(path.stat().st_size for path in directory.glob("*index"))
         assert counters()["mapped_bytes"] - before <= 2 * largest + indexes
     assert counters()["mapped_bytes"] == before
+
+
+def bytes_read() -> int:
+    """By system calls of this process so far."""
+    [line] = [line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("rchar")]
+    return int(line.split()[1])
+
+
+def test_of_a_log_that_was_closed_the_end_is_read(tmp_path):
+    """Not the whole last segment; what lies before it when it is asked for."""
+    directory = tmp_path / "log-0"
+    with Log(directory, config(segment_bytes=64 << 20)) as log:
+        for _ in range(100):
+            log.append(batch(value=b"v" * 80_000))
+        expected = read_all(log)
+    before = bytes_read()
+    with LogReader(directory) as reader:
+        assert bytes_read() - before < 1_000_000
+        assert (reader.log_end_offset, reader.recovery.clean) == (100, True)
+        # Downwards, so that each read needs more of what was not read yet.
+        pieces = [bytes(reader.read(offset, 1)) for offset in range(99, -1, -1)]
+        assert b"".join(reversed(pieces)) == expected
+        assert bytes_read() - before < 2 * len(expected)
+
+
+def test_a_file_that_was_replaced_is_read_as_it_was_found(tmp_path):
+    """Kafka's cleaner replaces segments, and leaves no word of it in a live page: a copy must not be of two files."""
+    directory = tmp_path / "log-0"
+    with Log(directory, config(segment_bytes=64 << 20)) as log:
+        for _ in range(20):
+            log.append(batch(value=b"v" * 8_000))
+        expected = read_all(log)
+    with LogReader(directory) as reader:
+        assert reader.log_end_offset == 20
+        [segment] = segments(directory)
+        other = segment.with_suffix(".other")
+        other.write_bytes(bytes(segment.stat().st_size))
+        other.rename(segment)
+        assert b"".join(bytes(reader.read(offset, 1)) for offset in range(20)) == expected

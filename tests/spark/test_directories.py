@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
@@ -376,3 +377,68 @@ def test_a_window_grows_to_a_batch_and_stays_so(log_dir: LogDir, monkeypatch: py
     for size in sizes:
         log.append_record(b"v" * size, timestamp_ms=START_MS)
     assert [len(row["value"]) for row in rows({"path": str(log_dir.path)}, "value")] == sizes
+
+
+def test_checkpoints_beside_logs_are_parsed_once_per_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They name every partition: parsed for each log they made planning of many partitions quadratic."""
+    parsed: list[str] = []
+    read = checkpoints.read_offsets
+    with LogDir(tmp_path / "data", config=CONFIG) as directory:
+        for partition in range(20):
+            fill(directory.log("orders", partition), 2)
+    checkpoints.write_offsets(tmp_path / "data" / "cleaner-offset-checkpoint", {("orders", 0): 0})
+    monkeypatch.setattr(checkpoints, "read_offsets", lambda path: (parsed.append(Path(path).name), read(path))[1])
+    assert len(offsets({"path": str(tmp_path / "data")})) == 40
+    assert 1 <= len(parsed) == len(set(parsed)) <= 4
+
+
+def test_logs_that_are_examined_at_a_time_have_bounded_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of threads. A log that is larger than the limit is examined while no other is."""
+    sizes = {}
+    with LogDir(tmp_path / "data", config=LogConfig(segment_bytes=1 << 20)) as directory:
+        for partition, count in enumerate((100, 10, 10, 10, 300, 10, 10)):
+            fill(directory.log("orders", partition), count, size=1_000)
+            sizes[f"orders-{partition}"] = count * 1_000
+    source = directories.Directories(read_options({"path": str(tmp_path / "data")}, streaming=False))
+    source._memory = directories.MemoryLimit(150_000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    never = threading.Event()
+    examined: list[str] = []
+    peaks: list[tuple[int, int]] = []
+
+    class Watched(LogReader):
+        def __enter__(self) -> Self:
+            examined.append(Path(self.directory).name)
+            never.wait(0.02)       # for as long others would come, if they might
+            peaks.append((len(examined), sum(sizes[name] for name in examined)))
+            return self
+
+        def __exit__(self, *exception: object) -> None:
+            examined.remove(Path(self.directory).name)
+            self.close()
+
+    monkeypatch.setattr(directories, "LogReader", Watched)
+    assert len(source.partitions()) == 7
+    assert source._memory.bytes_held == 0
+    assert all(size <= 150_000 or count == 1 for count, size in peaks)
+    assert any(size > 150_000 for _, size in peaks)
+
+
+def test_small_segments_become_as_few_batches_as_large_ones(log_dir: LogDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window takes all files that it has room for; what is behind the last batch of one does not matter."""
+    log = log_dir.log("orders", 0)
+    fill(log, 200)
+    files = log_files(log_dir.path / "orders-0")
+    assert len(files) > 5
+    options = {"path": str(log_dir.path), "startingOffsets": '{"orders":{"0":3}}'}
+    batches = reader(options, "offset")
+    [task] = batches.partitions()
+    assert [batch["offset"].to_pylist() for batch in batches.read(task)] == [list(range(3, 200))]
+    with files[2].path.open("ab") as file:
+        file.write(bytes(100))
+    monkeypatch.setattr(segments, "_attached", lambda *_: pytest.fail("files are not read directly"))
+    assert [batch["offset"].to_pylist() for batch in batches.read(task)] == [
+        list(range(3, files[3].base_offset)), list(range(files[3].base_offset, 200))]
+    monkeypatch.setattr(segments, "WINDOW_BYTES", 3_000)
+    found = [batch["offset"].to_pylist() for batch in batches.read(task)]
+    assert [offset for batch in found for offset in batch] == list(range(3, 200)) and len(found) > 2
