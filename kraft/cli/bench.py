@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from kraft.cli.client_config import CLIENT_CONFIG
 from kraft.cli.command import kraft
 from kraft.cli.number_types import NUMBER, WHOLE, IntRange, whole_number
 from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, Seconds, print_json
 from kraft.client import Cluster
-from kraft.client.security import PLAINTEXT, current
 from kraft.load.compare import RATIO_NOTE, Ratio, compare
 from kraft.load.measure import Measurement, cpu_seconds, create_topic, fill, measure
 from kraft.load.report import html_report
@@ -95,9 +95,6 @@ def _single(kind: str, text: str) -> None:
                   help="Process of the server on this machine: its CPU time. Again for each node of a cluster.")
     @workload_options
     def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
-        if current().protocol != PLAINTEXT.protocol:
-            raise click.UsageError(f"the load generator has neither TLS nor SASL, and --client-config asks for "
-                                   f"{current().protocol}")
         workload = _workload(kind, options)
         cpu_seconds(pids)                      # one that there is not is told before anything is loaded
         with Cluster(bootstrap) as cluster:
@@ -123,6 +120,7 @@ _single("end-to-end", "Produce and read at the same time: the time from when a b
 @click.option("--pid-a", "pids_a", type=IntRange(1), multiple=True, help="Process of A on this machine.")
 @click.option("--pid-b", "pids_b", type=IntRange(1), multiple=True, help="Process of B on this machine.")
 @click.option("--pairs", default=5, show_default=True, type=IntRange(1), help="Turns that each of them gets.")
+@CLIENT_CONFIG
 @workload_options
 def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: tuple[int, ...], pairs: int,
                     **options: Any) -> None:

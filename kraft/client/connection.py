@@ -34,6 +34,10 @@ class ConnectionFailedError(KraftError, ConnectionError):
     """The node could not be reached, closed the connection, or did not answer in time; the message names it."""
 
 
+class UnreachableError(ConnectionFailedError):
+    """Nothing accepts connections at the address."""
+
+
 class AuthenticationError(ConnectionFailedError):
     """The server's certificate is not trusted, or it does not accept the user; to try again does not help."""
 
@@ -41,12 +45,14 @@ class AuthenticationError(ConnectionFailedError):
 class Connection:
     """Opened when made, with the server's versions known; a context manager. One thread uses it at a time.
 
-    `security` is the `current` one where None is given. Raises `ConnectionFailedError` when nothing answers at the
-    address within `connect_timeout` seconds, or the node itself within `timeout`; `AuthenticationError`.
+    `security` is the `current` one where None is given. Raises `UnreachableError` when nothing answers at the address
+    within `connect_timeout` seconds, `ConnectionFailedError` when the node itself does not within `timeout`;
+    `AuthenticationError`.
     """
 
     def __init__(self, host: str, port: int, *, client_id: str = "kraft", timeout: float = TIMEOUT_SECONDS_DEFAULT,
                  security: Security | None = None, connect_timeout: float = CONNECT_SECONDS) -> None:
+        self.host, self.port = host, port
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         security = current() if security is None else security
         self.client_id = security.client_id or client_id
@@ -58,7 +64,7 @@ class Connection:
         try:
             self.socket = socket.create_connection((host, port), min(timeout, connect_timeout))
         except OSError as error:
-            raise ConnectionFailedError(f"{self.address}: cannot connect: {error}") from error
+            raise UnreachableError(f"{self.address}: cannot connect: {error}") from error
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             if security.tls:

@@ -6,8 +6,14 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from kraft.client.cluster import Cluster
-from kraft.client.connection import AuthenticationError, Connection, ConnectionFailedError
+from kraft.client.cluster import CONNECT_SECONDS_MIN, Cluster
+from kraft.client.connection import (
+    CONNECT_SECONDS,
+    AuthenticationError,
+    Connection,
+    ConnectionFailedError,
+    UnreachableError,
+)
 from kraft.client.refusals import RefusedError, check
 from kraft.protocol.apis import API_BY_NAME
 from kraft.protocol.error_codes import ErrorCode
@@ -32,6 +38,8 @@ VOTE_KEY: Final = API_BY_NAME["Vote"].key
 RETRY_PAUSE_SECONDS: Final = 0.05
 ATTEMPT_SECONDS: Final = 5.0
 """How long one leader is waited for: one that hangs accepts connections, and another may lead by now."""
+REACH_SECONDS: Final = 3.0
+"""How long the nodes may take to restart before their addresses count as wrong ones."""
 ANSWER_SECONDS: Final = 1.0
 """How much later than a change's time-out its answer may come."""
 PASSING: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT,
@@ -91,17 +99,22 @@ class QuorumClient:
     def _retried(self, what: str, attempt: Callable[[float], Result]) -> Result:
         """What `attempt` returns. It is repeated, against the next leader, while there is none, or the one that was
         asked does not answer in the seconds that it is given or leads no more; for the cluster's time-out in all. The
-        last error is raised then."""
-        deadline = time.monotonic() + self.cluster.timeout
+        last error is raised then, and much earlier while no address was ever reached."""
+        began = time.monotonic()
+        deadline, reached = began + self.cluster.timeout, False
         while True:
             try:
                 return attempt(max(0.1, min(ATTEMPT_SECONDS, deadline - time.monotonic())))
             except AuthenticationError:
                 raise
             except RefusedError as error:
+                reached = True
                 if error.code not in PASSING or time.monotonic() + RETRY_PAUSE_SECONDS > deadline:
                     raise
             except ConnectionFailedError as error:
+                reached = reached or not isinstance(error, UnreachableError)
+                if not reached and time.monotonic() - began > REACH_SECONDS:
+                    raise
                 if time.monotonic() + RETRY_PAUSE_SECONDS > deadline:
                     raise ConnectionFailedError(
                         f"{what}: no leader answered within {self.cluster.timeout:g} s: {error}") from error
@@ -110,10 +123,11 @@ class QuorumClient:
     def leader(self, seconds: float | None = None) -> Connection:
         """A connection of the caller's own to the leader, or to a broker, which knows the way. RefusedError with
         NOT_CONTROLLER when no controller that answers knows the leader. `seconds`: how long to wait for any answer."""
-        failures = []
+        failures: list[ConnectionFailedError] = []
+        share = max(CONNECT_SECONDS / len(self.cluster.bootstrap), CONNECT_SECONDS_MIN)
         for host, port in self.cluster.bootstrap:
             try:
-                connection = self.cluster.connect(host, port, timeout=seconds)
+                connection = self.cluster.connect(host, port, share, timeout=seconds)
                 if VOTE_KEY not in connection.versions:
                     return connection
                 with connection:
@@ -124,10 +138,14 @@ class QuorumClient:
                 for node in told.brokers:
                     if node.broker_id == told.controller_id:
                         return self.cluster.connect(node.host, node.port, timeout=seconds)
+            except AuthenticationError:
+                raise
             except ConnectionFailedError as error:
-                failures.append(str(error))
+                failures.append(error)
         if len(failures) == len(self.cluster.bootstrap):
-            raise ConnectionFailedError("; ".join(failures))
+            kind = UnreachableError if all(isinstance(each, UnreachableError) for each in failures) \
+                else ConnectionFailedError
+            raise kind("; ".join(map(str, failures)))
         raise RefusedError("leader of the quorum", ErrorCode.NOT_CONTROLLER, "no controller that answers knows one")
 
     def add(self, node_id: int, directory_id: UUID, listeners: list[tuple[str, str, int]]) -> None:

@@ -16,6 +16,7 @@ from kraft.client.refusals import check
 from kraft.load import workload as parts
 from kraft.load.errors import InvalidWorkloadError
 from kraft.load.percentiles import curve_of, figures_of, histogram_of
+from kraft.load.relay import for_core
 from kraft.load.workload import Workload
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
@@ -47,7 +48,7 @@ class Measurement:
     """One run's figures. Latencies are microseconds by percentile ("50", ..., "max", "mean"), those that `samples` can
     show; bytes are of frames, and of records for a Fetch. CPU and memory figures are of the server's processes
     together, None when none was named. `date`: when the run began, in UTC; `host` and `version`: where the load
-    generator ran, and of which release; `generator_busy`: the share of the time that its thread computed.
+    generator ran, and of which release; `generator_busy`: the share of the time that its busiest thread computed.
     """
 
     workload: dict[str, Any]
@@ -85,14 +86,16 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
     A server's refusals are counted, not raised; `OperationError` when it closes a connection or answers wrongly, and
     what `cpu_seconds` raises.
     """
-    with _prepared(workload, cluster) as (specs, _connections):
-        load = Load(specs)
+    with _prepared(workload, cluster) as (specs, connections), for_core(specs, connections) as (loaded, relay):
+        load = Load(loaded)
         if warmup > 0:
             load.run(warmup)
         date = datetime.now(UTC).isoformat(timespec="seconds")
         before, begin, computed = cpu_seconds(pids), time.monotonic(), time.thread_time()
+        encrypted = relay.computed_seconds() if relay else 0.0
         result = load.run(seconds, slots=slots)
-        busy = (time.thread_time() - computed) / (time.monotonic() - begin)
+        busy = max(time.thread_time() - computed, (relay.computed_seconds() if relay else 0.0) - encrypted)
+        busy /= time.monotonic() - begin
         after, elapsed = cpu_seconds(pids), time.monotonic() - begin
         used = None if before is None or after is None else after - before
         found = _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pids))
@@ -123,14 +126,16 @@ def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
     opened = parts.partitions_of(filler, cluster)
     try:
         specs = [parts.produce_spec(filler, connection, partition) for connection, partition in opened]
-        load, left = Load(specs), max(1, data_bytes // len(filler.batch()))
-        while left > 0:
-            result = load.run(FILL_STEP_SECONDS, requests_max=left)
-            if result.errors:
-                raise RefusedError(f"filling {workload.topic}", result.first_error)
-            if not result.requests:
-                raise RefusedError(f"filling {workload.topic}", ErrorCode.REQUEST_TIMED_OUT)
-            left -= result.requests
+        left = max(1, data_bytes // len(filler.batch()))
+        with for_core(specs, [connection for connection, _ in opened]) as (loaded, _):
+            load = Load(loaded)
+            while left > 0:
+                result = load.run(FILL_STEP_SECONDS, requests_max=left)
+                if result.errors:
+                    raise RefusedError(f"filling {workload.topic}", result.first_error)
+                if not result.requests:
+                    raise RefusedError(f"filling {workload.topic}", ErrorCode.REQUEST_TIMED_OUT)
+                left -= result.requests
     finally:
         _close(opened)
 
@@ -170,8 +175,6 @@ def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadS
             specs += [parts.fetch_spec(workload, connection, partition,
                                        offset_of(connection, workload.topic, partition, LATEST), wrap=False,
                                        stamped=True) for connection, partition in readers]
-        for connection, _ in opened:
-            connection.socket.setblocking(False)
         yield specs, [connection for connection, _ in opened]
     finally:
         _close(opened)
@@ -179,8 +182,8 @@ def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadS
 
 def _own(cluster: Cluster) -> Connection:
     """A connection to the node that bootstrapping found, not shared with `cluster`."""
-    host, port = cluster.any().socket.getpeername()[:2]
-    return cluster.connect(host, port)
+    first = cluster.any()
+    return cluster.connect(first.host, first.port)
 
 
 def _close(opened: list[tuple[Connection, int]]) -> None:

@@ -1,21 +1,26 @@
 """`--client-config`: commands reach a cluster with TLS and SASL, and say within seconds why they do not."""
 
-import shutil
+import io
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from kraft.cli.command import run
+from kraft.cli.command import kraft, run
+from kraft.client import quorum
 from kraft.client.security import PLAINTEXT, current
-from tests.client.secure_broker import PASSWORD, USER, make_certificates, secure_door
+from kraft.spark import cluster
+from tests.client.secure_broker import PASSWORD, USER, make_certificates, needs_openssl, secure_door
 from tests.integration.process import NodeProcess
 from tests.ports import free_ports
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+pytestmark = needs_openssl
 
 CAUSE_SECONDS = 5.0
+LOAD = ("--seconds", "0.2", "--warmup", "0", "--connections", "2", "--fill-bytes", "1000000", "--record-bytes", "20000")
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +72,10 @@ def test_commands_reach_the_cluster(node: NodeProcess, certificates: Path, tmp_p
         assert capsys.readouterr().out == '{"a":1}\n'
         assert run(["pipeline", "export", str(tmp_path / "table"), "--topic", topic, "--client-config", file]) == 0
         assert "1 row" in capsys.readouterr().out
-        assert run(["bench", "ping", "--client-config", file]) == 2
-        assert "neither TLS nor SASL" in capsys.readouterr().err
+        for kind in ("ping", "fetch", "end-to-end"):
+            assert run(["bench", kind, "--client-config", file, "--json", *LOAD, "--topic", f"bench-{topic}"]) == 0
+            [measured] = json.loads(capsys.readouterr().out)["runs"]
+            assert (measured["requests"] > 0, measured["errors"]) == (True, 0)
     assert current() == PLAINTEXT
 
 
@@ -109,3 +116,73 @@ def test_properties_that_are_of_no_use_here(tmp_path: Path, capsys: pytest.Captu
     assert run(["topics", "list", "--bootstrap", f"127.0.0.1:{dead}", "--client-config",
                 properties(tmp_path, "bootstrap.servers=127.0.0.1:1")]) == 1
     assert f":{dead}: cannot connect" in capsys.readouterr().err
+
+
+ARGUMENTS = {
+    "topics alter": "t --partitions 3", "topics create": "t", "topics delete": "t", "topics describe": "t",
+    "topics reassign start": "FILE", "topics reassign plan": "--brokers 1", "topics reassign cancel": "--plan FILE",
+    "configs delete": "topic t retention.ms", "configs describe": "topic t", "configs set": "topic t retention.ms=1",
+    "features disable": "--feature f", "features downgrade": "--feature f=1", "features upgrade": "--feature f=1",
+    "groups delete": "g", "groups describe": "g", "groups offsets": "g", "groups reset": "g --to earliest",
+    "produce": "t", "consume": "t", "brokers decommission": "1", "brokers drain": "1", "brokers replicas": "1",
+    "brokers move": "1 /tmp t/0", "leaders elect": "--all", "quorum add": f"4 {'A' * 21}Q CONTROLLER://localhost:9",
+    "quorum plan": "1", "quorum reassign": "1", "quorum remove": f"1 {'A' * 21}Q", "metadata cat": "/",
+    "metadata diff": "--as-of 1",
+    "pipeline export": "TABLE --topic t", "pipeline ingest": "ROWS --topic t --job JOB",
+    "bench compare": "localhost:1 localhost:1 ping",
+}
+"""Of the commands that need some."""
+
+
+def commands(group: click.Group = kraft, *path: str) -> Iterator[tuple[str, click.Command]]:
+    """All commands, with their names."""
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        if isinstance(found, click.Group):
+            yield from commands(found, *path, name)
+        elif found is not None:
+            yield " ".join((*path, name)), found
+
+
+def connecting() -> list[str]:
+    """Commands that connect to a cluster."""
+    return [name for name, found in commands() if any("--client-config" in each.opts for each in found.params)]
+
+
+def test_every_command_that_connects_takes_the_file() -> None:
+    named = {name for name, found in commands() if {"bootstrap", "a"} & {each.name for each in found.params}}
+    assert sorted(connecting()) == sorted(named)
+    assert len(named) > 40
+
+
+@pytest.mark.parametrize(("text", "cause"), [
+    (f"security.protocol=SASL_SSL\nssl.ca.location=ca\n{sasl('SCRAM-SHA-256', 'wrong')}", "Authentication failed"),
+    (f"security.protocol=SASL_SSL\nssl.ca.location=other\n{sasl('PLAIN')}", "certificate is not trusted"),
+    ("bootstrap.servers=localhost:DEAD", "cannot connect: "),
+], ids=["wrong password", "untrusted certificate", "dead address"])
+def test_every_command_says_the_cause(node: NodeProcess, certificates: Path, tmp_path: Path, text: str, cause: str,
+                                      capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (quorum, cluster):           # the second in which addresses are tried again
+        monkeypatch.setattr(module, "REACH_SECONDS", 0.1)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"line\n")))
+    port, dead = node.door, *free_ports(1)  # type: ignore[attr-defined]
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    (tmp_path / "plan.json").write_text('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}')
+    text = text.replace("DEAD", str(dead)).replace("=ca\n", f"={certificates}/ca.pem\n").replace(
+        "=other\n", f"={certificates}/other.pem\n")
+    server = f"localhost:{dead if 'bootstrap' in text else port}"
+    file = properties(tmp_path, f"bootstrap.servers={server}\n{text}\n")
+    paths = {"TABLE": "table", "JOB": "job", "ROWS": "rows.csv", "FILE": "plan.json"}
+    failures = []
+    with secure_door(port, node.port, certificates=certificates, sasl=True):
+        for name in connecting():
+            given = [str(tmp_path / paths[each]) if each in paths else each
+                     for each in ARGUMENTS.get(name, "").replace("localhost:1", server, 2).split()]
+            capsys.readouterr()
+            began = time.monotonic()
+            code = run([*name.split(), *given, "--client-config", file])
+            seconds = time.monotonic() - began
+            told = capsys.readouterr()
+            if code != 1 or cause not in told.out + told.err or seconds > CAUSE_SECONDS * 4:
+                failures.append((name, code, seconds, told.out + told.err))
+    assert failures == []

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import shutil
 import socket
 import ssl
 import subprocess
@@ -11,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.headers import Request, decode_request, encode_response_header
@@ -20,6 +23,8 @@ from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRe
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
 
 USER, PASSWORD = "alice, =", "secret"
 ITERATIONS = 4_096

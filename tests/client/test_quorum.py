@@ -1,5 +1,6 @@
 """Changes of the quorum while its leader changes or hangs: they are repeated, and end."""
 
+from types import SimpleNamespace
 from typing import Any, Self, cast
 from uuid import UUID
 
@@ -7,7 +8,7 @@ import pytest
 
 from kraft.client import quorum as module
 from kraft.client.cluster import Cluster
-from kraft.client.connection import Connection, ConnectionFailedError
+from kraft.client.connection import Connection, ConnectionFailedError, UnreachableError
 from kraft.client.quorum import Description, QuorumClient, Replica
 from kraft.client.refusals import RefusedError
 from kraft.protocol.error_codes import ErrorCode
@@ -17,6 +18,7 @@ from kraft.protocol.messages.remove_raft_voter_response import RemoveRaftVoterRe
 
 DISK = UUID(int=7)
 HANGS = ConnectionFailedError("127.0.0.1:1: timed out")
+UNREACHABLE = UnreachableError("127.0.0.1:1: cannot connect: refused")
 
 
 class Leaders(QuorumClient):
@@ -95,3 +97,17 @@ def test_what_an_earlier_attempt_did_is_no_error() -> None:
 def test_nobody_answers_and_it_ends(change: Any) -> None:
     with pytest.raises(ConnectionFailedError, match=r"voters? .*: no leader answered within 0\.05 s: 127\.0\.0\.1:1"):
         change(Leaders([HANGS], timeout=0.05))
+
+
+@pytest.mark.parametrize(("script", "soon", "text"), [
+    ([UNREACHABLE], True, "^127.0.0.1:1: cannot connect"),
+    ([HANGS, UNREACHABLE], False, r"no leader answered within 30 s: .*cannot connect"),
+])
+def test_addresses_that_were_never_reached_are_no_reason_to_wait(script: list[Any], soon: bool, text: str,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for the whole time-out: nodes that restart are back within seconds. One that was reached is waited for."""
+    clock = iter(range(100))
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
+    with pytest.raises(ConnectionFailedError, match=text):
+        Leaders(script).reassign(None)
+    assert (next(clock) < 15) == soon

@@ -123,3 +123,15 @@ def test_metadata_and_why(tool: Tool) -> None:
     [answer] = tool.json("why", "m/0")
     assert answer["text"].startswith("Broker 1 leads m/0 since ")
     assert answer["text"].endswith(": the topic was created with it as the preferred replica.")
+
+
+def test_why_of_a_healthy_cluster(node: KafkaNode, tool: Tool) -> None:
+    """Its controllers have no flight recorder, which proves nothing: DescribeQuorum says who leads. Asked through the
+    broker, and through the controller."""
+    controller = node.properties.read_text().partition("controller.quorum.bootstrap.servers=")[2].split("\n")[0]
+    for address in (node.bootstrap, controller):
+        tool.bootstrap = address
+        code, out, complaints = tool.run("why")
+        assert (code, complaints) == (0, "")
+        assert out.splitlines()[0].startswith("Node 1 leads epoch ")
+        assert all(answer["is_well"] for answer in tool.json("why"))
