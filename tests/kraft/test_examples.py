@@ -4,6 +4,7 @@
 """
 
 import builtins
+import inspect
 import io
 import re
 from contextlib import redirect_stdout
@@ -12,7 +13,22 @@ from pathlib import Path
 import pytest
 
 import kraft
-from kraft import Appender, AsyncLog, BatchBuilder, Cursor, Log, LogConfig, LogDir, LogReader
+from kraft import (
+    Appender,
+    AsyncLog,
+    Batch,
+    BatchBuilder,
+    Cursor,
+    Log,
+    LogConfig,
+    LogDir,
+    LogReader,
+    Record,
+    errors,
+)
+from kraft_native import append as native_append
+from kraft_native import buffer as native_buffer
+from kraft_native.buffer import Slice
 from kraft_native.config import FIELDS
 from tools.tree import ROOT
 
@@ -92,6 +108,22 @@ def test_the_methods_of_the_prose_exist() -> None:
     called = set(re.findall(r"`(\w+)\([^`]*\)`", prose)) - {kind.__name__ for kind in kinds}
     assert len(called) > 15
     assert [name for name in sorted(called) if not any(hasattr(kind, name) for kind in (*kinds, builtins))] == []
+
+
+def test_the_classes_and_attributes_of_the_prose_exist() -> None:
+    """Names of classes, and names of several words: attributes, settings and parameters."""
+    prose = re.sub(r"^```.*?^```$", "", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    classes = set(re.findall(r"`([A-Z]\w+)`", prose))
+    homes = (kraft, errors, builtins, native_append, native_buffer)
+    values = {"CreateTime", "LogAppendTime"}
+    assert sorted(name for name in classes - values if not any(hasattr(each, name) for each in homes)) == []
+    words = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", prose))
+    known = {field.name for field in FIELDS} | {
+        name for kind in (Log, LogReader, LogDir, Batch, Record, Slice) for name in dir(kind)} | {
+        name for function in (Log.compact, Appender.__init__, Log.append_columns)
+        for name in inspect.signature(function).parameters}
+    assert len(words) > 20
+    assert sorted(words - known) == []
 
 
 def test_every_task_has_an_example() -> None:

@@ -59,6 +59,20 @@ def test_every_start_and_end(reading, read_bytes: int) -> None:
     assert offsets(source, end=12) == list(range(12))
 
 
+@pytest.mark.parametrize("start", [-1, 39, 201, 9999])
+@pytest.mark.parametrize("iterator", ["records", "batches", "arrow"])
+def test_a_start_outside_of_the_log_is_refused(reading, iterator: str, start: int) -> None:
+    """As the page says: below the log start, or past the log end. At the log end there is nothing to read."""
+    def write(log: Log) -> None:
+        fill_plainly(log)
+        log.delete_records(40)
+
+    source = reading(write)
+    with pytest.raises(errors.OffsetOutOfRangeError, match=f"offset {start} is not in 40 to 200"):
+        list(getattr(source, iterator)(start))
+    assert list(getattr(source, iterator)(200)) == []
+
+
 def test_batches_are_whole(reading) -> None:
     source = reading(fill_plainly)
     found = list(source.batches(7, 12))

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -27,6 +28,7 @@ from tests.spark.reading import rows
 from tests.spark.streams import Stream
 from tests.spark.test_relation import by_times, per_partition, query
 from tests.spark.topics import Topics
+from tools.tree import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +58,31 @@ def again(stream: MakeStream, before: Stream, done: int | None = None, **named: 
 
 
 # --- with Spark
+
+LISTENER = re.compile(r"^```python\n(from pyspark\.sql\.streaming import StreamingQueryListener\n.*?)^```$",
+                      re.MULTILINE | re.DOTALL)
+
+
+def test_custom_lag_metrics(spark: SparkSession, topics: Topics, topic: str, tmp_path: Path,
+                            capsys: pytest.CaptureFixture[str]) -> None:
+    """By the listener of the page, from the progress of a real query: Spark has no metrics of a source in Python."""
+    topics.create(topic, 2)
+    topics.send(topic, range(6), 0)
+    topics.send(topic, range(4), 1)
+    frame = spark.readStream.format("kraft").options(**query(topics, topic, startingOffsets="earliest",
+                                                             maxOffsetsPerTrigger="5")).load()
+    running = (frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+               .trigger(availableNow=True).start())
+    running.awaitTermination()
+    [block] = LISTENER.findall((ROOT / "docs" / "spark.md").read_text())
+    listeners: list[Any] = []
+    exec(block, {"spark": SimpleNamespace(streams=SimpleNamespace(addListener=listeners.append))})
+    for progress in running.recentProgress:
+        assert progress["sources"][0]["metrics"] == {}
+        listeners[0].onQueryProgress(SimpleNamespace(progress=progress))
+    first, *_, last = [line for line in capsys.readouterr().out.splitlines() if "maxOffsetsBehindLatest" in line]
+    assert "'avgOffsetsBehindLatest': '2.5'" in first and "'maxOffsetsBehindLatest': '3'" in first
+    assert "'maxOffsetsBehindLatest': '0'" in last
 
 def test_trigger_available_now(spark: SparkSession, topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.create(topic, 5)
