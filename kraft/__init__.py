@@ -1,7 +1,7 @@
 """A replicated log engine that speaks Apache Kafka's files and protocol; the byte work is compiled (`kraft_native`).
 
-Importing the package checks the compiled core: there is no slower substitute for it, so a core that is missing or was
-built from another version is an `ImportError` that says what to do.
+Importing the package checks the compiled core, which has no slower substitute. A core that is missing or was built from
+another version raises an `ImportError` that names the remedy.
 """
 
 from kraft._version import __version__

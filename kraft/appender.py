@@ -1,14 +1,14 @@
-"""Appending from any thread, and from event loops: a log in a thread of its own.
+"""Appending from any thread and from event loops, through a log in a thread of its own.
 
     with Appender("orders-0", durability="group-commit") as log:
         future = log.append(b"two coffees")          # from any thread
-        offset = future.result()                     # it is in the log, as durable as the log's setting promises
+        offset = future.result()                     # appended, and as durable as the log's setting promises
 
     async with await AsyncLog.open("orders-0") as log:
         offset = await log.append(b"two coffees")
 
-The thread owns the log. It takes everything that waits, appends it in batches, and answers when the log's durability
-class promises the batch: with group commit all that came meanwhile share the next flush.
+The thread owns the log. It drains the queue, appends its records in batches, and completes their futures when the log's
+durability class holds for the batch. With group commit, all records that arrive meanwhile share the next flush.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 QUEUE_BYTES_MAX: Final = 64 << 20
-# What an item costs beside its bytes: its future, its tuple.
+# Memory of an item besides its bytes: its future and its tuple.
 ITEM_BYTES: Final = 1024
 
 
@@ -59,12 +59,13 @@ def _item_of(record: RecordInput) -> _Append:
 
 
 class Appender:
-    """A log that any thread may append to. It opens the log as `Log.open` does, and raises what that raises.
+    """A log that any thread may append to; a context manager. It opens the log as `Log.open` does and raises what that
+    raises.
 
-    `append` returns a future: its result is the record's offset, its error what `Log.append` raises; a record that is
-    refused harms no other. Records of one thread stay in their order. A future that is cancelled before its record is
-    taken leaves it out. At most about `queue_bytes_max` bytes wait; then `append` blocks. `codec` and `level` are those
-    of its batches. A context manager; `close` appends what waits, and closes the log.
+    `append` returns a future. Its result is the record's offset, its error what `Log.append` raises; a refused record
+    does not affect others. Records of one thread stay in their order. A future that is cancelled before its record is
+    dequeued omits the record. At most about `queue_bytes_max` bytes are queued; then `append` blocks. `codec` and
+    `level` apply to the batches. `close` appends the queued records and closes the log.
     """
 
     def __init__(self, directory: str | os.PathLike[str], *, codec: str = "none", level: int | None = None,
@@ -87,7 +88,7 @@ class Appender:
         except BaseException:
             self._thread.join()
             raise
-        atexit.register(self.close)     # a program that ends without closing still appends what waits
+        atexit.register(self.close)     # a program that exits without closing still appends the queued records
 
     def __enter__(self) -> Self:
         return self
@@ -97,12 +98,12 @@ class Appender:
 
     def append(self, value: bytes | bytearray | memoryview | None, key: bytes | bytearray | memoryview | None = None,
                timestamp_ms: int | None = None, headers: Headers = ()) -> Future[int]:
-        """Hands one record over. The bytes must not change before the future is done. `LogClosedError` after `close`;
-        `InvalidArgumentError` at once for headers that are none."""
+        """Queue one record. Its bytes must not change before the future is done. Raises `LogClosedError` after `close`
+        and `InvalidArgumentError` at once for invalid headers."""
         return self.append_input((value, key, timestamp_ms, headers))
 
     def append_input(self, record: RecordInput) -> Future[int]:
-        """As `append`, for a record in any form that `Log.append_records` accepts."""
+        """Queue a record in any form that `Log.append_records` accepts; see `append`."""
         item = _item_of(record)
         with self._lock:
             while self._waiting_bytes >= self._queue_bytes_max:
@@ -112,7 +113,7 @@ class Appender:
         return item.future
 
     def offer(self, record: RecordInput) -> Future[int] | None:
-        """As `append_input`, but never blocks: None when too much waits."""
+        """Queue a record as `append_input` does, but return None instead of blocking when the queue is full."""
         item = _item_of(record)
         with self._lock:
             if self._waiting_bytes >= self._queue_bytes_max:
@@ -121,28 +122,29 @@ class Appender:
         return item.future
 
     def call(self, function: Callable[[Log], Result]) -> Future[Result]:
-        """Runs a function of the log in the log's thread, after what was handed over before: for `flush`, retention,
-        compaction, `backup`. What it returns must not be the log's own objects, but for slices, batches and records."""
+        """Run a function of the log in the log's thread, after everything that was queued before. Use it for `flush`,
+        retention, compaction and `backup`. The result must not hold objects of the log other than slices, batches and
+        records."""
         item = _Call(function, Future())
         with self._lock:
             self._put(item, 0)
         return item.future
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Waits until everything that was handed over before is durable; see `Log.flush`."""
+        """Wait until everything that was queued before is durable; see `Log.flush`."""
         return self.call(lambda log: log.flush(timeout)).result()
 
     def get(self, offset: int, *, isolation: Isolation = "high_watermark") -> Record | None:
-        """The record at an offset; see `Log.get`."""
+        """Return the record at an offset; see `Log.get`."""
         return self.call(lambda log: log.get(offset, isolation=isolation)).result()
 
     def reader(self) -> LogReader:
-        """A reader of the log for the calling thread, which closes it."""
+        """Open a reader of the log for the calling thread, which closes it."""
         return LogReader(self.directory)
 
     def close(self) -> None:
-        """Appends what waits, closes the log and ends the thread. Any thread, any number of times. Raises what closing
-        the log raises."""
+        """Append the queued records, close the log and end the thread. Any other thread may call it, any number of
+        times. Raises what closing the log raises."""
         if threading.current_thread() is self._thread:
             raise InvalidArgumentError("close: it waits for the thread that calls it")
         with self._lock:
@@ -191,7 +193,8 @@ class Appender:
                     item.future.set_exception(error)
 
     def _taken(self) -> list[_Append | _Call]:
-        """All that waits, at most a batch's worth of records; waits for the first. Empty when it is to end."""
+        """Drain at most one batch's worth of items; wait for the first one. An empty list means that the thread ends.
+        """
         with self._lock:
             while not self._items and not self._closing:
                 self._lock.wait()
@@ -222,7 +225,8 @@ class Appender:
             self._lock.notify_all()
 
     def _append(self, log: Log, group: list[_Append]) -> list[tuple[Future[int], int]]:
-        """Appends records as one batch; those with the offset that they got. The futures of others have their error."""
+        """Append records as one batch; return the future and offset of each appended one. The others' futures get the
+        error."""
         self._builder.clear()
         taken = []
         for item in group:
@@ -249,7 +253,7 @@ class Appender:
 
     @staticmethod
     def _settle(log: Log, appended: list[tuple[Future[int], int]]) -> None:
-        """Answers, when the durability class promises the records."""
+        """Complete the futures, once the durability class holds for their records."""
         if not appended:
             return
         try:
@@ -274,7 +278,7 @@ class Appender:
 
 
 class AsyncLog:
-    """A log for an event loop: an `Appender` whose results are awaited. Nothing here blocks the loop. An asynchronous
+    """A log for an event loop: an `Appender` whose results are awaited. It never blocks the loop. It is an asynchronous
     context manager."""
 
     def __init__(self, appender: Appender) -> None:
@@ -283,7 +287,7 @@ class AsyncLog:
     @classmethod
     async def open(cls, directory: str | os.PathLike[str], *, codec: str = "none", level: int | None = None,
                    queue_bytes_max: int = QUEUE_BYTES_MAX, **settings: Unpack[LogSettings]) -> Self:
-        """Opens the log, which may scan it, in another thread; see `Appender`."""
+        """Open the log in another thread, because opening may scan it; see `Appender`."""
         return cls(await asyncio.to_thread(Appender, directory, codec=codec, level=level,
                                            queue_bytes_max=queue_bytes_max, **settings))
 
@@ -296,13 +300,13 @@ class AsyncLog:
     async def append(self, value: bytes | bytearray | memoryview | None,
                      key: bytes | bytearray | memoryview | None = None, timestamp_ms: int | None = None,
                      headers: Headers = ()) -> int:
-        """Appends a record, and returns its offset once it is as durable as the log's setting promises. Many tasks may
-        wait at a time, and share batches and flushes. Cancelling leaves the record out, or in."""
+        """Append a record and return its offset once it is as durable as the log's setting promises. Many tasks may
+        wait at a time; they share batches and flushes. After a cancellation the record may or may not be appended."""
         return await asyncio.wrap_future(await self._handed_over((value, key, timestamp_ms, headers)))
 
     async def append_many(self, records: Iterable[RecordInput]) -> list[int]:
-        """Appends records in their order, and returns their offsets when all are. The first error is raised when every
-        one has its answer; the others are appended all the same."""
+        """Append records in their order and return their offsets once all are appended. When some fail, the first error
+        is raised after every record has its result; the other records stay appended."""
         futures = [asyncio.wrap_future(await self._handed_over(record)) for record in records]
         found = await asyncio.gather(*futures, return_exceptions=True)
         for each in found:
@@ -311,26 +315,26 @@ class AsyncLog:
         return [each for each in found if isinstance(each, int)]
 
     async def call(self, function: Callable[[Log], Result]) -> Result:
-        """Runs a function of the log in its thread; see `Appender.call`."""
+        """Run a function of the log in its thread; see `Appender.call`."""
         return await asyncio.wrap_future(self.appender.call(function))
 
     async def flush(self) -> None:
-        """Waits until everything that was appended is durable, whatever the durability class."""
+        """Wait until everything that was appended is durable, whatever the durability class."""
         await self.call(lambda log: log.flush())
 
     async def get(self, offset: int, *, isolation: Isolation = "high_watermark") -> Record | None:
-        """The record at an offset; see `Log.get`."""
+        """Return the record at an offset; see `Log.get`."""
         return await self.call(lambda log: log.get(offset, isolation=isolation))
 
     async def follow(self, start: int | None = None, *,
                      isolation: Isolation = "high_watermark") -> AsyncIterator[Batch]:
-        """Batches from `start` on, and then those to come; see `LogReader.follow_async`."""
+        """Yield the batches from `start` on, including future ones; see `LogReader.follow_async`."""
         with self.appender.reader() as reader:
             async for batch in reader.follow_async(start, isolation=isolation):
                 yield batch
 
     async def close(self) -> None:
-        """Appends what waits and closes the log; see `Appender.close`."""
+        """Append the queued records and close the log; see `Appender.close`."""
         await asyncio.to_thread(self.appender.close)
 
     async def _handed_over(self, record: RecordInput) -> Future[int]:

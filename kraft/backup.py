@@ -1,8 +1,8 @@
 """A consistent copy of a log in a directory of its own.
 
-Files are copied, not linked: truncation and appending change files in place, and a link would change with them. Where
-the file system shares blocks between copies (Btrfs, XFS) the kernel does that. The copy is opened before it gets its
-name, which reads and checks every batch and rebuilds the indexes of the last segment.
+Files are copied, not linked: truncation and appends change files in place, and a link would change with them. The
+kernel shares blocks where the file system can (Btrfs, XFS). The copy is opened before it gets its final name: that
+reads and checks every batch and rebuilds the indexes of the last segment.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ MANIFEST: Final = "backup.json"
 SEALED_SUFFIXES: Final = (".index", ".timeindex")
 WHOLE_FILES: Final = ("leader-epoch-checkpoint", "partition.metadata")
 WHOLE_SUFFIXES: Final = (".snapshot", ".txnindex")
-# What a log holds open, or writes again whenever it is opened: no part of what was copied.
+# Files that a log holds open, or writes at every open: they do not belong to the copy.
 UNSTABLE: Final = (".lock", "kraft.live", MANIFEST)
 COPY_BYTES: Final = 8 << 20
 
@@ -33,7 +33,7 @@ class FileDigest(NamedTuple):
 
 
 class Backup(NamedTuple):
-    """A finished copy: its directory, the offsets [start, end) that it holds, and each segment file's digest."""
+    """Finished copy: its directory, the offsets [start, end) that it holds, and the digest of each segment file."""
 
     directory: Path
     log_start_offset: int
@@ -42,11 +42,11 @@ class Backup(NamedTuple):
 
 
 def make_backup(log: Log, to: str | os.PathLike[str]) -> Backup:
-    """Copies everything that was appended to the new directory `to`, durably. The log's own thread; it takes no appends
-    meanwhile.
+    """Copy everything that was appended to the new directory `to`, durably. Call it from the log's own thread, which
+    therefore appends nothing meanwhile.
 
-    After a crash there is either no directory of that name or the whole copy. `InvalidArgumentError` when `to` exists
-    or its parent does not; `OperationError` when the copy does not hold what the log does; what `flush` raises.
+    After a crash either no directory of that name exists or the whole copy. Raises `InvalidArgumentError` when `to`
+    exists or its parent does not; `OperationError` when the copy does not hold what the log does; what `flush` raises.
     """
     target = Path(to)
     if target.exists():
@@ -78,8 +78,8 @@ def make_backup(log: Log, to: str | os.PathLike[str]) -> Backup:
 
 
 def check_backup(directory: str | os.PathLike[str]) -> list[str]:
-    """The segment files of a copy that are not as they were when it was made: missing, or of other content. Raises
-    `CorruptFileError` when the manifest cannot be read. To be called before the copy is opened for writing."""
+    """Return the segment files of a copy that are missing or whose content has changed since the copy was created.
+    Raises `CorruptFileError` when the manifest cannot be read. Call it before the copy is opened for writing."""
     path = Path(directory) / MANIFEST
     try:
         files = {name: FileDigest(**each) for name, each in json.loads(path.read_text("utf-8"))["files"].items()}
@@ -90,7 +90,7 @@ def check_backup(directory: str | os.PathLike[str]) -> list[str]:
 
 
 def digests(directory: Path) -> dict[str, FileDigest]:
-    """The digest of each segment file in a directory."""
+    """Return the digest of each segment file in a directory."""
     found = {}
     for path in sorted(directory.glob("*.log")):
         with path.open("rb") as file:
@@ -113,7 +113,7 @@ def _copy_files(log: Log, target: Path) -> None:
 
 
 def _settle(log: Log, directory: Path) -> None:
-    """Opens the copy, which checks it, and closes it cleanly."""
+    """Open the copy, which checks it, and close it cleanly."""
     config = log.config.replace(durability="page-cache")
     with Log(directory, config, log_start_offset=log.log_start_offset) as copy:
         found, wanted = ((each.log_start_offset, each.log_end_offset) for each in (copy, log))
@@ -130,7 +130,7 @@ def _copy_whole(path: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path, size: int) -> None:
-    """The first `size` bytes. The kernel copies, or shares the blocks."""
+    """Copy the first `size` bytes. The kernel copies or shares the blocks."""
     with source.open("rb") as from_file, target.open("wb") as to_file:
         left = size
         while left > 0:

@@ -1,13 +1,13 @@
-"""The place of a reader that outlives its process.
+"""Durable position of a reader, which outlives its process.
 
     with LogReader("orders-0") as reader, Cursor("billing.cursor") as cursor:
         for record in cursor.records(reader):
             bill(record)
             cursor.commit()
 
-A cursor is one small file, written so that a crash leaves the old place or the new one. It also notes which batch was
-read last: when the log was truncated below the place and other records have taken it, reading raises
-`OffsetOutOfRangeError` instead of going on in the middle of them.
+A cursor is one small file; a crash leaves either the old position or the new one. It also records which batch was read
+last. When the log was truncated below the position and other records occupy it, reading raises `OffsetOutOfRangeError`
+instead of continuing among them.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ VERSION: Final = 1
 
 
 class Waiting(Readable, Protocol):
-    """A log whose next records can be waited for: a `LogReader`."""
+    """A log that can wait for its next records: a `LogReader`."""
 
     def wait(self, offset: int, timeout: float | None = ..., isolation: Isolation = ...) -> bool: ...
 
 
 class Cursor:
-    """The stored place in one log. One process has a cursor open, others get `LogLockedError`; one thread at a time
-    uses it; a context manager.
+    """Stored position in one log; a context manager. One process at a time has a cursor open, others get
+    `LogLockedError`. One thread at a time uses it.
 
-    `offset` is the next one to read. A record counts as read when the next one is requested or `commit` is called: what
-    was not committed is read again by the next process (at least once). `start` is where a new cursor begins, the log's
-    start unless given. Raises `CorruptFileError` when the file cannot be read, and leaves it.
+    `offset` is the next offset to read. A record counts as read when the next one is requested or `commit` is called.
+    The next process reads again what was not committed (at least once). `start` is where a new cursor begins, by
+    default the log start. Raises `CorruptFileError` when the file cannot be read, and leaves the file unchanged.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, start: int | None = None) -> None:
@@ -71,13 +71,14 @@ class Cursor:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the cursor without committing. May be called again."""
+        """Release the cursor without committing. May be called again."""
         self._closed = True
         self._lock.release()
 
     def records(self, log: Readable, *, isolation: Isolation = "high_watermark",
                 read_bytes: int = READ_BYTES) -> Iterator[Record]:
-        """The records from the place on, up to what was visible when this began. Raises what `Log.records` raises."""
+        """Yield the records from the position to the end that is visible at the start of the call. Raises what
+        `Log.records` raises."""
         limit = visible_end(log, isolation)
         if self.offset is not None and self.offset > log.log_end_offset:
             raise OffsetOutOfRangeError(f"offset {self.offset}: the log ends at {log.log_end_offset}; it was truncated "
@@ -86,7 +87,7 @@ class Cursor:
         while place.offset < limit:
             piece = place.read(log, read_bytes, isolation)
             if piece.next_offset <= place.offset:
-                return      # the limit lies inside of a batch
+                return      # the limit lies inside a batch
             for batch in place.batches(log, piece, isolation):
                 for record in records_in(batch, check_crc=False):
                     if place.offset <= record.offset < limit:
@@ -96,8 +97,8 @@ class Cursor:
 
     def follow(self, reader: Waiting, *, isolation: Isolation = "high_watermark",
                timeout: float | None = None) -> Iterator[Record]:
-        """As `records`, and waits at the end for more; ends when nothing came for `timeout` seconds. Raises what
-        `LogReader.follow` raises."""
+        """Yield records as `records` does and wait for more at the end. Ends when none arrived for `timeout` seconds.
+        Raises what `LogReader.follow` raises."""
         while True:
             before, limit = self.offset, visible_end(reader, isolation)
             yield from self.records(reader, isolation=isolation)
@@ -106,8 +107,8 @@ class Cursor:
                 return
 
     def commit(self) -> int | None:
-        """Stores the place, durably, and returns it; None while nothing was read by a new cursor. `StorageError` when
-        it cannot be written: then the old place is stored."""
+        """Store the position durably and return it. None means that a new cursor has not read anything. Raises
+        `StorageError` when the position cannot be written; then the old one stays stored."""
         if self._closed:
             raise LogClosedError(f"{self.path}: the cursor is closed")
         if (self.offset, self._last) != self._committed:
@@ -117,7 +118,7 @@ class Cursor:
         return self.offset
 
     def move_to(self, offset: int) -> None:
-        """Sets the place, wherever it was, and stores it."""
+        """Set the position to any offset and store it."""
         if offset < 0:
             raise InvalidArgumentError(f"offset: {offset} is below 0")
         self.offset, self._last = offset, None

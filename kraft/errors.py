@@ -1,7 +1,7 @@
-"""The exceptions of the engine, under the name that applications import.
+"""Exceptions of the engine, under the name that applications import.
 
-`kraft_native.errors` defines them and says what each means. All are `KraftError`s with Kafka's error code as `code`,
-and survive pickle.
+`kraft_native.errors` defines and documents them. All are `KraftError`s with Kafka's error code as `code`, and all
+survive pickling.
 """
 
 from kraft_native.errors import (

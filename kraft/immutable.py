@@ -1,13 +1,15 @@
-"""Classes of values: as frozen dataclasses, and a third of their cost.
+"""Value classes that behave like frozen dataclasses at a third of their cost.
 
     @immutable
     class OffsetRange:
         start: int
         end: int
 
-A node defines some sixty of them before it serves, so their making is a part of every start: the standard decorator
-compiles six methods for each class, this one compiles `__init__`. That a field is never set again is left to the type
-checker, which takes these for frozen; setting each field past a frozen class doubles the time to make an instance.
+A node defines about sixty of them before it serves, so their creation is part of every start. The standard decorator
+compiles six methods for each class; this one compiles only `__init__`.
+
+Only the type checker enforces that a field is never set again: it treats these classes as frozen. Enforcing it at run
+time, as a frozen dataclass does, doubles the time to create an instance.
 """
 
 from collections.abc import Callable
@@ -26,8 +28,8 @@ def immutable(*, kw_only: bool = False) -> Callable[[Kind], Kind]: ...
 
 @dataclass_transform(frozen_default=True)
 def immutable(kind: type | None = None, /, *, kw_only: bool = False) -> Any:
-    """Makes a dataclass with slots whose instances are compared, hashed and shown by their fields. A method for that
-    which the class has itself stays."""
+    """Create a dataclass with slots whose instances are compared, hashed and shown by their fields. Methods that the
+    class defines itself are kept."""
     if kind is None:
         return lambda each: _made(each, kw_only=kw_only)
     return _made(kind, kw_only=False)

@@ -1,4 +1,4 @@
-"""What an application may hand to a log as a record or a column, brought to the forms that the engine takes."""
+"""Conversion of the records and columns that an application passes to a log into the forms that the engine accepts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ RecordTuple: TypeAlias = (tuple[Bytes | None] | tuple[Bytes | None, Bytes | None
                           | tuple[Bytes | None, Bytes | None, int | None]
                           | tuple[Bytes | None, Bytes | None, int | None, Headers])
 RecordInput: TypeAlias = Bytes | Record | RecordTuple
-# Values are not checked yet: the encoder does.
+# The values are unchecked: the encoder checks them.
 Fields: TypeAlias = tuple[Any, Any, int | None, Iterable[tuple[Any, Any]]]
 
-# 2000-01-01: a time before it was most likely given in seconds.
+# 2000-01-01: an earlier time was most likely given in seconds.
 YEAR_2000_MS: Final = 946_684_800_000
 _DEFAULTS: Final[tuple[Any, ...]] = (None, None, None, ())
 _WANTED: Final = "a value in bytes, a tuple (value, key, timestamp_ms, headers) whose end may be left out, or a Record"
 
 
 def record_fields(record: RecordInput) -> Fields:
-    """Value, key, timestamp in ms or None, header pairs. `InvalidArgumentError` says what a record may be."""
+    """Return value, key, timestamp in ms or None, and header pairs. Raises `InvalidArgumentError`, which lists the
+    accepted forms."""
     if isinstance(record, tuple):
         if not 1 <= len(record) <= len(_DEFAULTS):
             raise InvalidArgumentError(f"records: a tuple of {len(record)} is no record: it is {_WANTED}")
@@ -40,7 +41,7 @@ def record_fields(record: RecordInput) -> Fields:
 
 
 def header_pairs(headers: Headers) -> HeaderPairs:
-    """Headers as a tuple of pairs. `InvalidArgumentError` for what is no mapping and no pairs."""
+    """Return headers as a tuple of pairs. Raises `InvalidArgumentError` when they are neither a mapping nor pairs."""
     if isinstance(headers, Mapping):
         return tuple(headers.items())
     try:
@@ -50,7 +51,7 @@ def header_pairs(headers: Headers) -> HeaderPairs:
 
 
 def size_of(fields: Fields) -> int:
-    """About the bytes of a record; what is no bytes counts nothing, as it is refused later."""
+    """Return the approximate size of a record in bytes. Values of other types count as 0: the encoder refuses them."""
     value, key, _, headers = fields
     size = sum(len(each) for each in (value, key) if isinstance(each, bytes | bytearray | memoryview))
     for name, content in headers:
@@ -60,8 +61,9 @@ def size_of(fields: Fields) -> int:
 
 
 def column(values: Any) -> Any:
-    """A column as the encoder takes it: series of pandas or polars, chunked Arrow arrays and lists become Arrow arrays,
-    others stay as they are. `InvalidArgumentError` for values of several kinds."""
+    """Return a column in a form that the encoder accepts. Series of pandas or polars, chunked Arrow arrays and lists
+    become Arrow arrays; other columns are returned unchanged. Raises `InvalidArgumentError` for values of mixed types.
+    """
     if values is None or isinstance(values, tuple | int) or hasattr(values, "__arrow_c_array__") \
             or type(values).__module__.partition(".")[0] == "numpy":
         return values

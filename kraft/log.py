@@ -1,7 +1,7 @@
-"""The log as a component: `kraft.Log` writes and reads one, `kraft.LogReader` reads one that somebody else writes.
+"""The log as a component: `kraft.Log` writes and reads a log, `kraft.LogReader` reads one that another owner writes.
 
-`docs/engine.md` shows how to use them. The classes add what is pleasant in Python (iterators, following, appending of
-many records) to the compiled ones, whose methods they inherit; nothing here runs per record on the way of an append.
+`docs/engine.md` shows how to use them. Both inherit the methods of the compiled classes and add the Python interface:
+iterators, following, appending many records. No code here runs per record on the append path.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from kraft_native.flusher import Flusher
 
 BATCH_RECORDS_MAX = 10_000
-# Kept free for the batch's own header, the record's lengths and a codec that finds nothing to compress.
+# Reserved for the batch header, the record's length fields and the overhead of a codec on incompressible data.
 ROOM_BYTES = 1024
 WAIT_SLICE_SECONDS = 0.5
 
 
 def warn_of_early(timestamp_ms: int) -> None:
-    """Warns the caller's caller of a time before 2000. Far ahead needs no warning: `message_timestamp_after_max_ms`
-    refuses it."""
+    """Warn the caller's caller of a time before 2000. A time far in the future needs no warning:
+    `message_timestamp_after_max_ms` refuses it."""
     warnings.warn(f"timestamp_ms {timestamp_ms} is before the year 2000; is it in seconds?", TimestampWarning,
                   stacklevel=3)
 
 
 class _WakeUp:
-    """For a coroutine on the log's own thread: sleeps until the log's limits move or the log is closed."""
+    """Wake-up of a coroutine on the log's own thread, when the log's limits move or the log is closed."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.loop = asyncio.get_running_loop()
         self.event = asyncio.Event()
         self.eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        # A duplicate, because a loop takes one callback per descriptor and there may be several followers.
+        # A duplicate, because a loop accepts one callback per descriptor, and several followers may wait.
         self.flushed = os.dup(log.flush_eventfd) if log.config.durability == "group-commit" else -1
 
     def __enter__(self) -> Self:
@@ -72,7 +72,7 @@ class _WakeUp:
         self.event.set()
 
     def _became_durable(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # another follower was called first
+        with contextlib.suppress(BlockingIOError):  # another follower's callback ran first
             os.eventfd_read(self.flushed)
         if not self.log.closed:
             self.log.poll()
@@ -84,19 +84,19 @@ class _WakeUp:
 
 
 class Log(Reading, native_log.Log):
-    """One log in one directory, open for writing: see `kraft_native.log.Log` for appends, reads, marks and retention.
+    """One log in one directory, open for writing. `kraft_native.log.Log` documents appends, reads, marks and retention.
 
-    `Log(directory, config)` opens it, creating the directory when it is missing; `Log.open` takes the settings by name.
-    A log belongs to the thread that opened it: calls from another raise `WrongThreadError`. Readers in other threads
-    or processes use `LogReader(directory)`.
+    `Log(directory, config)` opens the log and creates a missing directory; `Log.open` accepts the settings by name.
+    A log belongs to the thread that opened it: calls from another thread raise `WrongThreadError`. Readers in other
+    threads or processes use `LogReader(directory)`.
     """
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], *, create: bool = True, flusher: Flusher | None = None,
              **settings: Unpack[LogSettings]) -> Log:
-        """Opens the log with the settings of `LogConfig` given by name, the others at their defaults.
+        """Open the log with settings of `LogConfig` given by name; the others have their defaults.
 
-        With `create=False` a directory that does not exist raises `FileNotFoundError`.
+        With `create=False` a missing directory raises `FileNotFoundError`.
         """
         if not create and not os.path.isdir(directory):
             raise FileNotFoundError(f"{os.fspath(directory)}: no such log")
@@ -104,13 +104,13 @@ class Log(Reading, native_log.Log):
 
     def append_records(self, records: Iterable[RecordInput], *, codec: str = "none", level: int | None = None,
                        leader_epoch: int = -1) -> list[AppendInfo]:
-        """Appends records in batches; gives each batch's info.
+        """Append records in batches and return the info of each batch.
 
-        A record is a value in bytes, a tuple (value, key, timestamp in ms or None for now, headers) whose end may be
-        left out, or a `Record`. Headers are a mapping or pairs. A batch ends before it would pass `max_message_bytes`
-        (by its size before compression), or at 10,000 records. `MessageTooLargeError` for a record that is too large
-        for a batch of its own. When a record is refused, or the iterable raises, the full batches before it stay
-        appended, and what was gathered for the next one is not.
+        A record is a value in bytes, a tuple (value, key, timestamp in ms or None for now, headers) whose trailing
+        elements may be omitted, or a `Record`. Headers are a mapping or pairs. A batch ends before it would exceed
+        `max_message_bytes` (by its size before compression), or at 10,000 records. A record that is too large for a
+        batch of its own raises `MessageTooLargeError`. When a record is refused, or the iterable raises, the full
+        batches before it stay appended; the records gathered for the next batch are not appended.
         """
         room = self.config.max_message_bytes - ROOM_BYTES
         builder = BatchBuilder(codec, level)
@@ -132,12 +132,12 @@ class Log(Reading, native_log.Log):
     def append_columns(self, values: object, keys: object = None, timestamps: object = None, headers: object = None, *,
                        codec: str = "none", level: int | None = None, batch_bytes: int = 1 << 20,
                        leader_epoch: int = -1) -> list[AppendInfo]:
-        """Appends columns: Arrow or numpy arrays, series of pandas, lists, (offsets, data) pairs. Gives each batch's
-        info.
+        """Append columns and return the info of each batch. A column is an Arrow or numpy array, a series of pandas, a
+        list, or an (offsets, data) pair.
 
-        `kraft_native.column_encoder` says what a column may be. The rows are cut into batches of about `batch_bytes`
-        before compression, and never more than `max_message_bytes` allows. All columns have the same length; None as
-        timestamps means now. When a batch is refused those before it stay appended.
+        `kraft_native.column_encoder` documents the accepted columns. The rows are cut into batches of about
+        `batch_bytes` before compression, and never more than `max_message_bytes` allows. All columns have the same
+        length; None as timestamps means now. When a batch is refused, the batches before it stay appended.
         """
         room = max(self.config.max_message_bytes - (0 if codec == "none" else ROOM_BYTES), 1)
         batches = encode_columns(column(values), keys=column(keys), timestamps=column(timestamps),
@@ -153,18 +153,19 @@ class Log(Reading, native_log.Log):
         return appended
 
     def backup(self, to: str | os.PathLike[str]) -> Backup:
-        """Copies the log to the new directory `to`, durably; see `kraft.backup.make_backup`."""
-        from kraft.backup import make_backup  # with what it needs a hundredth of a second of every start
+        """Copy the log to the new directory `to`, durably; see `kraft.backup.make_backup`."""
+        from kraft.backup import make_backup  # here, because its imports would add 10 ms to every start
 
         return make_backup(self, to)
 
     async def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
                      read_bytes: int = READ_BYTES) -> AsyncIterator[Batch]:
-        """Batches from `start` (the log start) on, for ever: waits at the end until more is visible, without polling.
+        """Yield batches from `start` (default: the log start) on, indefinitely. At the end of the log it waits, without
+        polling, until more is visible.
 
-        For the event loop of the log's own thread; up to 64 followers may wait at a time. Ends when the log is closed.
-        Raises what `read` raises; `OffsetOutOfRangeError` when retention overtook it, or when what it gave was
-        truncated, also if the log has grown past that again.
+        Use it on the event loop of the log's own thread; up to 64 followers may wait at a time. It ends when the log is
+        closed. Raises what `read` raises, and `OffsetOutOfRangeError` when retention overtook the follower or when
+        batches that it yielded were truncated, even if the log has since grown past that offset.
         """
         place = Place(self, start)
         with _WakeUp(self) as wake_up:
@@ -175,11 +176,11 @@ class Log(Reading, native_log.Log):
                     continue
                 for batch in place.batches(self, piece, isolation):
                     yield batch
-                await asyncio.sleep(0)  # others get their turn while this one catches up
+                await asyncio.sleep(0)  # let other tasks run while this one catches up
 
     def stats(self) -> dict[str, object]:
-        """A snapshot of the log's figures: marks, sizes, counts. Plain values; ready for JSON."""
-        self.poll()  # also refuses a closed log and a wrong thread
+        """Return a snapshot of the log's marks, sizes and counts, as plain values that JSON can encode."""
+        self.poll()  # also raises for a closed log or a wrong thread
         segments = self.segments
         return {
             "directory": self.directory,
@@ -199,19 +200,20 @@ class Log(Reading, native_log.Log):
 
 
 class LogReader(Reading, native_reader.LogReader):
-    """A log read from another process, or another thread than its owner's, while the owner goes on writing.
+    """Reader of a log in another process or thread than its owner's, while the owner continues to write.
 
-    It never writes to the log's files and never sees more than the owner shows. Without an owner it shows what opening
-    the log would find; `recovery` is what that would report. One thread at a time may use it.
+    It never writes to the log's files and never sees more than the owner publishes. Without an owner it shows what
+    opening the log would find; `recovery` is what that would report. One thread at a time may use it.
     """
 
     def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark", timeout: float | None = None,
                read_bytes: int = READ_BYTES) -> Iterator[Batch]:
-        """Batches from `start` on; at the end waits, without polling, until the owner shows more.
+        """Yield batches from `start` on. At the end of the log it waits, without polling, until the owner publishes
+        more.
 
-        Ends when nothing came for `timeout` seconds. Raises `LogClosedError` at the end of a log whose owner has gone,
-        what `read` raises, and `OffsetOutOfRangeError` when what it gave was truncated, also if the log has grown past
-        that again.
+        Ends when no batch arrived for `timeout` seconds. Raises `LogClosedError` at the end of a log whose owner has
+        closed it or ended. Raises what `read` raises, and `OffsetOutOfRangeError` when batches that it yielded were
+        truncated, even if the log has since grown past that offset.
         """
         if timeout is not None and timeout < 0:
             raise InvalidArgumentError(f"timeout: {timeout} is below 0 seconds")
@@ -221,15 +223,15 @@ class LogReader(Reading, native_reader.LogReader):
             offset = place.offset
             piece = place.read(self, read_bytes, isolation)
             yield from place.batches(self, piece, isolation)
-            # Nothing came although the limit is above: it lies inside of a batch, and must move first.
+            # Nothing was read below the limit: the limit lies inside a batch and must move first.
             if piece.next_offset <= offset and not self.wait(max(offset, limit), timeout, isolation):
                 return
 
     async def follow_async(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
                            read_bytes: int = READ_BYTES) -> AsyncIterator[Batch]:
-        """As `follow`, for an event loop: a thread of its executor does the waiting. It has no time limit of its own.
+        """Follow the log as `follow` does, on an event loop: a thread of its executor waits. It has no timeout.
 
-        When it is cancelled that thread may go on waiting for up to half a second.
+        After a cancellation that thread may wait for up to another half second.
         """
         place = Place(self, start)
         loop = asyncio.get_running_loop()
@@ -242,5 +244,5 @@ class LogReader(Reading, native_reader.LogReader):
             if piece.next_offset <= offset:
                 awaited = max(offset, limit)
                 while not await loop.run_in_executor(None, self.wait, awaited, WAIT_SLICE_SECONDS, isolation):
-                    pass  # a thread that waited without a limit could not be ended with the loop
-            await asyncio.sleep(0)  # others get their turn while this one catches up
+                    pass  # in slices, because a thread that waits without a limit cannot be ended with the loop
+            await asyncio.sleep(0)  # let other tasks run while this one catches up

@@ -1,17 +1,17 @@
-"""One directory of Kafka's `log.dirs`: the logs of many partitions, with the checkpoint files kept beside them.
+"""One directory of Kafka's `log.dirs`: the logs of many partitions and the checkpoint files beside them.
 
     <dir>/.lock                               held while the directory is open
     <dir>/meta.properties                     node id, cluster id, directory id
-    <dir>/recovery-point-offset-checkpoint    below it everything is durable: recovery starts there
+    <dir>/recovery-point-offset-checkpoint    everything below it is durable: recovery starts there
     <dir>/log-start-offset-checkpoint         logs whose start lies inside a segment (deleted records)
     <dir>/replication-offset-checkpoint       high watermarks
-    <dir>/.kafka_cleanshutdown                the last owner closed it; removed as soon as it is open again
+    <dir>/.kafka_cleanshutdown                the last owner closed it cleanly; removed at the next open
     <dir>/<topic>-<partition>/                one log (`kraft.Log`)
-    <dir>/<topic>-<partition>.<hex>-future/   a log that is on its way here from another directory (KIP-113)
+    <dir>/<topic>-<partition>.<hex>-future/   a log that is being moved here from another directory (KIP-113)
     <dir>/<topic>-<partition>.<hex>-delete/   a log whose deletion was decided; its files are being removed
     <dir>/<topic>-<partition>.<hex>-stray/    a log that belongs to no known replica: neither served nor deleted
 
-Either Kafka or this class may own a directory; each finds what the other left.
+Either Kafka or this class may own a directory; each can open what the other left.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 
-# What follows when one of these files cannot be read.
+# The consequence when one of these files cannot be read.
 WITHOUT = {
     RECOVERY_POINTS: "its logs are checked from their start",
     LOG_STARTS: "its logs start where they noted it themselves",
@@ -55,7 +55,7 @@ WITHOUT = {
     CLEAN_SHUTDOWN: "this counts as an unclean stop, and the logs are recovered",
 }
 
-# Its log lies here too, opened by a controller that looks after it.
+# Its log lies here too; the controller opens and maintains it.
 METADATA_TOPIC = "__cluster_metadata"
 
 TOPIC_NAME_BYTES_MAX = 249
@@ -70,14 +70,14 @@ _FILE_NAME_BYTES_MAX = 255
 
 
 class TopicPartition(NamedTuple):
-    """A partition's name; its directory is `<topic>-<partition>`."""
+    """Name of a partition; its directory is `<topic>-<partition>`."""
 
     topic: str
     partition: int
 
     @classmethod
     def checked(cls, topic: str, partition: int) -> Self:
-        """The name when Kafka allows it, else `InvalidArgumentError`."""
+        """Return the name when Kafka allows it, else raise `InvalidArgumentError`."""
         if not _TOPIC_NAME.fullmatch(topic) or topic in (".", "..") or len(topic) > TOPIC_NAME_BYTES_MAX:
             raise InvalidArgumentError(f"topic: {topic!r} is not 1 to {TOPIC_NAME_BYTES_MAX} of a-z A-Z 0-9 . _ - "
                                        "(and not . or ..)")
@@ -87,28 +87,28 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def named(cls, directory_name: str) -> Self | None:
-        """The partition whose directory has that name; None for other names (`-delete`, `-future`, ...)."""
+        """Return the partition whose directory has that name; None for other names (`-delete`, `-future`, ...)."""
         if found := _PARTITION_DIRECTORY.fullmatch(directory_name):
             partition = cls(found["topic"], int(found["partition"]))
-            if partition.directory_name == directory_name:  # not so for a number with leading zeros
+            if partition.directory_name == directory_name:  # false for a number with leading zeros
                 return partition
         return None
 
     @classmethod
     def of_future(cls, directory_name: str) -> Self | None:
-        """The partition whose future replica's directory has that name; None for other names."""
+        """Return the partition whose future replica's directory has that name; None for other names."""
         found = _FUTURE_DIRECTORY.fullmatch(directory_name)
         return cls.named(found["name"]) if found else None
 
     @classmethod
     def of_deleted(cls, directory_name: str) -> Self | None:
-        """The partition whose deleted directory has that name; None for other names."""
+        """Return the partition whose deleted directory has that name; None for other names."""
         found = _DELETED_DIRECTORY.fullmatch(directory_name)
         return cls.named(found["name"]) if found else None
 
     @classmethod
     def of_stray(cls, directory_name: str) -> Self | None:
-        """The partition whose stray directory has that name; None for other names. A long topic name is cut."""
+        """Return the partition whose stray directory has that name; None for other names. A long topic name is cut."""
         found = _STRAY_DIRECTORY.fullmatch(directory_name)
         return cls.named(found["name"]) if found else None
 
@@ -117,18 +117,18 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
     def stray_name(self) -> str:
-        """A new name for a stray directory of the partition, as Kafka builds it: too long a topic name is cut."""
+        """Return a new name for a stray directory of the partition, as Kafka builds it: a long topic name is cut."""
         suffix = f"-{self.partition}.{uuid.uuid4().hex}{STRAY_SUFFIX}"
         return self.topic[: _FILE_NAME_BYTES_MAX - len(suffix)] + suffix
 
     def future_name(self) -> str | None:
-        """A new name for the directory of a future replica; None when it would be too long for a file."""
+        """Return a new name for the directory of a future replica; None when it would be too long for a file name."""
         name = f"{self.directory_name}.{uuid.uuid4().hex}-future"
         return name if len(name) <= _FILE_NAME_BYTES_MAX else None
 
 
 def topic_id_in(directory: Path) -> uuid.UUID | None:
-    """The topic id in a partition's directory; None when its `partition.metadata` is missing or cannot be read."""
+    """Return the topic id in a partition's directory; None when `partition.metadata` is missing or cannot be read."""
     try:
         return checkpoints.read_partition_metadata(directory)
     except CorruptFileError:
@@ -140,7 +140,7 @@ def topic_id_in(directory: Path) -> uuid.UUID | None:
 
 
 def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
-    """Writes `partition.metadata` in the place of whatever has the name and cannot be read."""
+    """Write `partition.metadata`, replacing an unreadable file or directory of that name."""
     file = directory / PARTITION_METADATA
     if file.is_dir():
         fileio.set_aside(file)
@@ -148,30 +148,30 @@ def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
 
 
 def strays_in(directory: Path) -> list[tuple[TopicPartition, Path]]:
-    """The stray partition directories in it, ours or Kafka's, by name."""
+    """Return the stray partition directories in a log directory, ours or Kafka's, sorted by name."""
     names = sorted(entry.name for entry in directory.iterdir() if entry.name.endswith(STRAY_SUFFIX) and entry.is_dir())
     return [(partition, directory / name) for name in names
             if (partition := TopicPartition.of_stray(name)) is not None]
 
 
 def new_cluster_id() -> str:
-    """A random UUID as Kafka writes ids: 22 characters of base64url."""
+    """Return a random UUID as Kafka writes ids: 22 characters of base64url."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def partitions_in(directory: Path) -> Iterator[TopicPartition]:
-    """The partitions that have a directory in it, sorted by name; `-delete`, `-future`, `-stray` ones are not."""
+    """Yield the partitions that have a directory in it, sorted by name, without `-delete`, `-future` and `-stray`."""
     for name in sorted(entry.name for entry in directory.iterdir() if entry.is_dir()):
         if (partition := TopicPartition.named(name)) is not None:
             yield partition
 
 
 def noted_high_watermark(log: Path, shared: checkpoints.SharedOffsets | None = None) -> int | None:
-    """The high watermark of a log without an owner, as the checkpoint beside its directory has it: 0 for a partition
-    that is not in it. None where there is none; then nobody knows more than where the log ends. The metadata log's is
-    not noted there.
+    """Return the high watermark of a log without an owner from the checkpoint beside its directory. A partition that
+    the checkpoint does not name has 0. None means that no checkpoint exists; then only the log end is known. The
+    checkpoint does not hold the metadata log's high watermark.
 
-    `CorruptFileError` when it cannot be read. `shared`: of a look at several logs.
+    Raises `CorruptFileError` when the checkpoint cannot be read. `shared` caches checkpoints across several logs.
     """
     directory = log.resolve()
     marks = directory.parent / HIGH_WATERMARKS
@@ -183,17 +183,17 @@ def noted_high_watermark(log: Path, shared: checkpoints.SharedOffsets | None = N
 
 
 class LogDir:
-    """The open directory. One thread opens it, uses it and its logs, and closes it; it is a context manager.
+    """An open log directory; a context manager. One thread opens it, uses it and its logs, and closes it.
 
-    `config` is the default of logs opened without one of their own. `node_id` and `cluster_id` are written to
-    `meta.properties` of a new directory (0 and a random one when not given); an existing one must agree. Logs with
-    group commit share one flusher thread: that of `flusher`, which stays its maker's to close, or the directory's own.
-    `finish_removals`: whether opening it removes what an earlier owner renamed to `-delete`; else that is the caller's.
+    `config` is the default for logs opened without one of their own. `node_id` and `cluster_id` are written to
+    `meta.properties` of a new directory (default: 0 and a random id); an existing one must agree. Logs with group
+    commit share one flusher thread: `flusher`, which its creator closes, or the directory's own. With
+    `finish_removals` the open removes what an earlier owner renamed to `-delete`; without it the caller does.
 
     Raises `LogLockedError` when another process has the directory open, `InvalidArgumentError` when it belongs to
-    another node or cluster, `CorruptFileError` when `meta.properties` cannot be read. Offset checkpoints and a mark of
-    a clean stop that are damaged or cannot be read do not stop the opening: `notes` says what follows. A directory of
-    such a name is renamed.
+    another node or cluster, `CorruptFileError` when `meta.properties` cannot be read. Damaged or unreadable offset
+    checkpoints and clean-shutdown marks do not prevent the open; `notes` states the consequences. A directory that has
+    the name of such a file is renamed.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, config: LogConfig | None = None, node_id: int | None = None,
@@ -250,7 +250,7 @@ class LogDir:
         return meta
 
     def _read(self, name: str, here: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """What a checkpoint says of the logs that are here. It may name others: of a log that was removed before a
+        """Read a checkpoint, reduced to the logs that exist here. It may name others: logs that were removed before a
         crash."""
         file = self.path / name
         if not os.path.lexists(file):
@@ -269,7 +269,7 @@ class LogDir:
         return {partition: offset for partition, offset in found.items() if partition in here}
 
     def _read_clean_mark(self) -> int | None:
-        """The broker epoch of a clean stop. None without a mark that can be read: then the logs are recovered."""
+        """Return the broker epoch of a clean stop. None without a readable mark: then the logs are recovered."""
         try:
             return checkpoints.read_clean_shutdown(self.path)
         except CorruptFileError as error:
@@ -281,24 +281,25 @@ class LogDir:
         return None
 
     def _remove_clean_mark(self) -> None:
-        """Before any log changes, so that a crash from here on is seen as one (KAFKA-10471)."""
+        """Remove the clean-shutdown mark. The caller does so before any log changes, so that a later crash is seen
+        as one (KAFKA-10471)."""
         mark = self.path / CLEAN_SHUTDOWN
         if os.path.lexists(mark):
             fileio.remove_or_set_aside(mark)
             fileio.sync_directory(self.path)
 
     def _remove_deleted(self) -> None:
-        """Finishes the removals that an earlier owner began."""
+        """Finish the removals that an earlier owner began."""
         for path in self.deleted():
             shutil.rmtree(path)
 
     def deleted(self) -> list[Path]:
-        """The directories that an owner renamed to `-delete`, and that still exist."""
+        """Return the directories that an owner renamed to `-delete` and that still exist."""
         return sorted(entry for entry in self.path.iterdir() if entry.name.endswith(DELETED_SUFFIX) and entry.is_dir())
 
     def set_aside(self, path: Path, name: TopicPartition) -> Path:
-        """Renames a partition's directory in this one, under whatever name it is here, to a stray one, durably. An open
-        log is closed before. Gives the new path."""
+        """Rename a partition's directory, whatever its current name here, to a stray one, durably. An open log is
+        closed first. Return the new path."""
         self._need_open()
         if path.name == name.directory_name:
             if (log := self._logs.pop(name, None)) is not None:
@@ -310,14 +311,14 @@ class LogDir:
         return stray
 
     def partitions(self) -> Iterator[TopicPartition]:
-        """The partitions that have a directory here, as `partitions_in` lists them."""
+        """Return the partitions that have a directory here, as `partitions_in` lists them."""
         return partitions_in(self.path)
 
     def log(self, topic: str, partition: int, *, config: LogConfig | None = None, topic_id: uuid.UUID | None = None,
             create: bool = True) -> Log:
-        """The partition's log, opened at the first call and shared until it is closed (`config` counts at the opening).
+        """Return the partition's log. The first call opens it with `config`; later calls share it until it is closed.
 
-        `FileNotFoundError` when it does not exist and `create` is false.
+        Raises `FileNotFoundError` when it does not exist and `create` is false.
         """
         self._need_open()
         name = TopicPartition.checked(topic, partition)
@@ -331,7 +332,7 @@ class LogDir:
                 raise FileNotFoundError(f"{directory}: no such log")
             self._forget(name)
             fileio.make_directory(directory)
-            # Nothing is flushed here: the log does it, before its first record.
+            # No flush here: the log flushes before its first record.
             checkpoints.write_partition_metadata(directory, topic_id or uuid.uuid4())
         settings = self.config if config is None else config
         if settings.durability == "group-commit" and self._flusher is None:
@@ -348,24 +349,25 @@ class LogDir:
 
     @property
     def directory_id(self) -> uuid.UUID:
-        """The id in `meta.properties` that tells this directory from any other, also from a wiped one."""
+        """Id in `meta.properties` that distinguishes this directory from any other, and from itself after a wipe."""
         assert self.meta.directory_id is not None, f"{self.path}: meta.properties has no directory.id"
         return self.meta.directory_id
 
     def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
-        """The id of the topic that a partition's directory was made for; None when nothing readable says so."""
+        """Return the id of the topic that a partition's directory was created for; None when no readable file has it.
+        """
         return topic_id_in(self.path / TopicPartition(topic, partition).directory_name)
 
     def open_logs(self) -> Iterator[tuple[TopicPartition, Log]]:
-        """The logs that are open now."""
+        """Return the logs that are open now."""
         return ((name, log) for name, log in self._logs.items() if not log.closed)
 
     def retire(self, topic: str, partition: int, *, durable: bool = True) -> Path:
-        """Closes a partition, without flushing what goes, and renames its directory, durably: it does not come back,
-        even after a crash. Without `durable` it may, after a power loss: for who finds out then what should be gone.
-        Gives the new path; its files are the caller's to remove, or the next opening's.
+        """Close a partition without flushing it, and rename its directory durably: it does not come back, even after a
+        crash. Without `durable` it may come back after a power loss; that is for callers that detect obsolete replicas
+        at their start. Return the new path; the caller or the next open removes its files.
 
-        `FileNotFoundError` when it does not exist.
+        Raises `FileNotFoundError` when it does not exist.
         """
         self._need_open()
         name = TopicPartition.checked(topic, partition)
@@ -387,16 +389,17 @@ class LogDir:
             fileio.sync_directory(self.path)
         return doomed
 
-    # --- replicas on their way here (KIP-113)
+    # --- replicas that are being moved here (KIP-113)
 
     def futures(self) -> list[tuple[TopicPartition, Path]]:
-        """The future replicas in it with their directories, by name."""
+        """Return the future replicas in it with their directories, sorted by name."""
         names = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
         return [(partition, self.path / name) for name in names
                 if (partition := TopicPartition.of_future(name)) is not None]
 
     def begin_future(self, name: TopicPartition, topic_id: uuid.UUID) -> Path:
-        """Makes the directory of a future replica, durably. `InvalidArgumentError` when its name would be too long."""
+        """Create the directory of a future replica, durably. Raises `InvalidArgumentError` when its name would be too
+        long."""
         self._need_open()
         future_name = name.future_name()
         if future_name is None:
@@ -409,21 +412,22 @@ class LogDir:
         return directory
 
     def promote_future(self, name: TopicPartition, directory: Path) -> None:
-        """The future replica, closed, is the partition's log from now on, durably. There must be no other here."""
+        """Make the future replica the partition's log, durably. It must be closed, and the partition must have no other
+        log here."""
         self._need_open()
         self._forget(name)
         fileio.rename(directory, self.path / name.directory_name)
         fileio.sync_directory(self.path)
 
     def retire_future(self, name: TopicPartition, directory: Path) -> Path:
-        """Renames a future replica that is not wanted any more; as `retire`."""
+        """Rename a future replica that is obsolete, as `retire` does."""
         self._need_open()
         return self._doom(directory, name)
 
     def delete(self, topic: str, partition: int) -> None:
-        """Closes and removes a partition. Once this returns it does not come back, even after a crash.
+        """Close and remove a partition. Once this returns it does not come back, even after a crash.
 
-        `FileNotFoundError` when it does not exist.
+        Raises `FileNotFoundError` when it does not exist.
         """
         doomed = self.retire(topic, partition)
         try:
@@ -432,10 +436,10 @@ class LogDir:
             shutil.rmtree(doomed)
 
     def checkpoint(self) -> None:
-        """Makes each log's checkpoint and writes the directory's files, so that a restart scans less.
+        """Checkpoint each log and write the directory's files, so that a restart scans less.
 
-        A log that fails does not keep the others from theirs. The first failure is raised at the end, with the others
-        as notes; of a failed log the marks of its last checkpoint are written.
+        A log that fails does not prevent the checkpoints of the others. The first failure is raised at the end, with
+        the others as notes. For a failed log the marks of its last checkpoint are written.
         """
         self._need_open()
         failures: list[KraftError] = []
@@ -460,7 +464,7 @@ class LogDir:
             raise LogClosedError(f"{self.path}: the log directory was closed")
 
     def note(self, name: TopicPartition, log: Log) -> None:
-        """Takes over the marks of a log, open or closed."""
+        """Record the marks of a log, open or closed, for the next checkpoint files."""
         self._recovery_points[name] = log.recovery_point
         self._high_watermarks[name] = log.high_watermark
         if log.closed or log.log_start_offset > log.segments[0].base_offset:
@@ -469,9 +473,10 @@ class LogDir:
             self._log_starts.pop(name, None)
 
     def write_marks(self) -> None:
-        """Writes the checkpoint files, durably: of each log what was noted of it last. Any thread."""
+        """Write the checkpoint files, durably, with the marks that were last recorded for each log. Any thread may call
+        it."""
         with self._writing:
-            # Copied in one step each: the owner's thread may go on.
+            # Each is copied in one step, because the owner's thread may change it meanwhile.
             points, starts, marks = dict(self._recovery_points), dict(self._log_starts), dict(self._high_watermarks)
             checkpoints.write_offsets(self.path / RECOVERY_POINTS, points)
             checkpoints.write_offsets(self.path / LOG_STARTS, starts)
@@ -483,8 +488,8 @@ class LogDir:
             marks.pop(name, None)
 
     def _forget(self, name: TopicPartition) -> None:
-        """A new log comes to the place of that name. After a crash nothing may be believed of it that was noted of one
-        that was there before: it would be taken for one that lost all its records."""
+        """Drop the marks of an earlier log of that name before a new one is created. With marks of the earlier log, the
+        new one would look after a crash as if it had lost all its records."""
         self._drop_marks(name)
         with self._writing:
             stale = name in self._in_files
@@ -492,10 +497,11 @@ class LogDir:
             self.write_marks()
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Closes all logs, checkpoints, and leaves the mark of a clean stop, with a broker's epoch in it, unless
-        `clean` is False or a log of an earlier crash was never opened, so not recovered. Twice is harmless.
+        """Close all logs, write the checkpoints, and leave the clean-shutdown mark with the broker epoch in it.
 
-        When something cannot be closed cleanly the rest is closed, the mark is not left, and the error is raised.
+        The mark is not written when `clean` is False, or when a log from before a crash was never opened and so not
+        recovered. When something cannot be closed cleanly, the rest is closed, the mark is not written, and the error
+        is raised. A second call does nothing.
         """
         if not self._open:
             return

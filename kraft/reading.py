@@ -1,11 +1,13 @@
-"""Iterating over a log: batches, records, Arrow record batches, and following its end.
+"""Iterators over a log: batches, records, Arrow record batches, and following the end of the log.
 
-One mixin serves the writer's `Log` and the `LogReader` of another process: it needs `read`, `aborted_transactions` and
-the marks, and never holds more than one read's worth of bytes (`read_bytes`) besides what the caller keeps.
+One mixin serves the writer's `Log` and the `LogReader` of another process. It needs `read`, `aborted_transactions` and
+the marks. Besides what the caller keeps, it holds at most the bytes of one read (`read_bytes`).
 
-Isolation names what may be seen: "high_watermark" or "read_uncommitted" (what is committed to the log),
-"read_committed" (of that, nothing of transactions that are still open or were aborted), "log_end" (everything that was
-appended; only the owner's `Log` can).
+The isolation says which records are visible:
+
+- "high_watermark" or "read_uncommitted": everything below the high watermark;
+- "read_committed": the same without records of open or aborted transactions;
+- "log_end": everything that was appended; only the owner's `Log` supports it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ Aborted: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 
 class Readable(Protocol):
-    """What the iterators need of a log."""
+    """The members of a log that the iterators need."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -52,7 +54,7 @@ class Readable(Protocol):
 
 
 def visible_end(log: Readable, isolation: Isolation) -> int:
-    """The offset after the last one that `isolation` may see now."""
+    """Return the end (exclusive) of the offsets that are visible under `isolation` now."""
     if isolation in ("high_watermark", "read_uncommitted"):
         return log.high_watermark
     if isolation == "read_committed":
@@ -63,7 +65,8 @@ def visible_end(log: Readable, isolation: Isolation) -> int:
 
 
 def is_aborted(batch: Batch, aborted: Aborted) -> bool:
-    """Whether the batch has records of an aborted transaction: (producer id, first offset, marker's offset, ...)."""
+    """Return whether the batch has records of one of the aborted transactions. Each of these is (producer id, first
+    offset, marker's offset, ...)."""
     return batch.is_transactional and not batch.is_control and any(
         producer_id == batch.producer_id and first <= batch.base_offset <= last
         for producer_id, first, last, _ in aborted
@@ -71,21 +74,21 @@ def is_aborted(batch: Batch, aborted: Aborted) -> bool:
 
 
 class Reading:
-    """The iterators. Each runs from `start` (default: the log start) up to `end`, exclusive, and at most to what was
-    visible when it began.
+    """The iterators. Each runs from `start` (default: the log start) to `end` (exclusive), and at most to the end that
+    was visible when it began.
 
-    They raise what `read` raises, at the offset where it happens: `OffsetOutOfRangeError` (also for a `start` below the
-    log start or past the log end), `CorruptLogError` (go on with its `next_offset`). An iterator may be dropped at any
-    time; what it yielded stays valid by itself.
+    They raise what `read` raises, at the offset where it happens. `OffsetOutOfRangeError` is raised for a `start` below
+    the log start or past the log end, too; after `CorruptLogError` continue at its `next_offset`. An iterator may be
+    dropped at any time; what it yielded stays valid.
     """
 
     def __iter__(self: Readable) -> Iterator[Record]:
-        """Every visible record from the log start on: `records()`."""
+        """Yield every visible record from the log start on, as `records()` does."""
         return Reading.records(self)
 
     def get(self: Readable, offset: int, *, isolation: Isolation = "high_watermark") -> Record | None:
-        """The record at an offset; None where the log has none: it was compacted away, is a transaction's marker, or
-        hidden by `isolation`. `OffsetOutOfRangeError` below the log start, and at or past what is visible."""
+        """Return the record at an offset. None means that compaction removed it, that it is a transaction marker, or
+        that `isolation` hides it. Raises `OffsetOutOfRangeError` below the log start and from the visible end on."""
         end = visible_end(self, isolation)
         if not self.log_start_offset <= offset < end:
             raise OffsetOutOfRangeError(f"offset {offset}: offsets {self.log_start_offset} to {end - 1} are visible")
@@ -93,7 +96,7 @@ class Reading:
 
     def _slices(self: Readable, start: int | None, end: int | None, isolation: Isolation,
                 read_bytes: int) -> Iterator[tuple[Slice, int, int]]:
-        """(bytes of whole batches, first wanted offset, end of what is wanted)."""
+        """Yield (bytes of whole batches, first wanted offset, end of the wanted offsets)."""
         offset = self.log_start_offset if start is None else start
         limit = visible_end(self, isolation)
         if start is not None and not self.log_start_offset <= start <= self.log_end_offset:
@@ -105,14 +108,14 @@ class Reading:
             if len(piece):
                 yield piece, offset, limit
             elif piece.next_offset <= offset:
-                return  # the limit lies inside of a batch, which is not visible then
+                return  # the limit lies inside a batch, which is therefore not visible
             offset = piece.next_offset
 
     def batches(self: Readable, start: int | None = None, end: int | None = None, *,
                 isolation: Isolation = "high_watermark", read_bytes: int = READ_BYTES) -> Iterator[Batch]:
-        """Whole batches, as they are stored; the first may begin before `start`, the last end after `end`.
+        """Yield whole batches as they are stored. The first may begin before `start`, the last may end after `end`.
 
-        With `isolation="read_committed"` batches of aborted transactions are left out; markers are not.
+        With `isolation="read_committed"` batches of aborted transactions are omitted, markers are not.
         """
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
             for batch in batches_in(self, offset, piece, isolation):
@@ -123,7 +126,7 @@ class Reading:
     def records(self: Readable, start: int | None = None, end: int | None = None, *,
                 isolation: Isolation = "high_watermark", control: bool = False,
                 read_bytes: int = READ_BYTES) -> Iterator[Record]:
-        """Single records; those of control batches only with `control`. For bulk work `arrow` is much faster."""
+        """Yield single records, those of control batches only with `control`. For bulk work `arrow` is much faster."""
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
             aborted = _aborted_in(self, offset, piece, isolation)
             for source in _without_aborted(piece, aborted):
@@ -136,9 +139,9 @@ class Reading:
     def arrow(self: Readable, start: int | None = None, end: int | None = None, *,
               isolation: Isolation = "high_watermark", columns: Sequence[str] = DEFAULT_COLUMNS,
               read_bytes: int = ARROW_READ_BYTES) -> Iterator[pa.RecordBatch]:
-        """Arrow record batches of about `read_bytes` of stored bytes (compressed ones become larger). Needs pyarrow.
+        """Yield Arrow record batches of about `read_bytes` stored bytes each, before decompression. Needs pyarrow.
 
-        `columns`: some of offset, timestamp, timestamp_type, leader_epoch, key, value, headers.
+        `columns` is a selection of offset, timestamp, timestamp_type, leader_epoch, key, value, headers.
         """
         import pyarrow as pa
 
@@ -160,23 +163,24 @@ def _aborted_in(log: Readable, offset: int, piece: Slice, isolation: Isolation) 
 
 
 def batches_in(log: Readable, offset: int, piece: Slice, isolation: Isolation) -> Iterator[Batch]:
-    """The batches of a piece that was read at `offset`, without those that `isolation` hides."""
+    """Return the batches of a piece that was read at `offset`, without those that `isolation` hides."""
     aborted = _aborted_in(log, offset, piece, isolation)
     return (batch for batch in walk(piece, check_crc=False) if not is_aborted(batch, aborted))
 
 
 class Place:
-    """Where a follower stands, and what it was given last: so it notices when that was cut off while it slept, also
-    when the log has grown past its place again."""
+    """Position of a follower and the identity of the last batch that it received. The identity reveals a truncation of
+    that batch while the follower slept, even if the log has since grown past the position."""
 
     def __init__(self, log: Readable, start: int | None, last: Identity | None = None):
-        """`last`: the batch that was given last, where that was in an earlier life."""
+        """`last` is the batch that an earlier process received last."""
         self.offset = log.log_start_offset if start is None else start
         self._generation = log.truncation_generation if last is None else NO_GENERATION
         self._last = last
 
     def read(self, log: Readable, max_bytes: int, isolation: Isolation) -> Slice:
-        """What comes next. Raises what `read` raises, and `OffsetOutOfRangeError` when what came before is gone."""
+        """Read the next piece. Raises what `read` raises, and `OffsetOutOfRangeError` when the last batch before it was
+        truncated."""
         while True:
             generation = log.truncation_generation
             settled = generation == self._generation or self._look_back(log, isolation)
@@ -187,7 +191,7 @@ class Place:
                 return piece
 
     def batches(self, log: Readable, piece: Slice, isolation: Isolation) -> Iterator[Batch]:
-        """The batches of the piece that was read last, without those that `isolation` hides."""
+        """Yield the batches of the piece that was read last, without those that `isolation` hides."""
         aborted = _aborted_in(log, self.offset, piece, isolation)
         batch = None
         for batch in walk(piece, check_crc=False):
@@ -198,7 +202,8 @@ class Place:
             self._last = identity_of(batch)
 
     def _look_back(self, log: Readable, isolation: Isolation) -> bool:
-        """After a truncation: whether what was given last is still there. False: that cannot be seen yet."""
+        """Check after a truncation that the log still holds the last batch. False means that this is not visible yet.
+        Raises `OffsetOutOfRangeError` when other records have replaced it."""
         if self._last is None or self._last[1] < log.log_start_offset:
             return True
         piece = log.read(max(self._last[0], log.log_start_offset), 0, isolation)
@@ -210,12 +215,13 @@ class Place:
 
 
 def identity_of(batch: Batch) -> Identity:
-    """What tells a batch from another one at its place: base and last offset, leader epoch, CRC."""
+    """Return what distinguishes a batch from another one at the same offset: base and last offset, leader epoch, CRC.
+    """
     return batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc
 
 
 def _without_aborted(piece: Slice, aborted: Aborted) -> Iterable[Slice | Batch]:
-    """The whole piece when nothing in it was aborted, else its other batches one by one."""
+    """Return the whole piece when none of it was aborted, else its remaining batches one by one."""
     if not aborted:
         return (piece,)
     return (batch for batch in walk(piece, check_crc=False) if not is_aborted(batch, aborted))
