@@ -1,4 +1,4 @@
-"""What a replica is told at its start and does not change."""
+"""Settings that a replica gets at its start and never changes."""
 
 from typing import Final
 
@@ -8,34 +8,37 @@ from kraft.raft.voters import KRAFT_VERSIONS, NO_VOTERS, VersionRange, VoterSet
 from kraft_native.errors import InvalidArgumentError
 
 CHECK_QUORUM_FACTOR: Final = 1.5
-"""A leader gives up when it had no Fetch from a majority for this many fetch time-outs. Longer than one, so that its
-followers, who notice first, are not left with a leader that has gone before they could look for another."""
+"""Number of fetch time-outs after which a leader without a Fetch from a majority gives up. More than one, because
+followers notice the loss first: their leader must not resign before they could search for another."""
 
 
 @immutable(kw_only=True)
 class RaftConfig:
-    """Times are milliseconds.
+    """Settings of one replica. Times are milliseconds.
 
-    `election_timeout_ms` (controller.quorum.election.timeout.ms): an election that is not won after this, plus a random
-    time as long again at most, is given up; a replica that knows no leader waits as long before it stands.
-    `election_backoff_max_ms` (controller.quorum.election.backoff.max.ms): the longest random time before a candidate
-    that lost stands again, and before a preferred successor stands.
-    `fetch_timeout_ms` (controller.quorum.fetch.timeout.ms): a follower that could not fetch for so long stands; a
-    leader that nobody fetched from for 1.5 times as long gives up (KIP-996's check quorum).
-    `request_timeout_ms`, `retry_backoff_ms`: of one request. `fetch_max_wait_ms`: how long a leader may hold a Fetch
-    that brings nothing. `fetch_max_bytes`, `fetch_snapshot_max_bytes` (controller.quorum.fetch.max.bytes and
-    .fetch.snapshot.max.bytes): of records, and of a snapshot, in one answer. `disconnect_grace_ms`: a follower whose
-    connection to the leader was closed stands after this, and twice as long again for each voter with a smaller id,
-    rather than after its fetch time-out; the pre-vote makes that harmless. `start_grace_ms`: a voter that has just
-    started and knows no leader, or led itself, stands after this and a random time as long again at most, for the same
-    reason; 0: after its election time-out.
-
-    `can_vote`: a node with the controller role. Others are observers for ever.
-    `auto_join` (controller.quorum.auto.join.enable): such a node that does not vote asks to become a voter.
-    `bootstrap`: addresses to ask for the leader where no voter is known (controller.quorum.bootstrap.servers); they are
-    asked under the ids -2, -3 and so on, all at the same time.
-    `cluster_id`: None until the first leader has made one (KIP-642).
-    `static_voters`: controller.quorum.voters; they count as long as the log names no others.
+    - `election_timeout_ms` (controller.quorum.election.timeout.ms): an election that is not won after this time, plus a
+      random time of at most the same length, is given up. A replica that knows no leader waits as long before it
+      campaigns.
+    - `election_backoff_max_ms` (controller.quorum.election.backoff.max.ms): the longest random time before a candidate
+      that lost campaigns again, and before a preferred successor campaigns.
+    - `fetch_timeout_ms` (controller.quorum.fetch.timeout.ms): a follower that could not fetch for this time campaigns.
+      A leader without a Fetch from a majority for 1.5 times as long gives up (KIP-996's check quorum).
+    - `request_timeout_ms`, `retry_backoff_ms`: of one request.
+    - `fetch_max_wait_ms`: how long a leader may hold a Fetch for which it has nothing new.
+    - `fetch_max_bytes`, `fetch_snapshot_max_bytes` (controller.quorum.fetch.max.bytes and .fetch.snapshot.max.bytes):
+      bytes of records, and of a snapshot, in one answer.
+    - `disconnect_grace_ms`: how long a follower waits before it campaigns after its connection to the leader was
+      closed, plus twice as long for each voter with a smaller id. It does not wait for its fetch time-out. The pre-vote
+      makes that harmless.
+    - `start_grace_ms`: a voter that has just started, and knows no leader or led itself, campaigns after this time plus
+      a random time of at most the same length. The pre-vote makes that harmless too. 0: it waits for its election
+      time-out.
+    - `can_vote`: a node with the controller role. Other nodes are always observers.
+    - `auto_join` (controller.quorum.auto.join.enable): a node that can vote but is not a voter requests to become one.
+    - `bootstrap` (controller.quorum.bootstrap.servers): addresses to query for the leader where no voter is known. They
+      have the ids -2, -3 and so on, and are queried all at the same time.
+    - `cluster_id`: None until the first leader has created one (KIP-642).
+    - `static_voters` (controller.quorum.voters): in force as long as the log names no others.
     """
 
     key: ReplicaKey
@@ -78,11 +81,11 @@ class RaftConfig:
 
     @property
     def patience_ms(self) -> int:
-        """How long an answer may be missing before another way is tried: another address of the node, another voter,
-        the bootstrap servers. Four such tries fit into one election time-out."""
+        """Time that an answer may be missing before the replica tries another way: another address of the node, another
+        voter, the bootstrap servers. Four such tries fit into one election time-out."""
         return max(1, self.election_timeout_ms // 4)
 
     @property
     def begin_epoch_interval_ms(self) -> int:
-        """How often a leader reminds a voter that does not fetch."""
+        """Interval at which a leader reminds a voter that does not fetch."""
         return max(1, self.fetch_timeout_ms // 2)

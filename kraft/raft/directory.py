@@ -1,4 +1,4 @@
-"""Where nodes listen, as they told themselves or others told of them (KIP-642's gossip of connection information)."""
+"""Addresses of nodes, as they or others announced them (KIP-642's gossip of connection information)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from kraft.raft.types import Endpoint, Endpoints, ReplicaKey
 
 NODES_MAX: Final = 1000
-"""Who invents nodes does not fill the memory."""
+"""Bounds the memory that invented nodes can fill."""
 
 
 class Known(NamedTuple):
-    """A replica, since when its process runs by its own clock, and where it listens."""
+    """A replica, its listeners, and the time at which its process started by its own clock."""
 
     key: ReplicaKey
     boot_ms: int
@@ -23,20 +23,21 @@ class Known(NamedTuple):
 
 @dataclass(slots=True)
 class Directory:
-    """Announced addresses, by node id. Of two announcements of a node, the one with the larger boot timestamp counts
+    """Announced addresses, by node id. Of two announcements of a node, the one with the larger boot timestamp wins
     (KIP-595).
 
-    A clock that went back makes a node's newest announcement look old, and the log may be older or newer than both: so
-    a node is tried at all its known addresses in turn, until one of them answers. What it announced itself with an
-    earlier timestamp is one of them (`direct`), which nobody else hears of.
+    A clock that was set back makes a node's newest announcement look old, and the log may be older or newer than both.
+    Therefore a node is tried at all its known addresses, one after the other, until one of them answers. One of them is
+    the address that the node itself announced with an earlier timestamp (`direct`); it is not passed on to other nodes.
     """
 
     nodes: dict[int, Known] = field(default_factory=dict)
     direct: dict[int, Endpoints] = field(default_factory=dict)
     voters: tuple[int, ...] = ()
-    """Who votes or is to vote, as the last answer to DiscoverBrokers said; this replica's log may not have it yet."""
+    """Ids of the voters and of the future voters, as the last answer to DiscoverBrokers gave them. This replica's log
+    may not have them yet."""
     tries: dict[int, int] = field(default_factory=dict)
-    """Of nodes with several addresses: how many tries in a row have failed."""
+    """Consecutive failed tries, for nodes with several addresses."""
 
     def learn(self, known: Known) -> bool:
         """Keep an announcement; return whether it is the newest of its node."""
@@ -55,15 +56,15 @@ class Directory:
         return known.endpoints if known else ()
 
     def choose(self, node_id: int, addresses: Sequence[Endpoint]) -> Endpoint | None:
-        """The address to try next, of all those known of a node."""
+        """Return the address to try next, of all that are known of a node."""
         return addresses[self.tries.get(node_id, 0) % len(addresses)] if addresses else None
 
     def failed(self, node_id: int) -> None:
-        """The address tried last does not lead to the node."""
+        """Record that the address tried last does not lead to the node."""
         self.tries[node_id] = self.tries.get(node_id, 0) + 1
 
     def worked(self, node_id: int, count: int) -> None:
-        """The node answered at the address tried last, one of `count`."""
+        """Record that the node answered at the address tried last, one of `count`."""
         tries = self.tries.get(node_id, 0)
         if tries >= count:
             self.tries[node_id] = tries % count

@@ -1,7 +1,7 @@
-"""Finding the others without a log that tells where they are: DiscoverBrokers (KIP-642), KIP-595's FindQuorum.
+"""Finding the other nodes without a log that holds their addresses: DiscoverBrokers (KIP-642), KIP-595's FindQuorum.
 
-Who asks tells where it listens itself and since when its process runs; the answer is everything that is known. So
-addresses spread also while there are too few voters to elect anybody.
+The sender announces its own listeners and the time at which its process started; the answer is everything that the
+receiver knows. So addresses spread also while there are too few voters to elect a leader.
 """
 
 from typing import Final
@@ -15,13 +15,13 @@ from kraft.raft.searching import inquiry_answered
 from kraft.raft.types import NOBODY
 
 NEVER_BOOTED_MS: Final = -1
-"""The boot timestamp of what a node did not announce: any announcement counts more."""
+"""Boot timestamp for a node that did not announce itself: any announcement replaces it."""
 VOTERS_MAX: Final = 100
-"""So many voters of an answer are asked for the leader."""
+"""Largest number of voters of one answer that are queried for the leader."""
 
 
 def handle_discover(replica: Replica, source: int, correlation: int, request: DiscoverRequest) -> None:
-    """Answered by everybody, whatever its role. A leader of a higher epoch is news here too."""
+    """Answer the request in any role. A leader of a higher epoch is news here too."""
     if replica.is_of_other_cluster(request):
         replica.answer(source, correlation, DiscoverResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
@@ -35,7 +35,8 @@ def handle_discover(replica: Replica, source: int, correlation: int, request: Di
 
 
 def _known(replica: Replica) -> tuple[Known, ...]:
-    """What nodes announced, this one first, and of voters that did not, what the log or the leader said."""
+    """Return the nodes that announced themselves, this one first, then the other voters at the address known from the
+    log or the leader."""
     nodes = replica.directory.nodes
     logged = tuple(
         Known(voter.key, NEVER_BOOTED_MS, (address, )) for voter in replica.voters.voters
@@ -47,8 +48,8 @@ def _known(replica: Replica) -> tuple[Known, ...]:
 def handle_discover_answer(
     replica: Replica, node_id: int, _request: DiscoverRequest, answer: Response | Lost
 ) -> None:
-    """Takes in where nodes listen; who leads is taken in already. Who does not know DiscoverBrokers, as Apache Kafka's
-    controllers do not, is asked with a Fetch from now on."""
+    """Record where nodes listen; the leader has been recorded already. A node that does not support DiscoverBrokers,
+    such as Apache Kafka's controllers, is queried with a Fetch from then on."""
     if answer == Lost(Loss.UNSUPPORTED):
         replica.cannot_discover[node_id] = None
         if isinstance(replica.role, Unattached | Follower) and replica.role.asked == node_id:

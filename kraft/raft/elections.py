@@ -1,4 +1,4 @@
-"""Elections: who stands, who gets a vote, who wins (KIP-595 with the pre-vote of KIP-996).
+"""Elections: campaigning, voting, winning (KIP-595 with the pre-vote of KIP-996).
 
     Unattached -- election time-out --> Prospective -- majority of pre-votes --> Candidate -- majority --> Leader
                                              ^--------------- lost, or timed out ---------|
@@ -20,11 +20,11 @@ from kraft.raft.searching import search
 from kraft.raft.transitions import Cause
 from kraft.raft.types import NOBODY
 
-# --- standing ---------------------------------------------------------------------------------------------------------
+# --- campaigning ------------------------------------------------------------------------------------------------------
 
 
 def drive_unattached(replica: Replica, role: Unattached) -> None:
-    """Waits for the election time-out, and meanwhile asks around for a leader."""
+    """Wait for the election time-out, and search for a leader meanwhile."""
     if replica.may_stand and replica.now_ms >= role.election_ms:
         replica.become_prospective(Cause.ELECTION_TIMEOUT)
     else:
@@ -44,8 +44,8 @@ def drive_prospective(replica: Replica, role: Prospective) -> None:
 
 
 def _step_back(replica: Replica, cause: Cause) -> None:
-    """To where the replica fetches, so that one that was removed and did not hear of it finds the leader again; both
-    roles are also the back-off before the next pre-vote."""
+    """Return to the role in which the replica fetches: a replica that was removed, and does not know it, finds the
+    leader again. Both roles are also the back-off before the next pre-vote."""
     if replica.leader_id != NOBODY:
         replica.become_follower(replica.leader_id, (), cause)
     else:
@@ -53,8 +53,8 @@ def _step_back(replica: Replica, cause: Cause) -> None:
 
 
 def drive_candidate(replica: Replica, role: Candidate) -> None:
-    """A candidate that cannot win any more waits a random time only, not for its time-out (KIP-595, gridlocked
-    elections). Either way it asks for pre-votes again before it raises the epoch once more."""
+    """Count the votes. A candidate that cannot win any more waits a random time only, not for its time-out (KIP-595,
+    gridlocked elections). Either way it requests pre-votes before it raises the epoch again."""
     if role.tally.is_won:
         leading.begin(replica, role.tally)
     elif role.tally.is_lost and not role.lost:
@@ -70,7 +70,7 @@ def drive_candidate(replica: Replica, role: Candidate) -> None:
 
 
 def _request_votes(replica: Replica, role: Prospective | Candidate) -> None:
-    """Asks every voter that has not answered yet."""
+    """Request the vote of every voter that has not answered yet."""
     for voter in role.tally.voters.voters:
         if voter.key.node_id in role.tally.unanswered and replica.may_ask(voter.key.node_id):
             replica.ask(voter.key.node_id, VoteRequest(
@@ -79,7 +79,7 @@ def _request_votes(replica: Replica, role: Prospective | Candidate) -> None:
 
 
 def handle_vote_answer(replica: Replica, node_id: int, request: VoteRequest, answer: Response | Lost) -> None:
-    """Counts an answer. Those to an earlier question (another epoch, a pre-vote by now won) count no more."""
+    """Count an answer. Ignore one to an earlier request: of another epoch, or to a pre-vote that is won by now."""
     role = replica.role
     is_pre_vote = isinstance(role, Prospective)
     if (not isinstance(role, Prospective | Candidate) or request.epoch != replica.epoch
@@ -100,7 +100,7 @@ def handle_vote_answer(replica: Replica, node_id: int, request: VoteRequest, ans
 
 
 def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRequest) -> None:
-    """Answers a vote or a pre-vote. Both raise the epoch when theirs is higher. Nothing happens on an error."""
+    """Answer a vote or a pre-vote. Both raise the epoch when theirs is higher. On an error nothing changes."""
     error = _vote_error(replica, request)
     if error is not ErrorCode.NONE:
         replica.answer(source, correlation, VoteResponse(error=error, pre_vote=request.pre_vote))
@@ -120,7 +120,7 @@ def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRe
 
 def _vote_error(replica: Replica, request: VoteRequest) -> ErrorCode:
     end = request.log_end
-    # A candidate has raised the epoch, so none of its records can be of it yet; who asks for a pre-vote has not.
+    # A candidate has raised the epoch, so its log cannot hold records of it yet. A pre-vote has not raised it.
     epoch_is_possible = end.epoch <= request.epoch if request.pre_vote else end.epoch < request.epoch
     if replica.is_of_other_cluster(request):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -138,11 +138,11 @@ def _vote_error(replica: Replica, request: VoteRequest) -> ErrorCode:
 
 
 def _is_granted(replica: Replica, request: VoteRequest) -> bool:
-    """The candidate need not be a voter in this replica's log: its own log may be ahead of ours, and refusing it could
-    leave nobody electable.
+    """Return whether the vote is granted.
 
-    Pre-votes bind nobody, so a replica that gave its vote away, and a candidate, still grant them. A follower grants
-    none while its leader answers it, nor does a leader.
+    The candidate need not be a voter in this replica's log: its own log may be ahead, and refusing it could leave no
+    voter electable. Pre-votes are not binding, so a replica that has voted, and a candidate, still grant them. A leader
+    grants none, nor does a follower whose leader answers it.
     """
     role = replica.role
     is_up_to_date = request.log_end.at_least(replica.log.end)
@@ -161,7 +161,7 @@ def _is_granted(replica: Replica, request: VoteRequest) -> bool:
 
 
 def _why_refused(replica: Replica, request: VoteRequest) -> str:
-    """For who wants to know why nobody is elected."""
+    """Return the reason, for an operator that investigates why no leader is elected."""
     if not request.log_end.at_least(replica.log.end):
         return f"the log here ends at {replica.log.end}"
     if replica.leader_id != NOBODY:
@@ -169,12 +169,12 @@ def _why_refused(replica: Replica, request: VoteRequest) -> str:
     return f"voted for {replica.voted}" if replica.voted is not None else f"is {replica.role.role}"
 
 
-# --- having led -------------------------------------------------------------------------------------------------------
+# --- after leading ----------------------------------------------------------------------------------------------------
 
 
 def drive_resigned(replica: Replica, role: Resigned) -> None:
-    """Tells the voters that the epoch is over, then goes on in the next one: in its own it could only follow itself
-    (KIP-996)."""
+    """Announce to the voters that the epoch is over, then continue in the next one: in its own epoch the replica could
+    only follow itself (KIP-996)."""
     if replica.now_ms >= role.election_ms:
         replica.become_unattached(Cause.ELECTION_TIMEOUT, replica.epoch + 1)
         return

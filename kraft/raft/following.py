@@ -1,6 +1,6 @@
-"""Following: pulling the leader's log, cutting what diverges from it, and looking for the leader.
+"""Following: fetching the leader's log, truncating what diverges from it, and searching for the leader.
 
-A Fetch is the acknowledgement of everything below its offset, so none leaves while the log is not durable to its end.
+A Fetch acknowledges everything below its offset, so none is sent while the log is not durable to its end.
 """
 
 from kraft.protocol.error_codes import ErrorCode
@@ -38,9 +38,11 @@ from kraft_native.errors import ProtocolError
 
 
 def drive(replica: Replica, role: Follower) -> None:
-    """Stands when the leader has not answered for too long; fetches as long as it may hope for an answer, and searches
-    while the leader does not answer: all that it knows may have moved. A voter that will stand asks the bootstrap
-    servers only; it asks the voters for their pre-votes."""
+    """Campaign when the leader has not answered for too long; fetch as long as an answer is possible.
+
+    While the leader does not answer, the follower also searches: every address that it knows may be outdated. A voter
+    that will campaign queries the bootstrap servers only; it sends the voters its pre-vote requests.
+    """
     if replica.now_ms >= role.fetch_ms and stands(replica, role):
         replica.become_prospective(Cause.FETCH_TIMEOUT)
         return
@@ -57,7 +59,8 @@ def drive(replica: Replica, role: Follower) -> None:
 
 
 def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
-    """What `drive` would ask the leader if the log were durable to its end; None when that is not a Fetch."""
+    """Return the Fetch that `drive` would send to the leader if the log were durable to its end; None if it would send
+    another request."""
     if (replica.now_ms >= role.fetch_ms or replica.now_ms >= role.update_voter_ms or role.download is not None
             or not replica.may_ask(replica.leader_id)):
         return None
@@ -65,8 +68,8 @@ def fetch_ahead(replica: Replica, role: Follower) -> FetchRequest | None:
 
 
 def takes_records(replica: Replica, node_id: int, correlation: int, answer: FetchResponse) -> bool:
-    """Whether `handle_fetch_answer` will append the records of this answer: not of one to a Fetch that was given up,
-    though another one of the same epoch waits for the same node."""
+    """Return whether `handle_fetch_answer` will append the records of this answer. It does not for a Fetch that was
+    given up, even if another Fetch of the same epoch to the same node is pending."""
     request = replica.requests.under_way(node_id, correlation)
     return (isinstance(replica.role, Follower) and isinstance(request, FetchRequest)
             and node_id == replica.leader_id == answer.leader_id
@@ -75,8 +78,11 @@ def takes_records(replica: Replica, node_id: int, correlation: int, answer: Fetc
 
 
 def _tell_address(replica: Replica, role: Follower) -> bool:
-    """Asks the leader to write this voter's address and versions into the voters, if the log has others; who may
-    become a voter tells it where it listens, and asks to become one where that is wanted. Says whether it asked."""
+    """Send the request by which this replica announces itself to the leader, if one is due. Return whether it sent one.
+
+    - A voter requests that the leader writes its address and versions into the voters, if the log has others.
+    - A replica that may become a voter announces where it listens, and requests to become one where that is configured.
+    """
     config = replica.config
     role.update_voter_ms = replica.now_ms + config.fetch_timeout_ms
     if not replica.is_voter and config.can_vote and config.endpoints and not role.announced and (
@@ -96,7 +102,8 @@ def _tell_address(replica: Replica, role: Follower) -> bool:
 
 
 def handle_update_answer(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
-    """Whether a change was made is seen in the log; a leader of static voters has taken note, or has no use for it."""
+    """Process the answer. The log shows whether a change was made. A leader of static voters has noted the address, or
+    has no use for it."""
     role = replica.role
     if isinstance(answer, Lost) and answer.reason is not Loss.UNSUPPORTED:
         replica.requests.back_off(node_id, replica.now_ms)
@@ -105,10 +112,11 @@ def handle_update_answer(replica: Replica, node_id: int, _request: Request, answ
 
 
 def _join(replica: Replica) -> bool:
-    """Asks the leader to make this replica a voter; if one votes under its id with a disk that it has no longer, to
-    remove that first. Asked again after a while, until the log says that it is done. True: it asked.
+    """Request that the leader makes this replica a voter. If a voter has its id and a disk that it has no longer,
+    request the removal of that voter first. Repeated after a while, until the log shows the change. Always True: a
+    request was sent.
 
-    The request must not wait: answers come in order, and the leader waits for this replica's Fetches.
+    The request must not be held by the leader: answers come in order, and the leader waits for this replica's Fetches.
     """
     config = replica.config
     former = replica.voters.find(config.node_id)
@@ -123,8 +131,8 @@ def _join(replica: Replica) -> bool:
 
 
 def handle_fetch_answer(replica: Replica, node_id: int, request: FetchRequest, answer: Response | Lost) -> None:
-    """Takes in what a Fetch brought. Only the leader's answer to a Fetch of this epoch is looked at; that of anybody
-    else has told who leads, which was all it was asked for."""
+    """Process the answer to a Fetch. Only the leader's answer to a Fetch of this epoch is used. The answer of another
+    node has already named the leader, and was requested for nothing else."""
     role = replica.role
     if not isinstance(role, Follower) or request.epoch != replica.epoch or node_id != replica.leader_id:
         inquiry_answered(replica, node_id, answer)
@@ -137,9 +145,12 @@ def handle_fetch_answer(replica: Replica, node_id: int, request: FetchRequest, a
 
 
 def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Response | Lost) -> None:
-    """A closed connection means that the leader's process has gone: the follower does not wait for the time-out, nor
-    does it refuse its pre-vote to others until the leader has answered it again. It would be wrong only about itself,
-    and then the others refuse it theirs. They stand one after the other, so that the votes are not split."""
+    """Back off, and after a closed connection shorten the wait: the leader's process has ended.
+
+    The follower then waits neither for the time-out, nor refuses its pre-vote to others until the leader answers it
+    again. It can be wrong only about its own connection, and then the others refuse their pre-votes. Voters campaign
+    one after the other, so that the votes are not split.
+    """
     replica.requests.back_off(node_id, replica.now_ms)
     if answer == Lost(Loss.DISCONNECTED):
         role.has_fetched = False
@@ -151,8 +162,8 @@ def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Respons
 
 
 def _take(replica: Replica, role: Follower, answer: FetchResponse) -> None:
-    """The high watermark rises only with records that agree with the leader's: not beside a divergence, where it would
-    count records that are about to be cut (KAFKA-14704)."""
+    """Apply an answer of the leader. The high watermark rises only with records that agree with the leader's. It does
+    not rise beside a divergence, where it would cover records that are about to be truncated (KAFKA-14704)."""
     if answer.snapshot is not None:
         replica.snapshots.begin(answer.snapshot)
         role.download = Download(answer.snapshot)
@@ -176,8 +187,8 @@ def _append(replica: Replica, records: object) -> bool:
 
 
 def _cut(replica: Replica, diverging: OffsetAndEpoch) -> None:
-    """Truncates to where this log and the leader's may still agree: the end of the largest epoch that both have. The
-    next Fetch tells whether they do; each round takes at least one epoch off (KIP-595, KIP-101's rule)."""
+    """Truncate to where this log and the leader's may still agree: the end of the largest epoch that both have. The
+    next Fetch shows whether they do; each round removes at least one epoch (KIP-595, KIP-101's rule)."""
     mine = replica.log.end_of_epoch(diverging.epoch)
     cut = min(mine.offset, diverging.offset) if mine.epoch == diverging.epoch else mine.offset
     if cut < replica.log.end.offset:
@@ -201,9 +212,13 @@ def handle_begin_epoch(replica: Replica, source: int, correlation: int, request:
 
 
 def handle_end_epoch(replica: Replica, source: int, correlation: int, request: EndQuorumEpochRequest) -> None:
-    """The leader goes. Who it prefers stands at once, the others the later the further down they are in its list. Who
-    has just refused that one, which was told sooner than this replica, stands in its place, since it does not ask
-    again: but not before it could come with its vote, if others were enough, or that would be split."""
+    """Stop following a leader that resigns. The first preferred successor campaigns at once; each later one waits
+    longer, by its position in the list.
+
+    The preferred one learns of the end first. A replica that has just refused its pre-vote campaigns in its place,
+    because that one does not repeat its request. It waits long enough for a vote request, in case the other voters were
+    enough; otherwise the vote would be split.
+    """
     error = _announcement_error(replica, request)
     if error is ErrorCode.NONE:
         replica.learn(request.epoch, request.leader_id, request.leader_endpoints, source=request.leader_id,
@@ -220,8 +235,8 @@ def handle_end_epoch(replica: Replica, source: int, correlation: int, request: E
 
 
 def _announcement_error(replica: Replica, request: BeginQuorumEpochRequest | EndQuorumEpochRequest) -> ErrorCode:
-    """Why it is not believed. Whoever says that another one leads this epoch is not: one bad message must not stop
-    this node, as it does Kafka's."""
+    """Return why the announcement is not accepted. One that names another leader of this epoch is refused: a single bad
+    message must not stop this node, as it stops Kafka's."""
     if replica.is_of_other_cluster(request):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if request.epoch < replica.epoch:
@@ -236,8 +251,11 @@ def _announcement_error(replica: Replica, request: BeginQuorumEpochRequest | End
 
 
 def _succession_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
-    """0 for the first; then doubling, so that the last of the list waits for half of the longest back-off, and who is
-    not in it for a random time up to that."""
+    """Return how long a follower waits before it campaigns.
+
+    The first of the list waits 0. Each later one waits twice as long as the one before it, and the last waits half of
+    the longest back-off. A replica that is not in the list waits a random time up to the longest.
+    """
     longest_ms = replica.config.election_backoff_max_ms
     for position, key in enumerate(preferred):
         if key.is_same(replica.config.key):

@@ -1,8 +1,11 @@
 """Leading: the first record of the epoch, the followers' Fetches, the high watermark, and when to give up.
 
-The leader sends records while it flushes them, but counts itself only up to what is flushed. An offset is committed
-when a majority of the voters in the leader's own log have it durably, and it lies behind the epoch's first record (Raft
-5.4.2: records of earlier epochs become committed only together with one of the leader's own).
+The leader sends records while it flushes them, but counts its own log only up to what is flushed. An offset is
+committed when two conditions hold:
+
+- A majority of the voters in the leader's own log have it durably.
+- It lies behind the epoch's first record (Raft 5.4.2: records of earlier epochs are committed only together with one of
+  the leader's).
 """
 
 from typing import Final
@@ -36,7 +39,7 @@ OBSERVER_SESSION_MS: Final = 300_000
 
 
 def begin(replica: Replica, tally: Tally) -> None:
-    """Takes the leadership that was won. The first leader of a log also writes down who votes (KIP-642)."""
+    """Take the leadership that was won. The first leader of a log also writes the voters (KIP-642)."""
     leader = replica.become_leader()
     voters = tally.voters
     granting = tuple(voter.key for voter in voters.voters if voter.key.node_id in tally.granting)
@@ -52,11 +55,11 @@ def begin(replica: Replica, tally: Tally) -> None:
 
 
 def progress_of(replica: Replica, leader: Leader, key: ReplicaKey) -> Progress:
-    """What is known of a replica. A voter of a set that does not tell disks is known by its id alone."""
+    """Return the progress of a replica. A voter of a set without directory ids is known by its node id alone."""
     if leader.others_of is replica.voters:
         for known, theirs in leader.others:
             if known.key == key:
-                return theirs          # the usual case
+                return theirs          # usual case
     voter = replica.voters.find(key.node_id)
     if voter is not None and replica.voters.has(key):
         key = voter.key
@@ -68,7 +71,7 @@ def progress_of(replica: Replica, leader: Leader, key: ReplicaKey) -> Progress:
 
 
 def others(replica: Replica, leader: Leader) -> tuple[tuple[Voter, Progress], ...]:
-    """The other voters of the leader's own log, each with its progress."""
+    """Return the other voters of the leader's own log, each with its progress."""
     voters = replica.voters
     if leader.others_of is not voters:
         mine = voters.find(replica.config.node_id)
@@ -82,21 +85,23 @@ def others(replica: Replica, leader: Leader) -> tuple[tuple[Voter, Progress], ..
 
 
 def _forget_the_silent(replica: Replica, leader: Leader) -> None:
-    """Observers come and go, each with an id of its disk: those that have not fetched for long are not remembered."""
+    """Remove observers that have not fetched for long: observers come and go, each with a directory id of its own."""
     here = observers(replica, leader)
     for key in [each for each in leader.progress if each not in here and not replica.voters.has(each)]:
         del leader.progress[key]
 
 
 def observers(replica: Replica, leader: Leader) -> tuple[ReplicaKey, ...]:
-    """Who fetches and does not vote. One that has not for `OBSERVER_SESSION_MS` is gone."""
+    """Return the replicas that fetch and do not vote. One that has not fetched for `OBSERVER_SESSION_MS` is omitted."""
     return tuple(key for key, progress in leader.progress.items()
                  if not replica.voters.has(key) and replica.now_ms - progress.fetch_ms <= OBSERVER_SESSION_MS)
 
 
 def drive(replica: Replica, leader: Leader) -> None:
-    """Commits what a majority has; goes on with what changes the voters; reminds voters that do not fetch. Gives up
-    when a majority has not been heard of for too long, or when it has no longer a place among the voters."""
+    """Commit what a majority has, continue the changes of the voters, and remind voters that do not fetch.
+
+    Give up when too much time has passed without a Fetch from a majority, or when the leader is no longer a voter.
+    """
     _update_high_watermark(replica, leader)
     if membership.drive(replica, leader):
         resign(replica, leader)
@@ -116,7 +121,7 @@ def drive(replica: Replica, leader: Leader) -> None:
 
 
 def _update_high_watermark(replica: Replica, leader: Leader) -> None:
-    """A leader that was removed does not count itself (KAFKA-16530)."""
+    """Raise the high watermark. A leader that was removed does not count itself (KAFKA-16530)."""
     by, leader.acknowledged_by = leader.acknowledged_by, NOBODY
     committed = _majority_end(replica, leader, replica.flushed)
     if committed > leader.epoch_start:
@@ -125,12 +130,12 @@ def _update_high_watermark(replica: Replica, leader: Leader) -> None:
 
 
 def awaits_flush(replica: Replica, leader: Leader) -> bool:
-    """Whether more is committed as soon as this log is durable to its end."""
+    """Return whether more is committed as soon as this log is durable to its end."""
     return _majority_end(replica, leader, replica.log.end.offset) > replica.high_watermark
 
 
 def _majority_end(replica: Replica, leader: Leader, own_end: int) -> int:
-    """Below which a majority has everything durably, if this replica has it to `own_end`."""
+    """Return the offset below which a majority has everything durably, if this replica has it up to `own_end`."""
     return majority_value(_with_own(leader, [each.end_offset for _, each in others(replica, leader)], own_end))
 
 
@@ -143,16 +148,21 @@ def deadline_ms(replica: Replica, leader: Leader) -> int:
 
 
 def _check_quorum_ms(replica: Replica, leader: Leader) -> int:
-    """When to give up (KIP-996: who cannot answer a majority must not keep it from electing somebody). A leader that
-    votes hears itself; one that was removed needs a majority of the others (KAFKA-16531)."""
+    """Return when to give up: a leader that a majority cannot reach must not keep that majority from an election
+    (KIP-996).
+
+    A leader that votes counts itself; one that was removed needs a majority of the others (KAFKA-16531).
+    """
     heard = [progress.fetch_ms for _, progress in others(replica, leader)]
     heard_ms = majority_value(_with_own(leader, heard, NEVER_MS))
     return min(max(leader.since_ms, heard_ms) + replica.config.check_quorum_timeout_ms, NEVER_MS)
 
 
 def _with_own(leader: Leader, numbers: list[int], own: int) -> list[int]:
-    """A number of each voter: of the others, and `own`, which counts when this replica votes with this disk. One that
-    is unknown is -1, and so is that of a disk of this node's which votes in its place."""
+    """Return one number for each voter: those of the others, and `own` when this replica votes with this disk.
+
+    An unknown number is -1. So is the number of another disk of this node that votes in its place.
+    """
     if leader.votes_itself:
         numbers.append(own)
     elif leader.is_replaced:
@@ -161,8 +171,8 @@ def _with_own(leader: Leader, numbers: list[int], own: int) -> list[int]:
 
 
 def resign(replica: Replica, leader: Leader) -> None:
-    """Leads no more, and tells who should stand first: the voters that are to stay, those with the longest log before
-    the others."""
+    """Stop leading, and propose successors: voters that are to stay come first, and of those the ones with the longest
+    log."""
     targets = replica.voters.targets
     others = [voter.key for voter in replica.voters.voters if voter.key.node_id != replica.config.node_id]
 
@@ -175,7 +185,7 @@ def resign(replica: Replica, leader: Leader) -> None:
 
 
 def abdicate(replica: Replica, leader: Leader) -> None:
-    """The leadership has ended, in whatever way: nobody waits for it any longer."""
+    """Refuse all pending requests, because the leadership has ended for any reason."""
     for parked in leader.parked:
         replica.answer(parked.source, parked.correlation, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     membership.abandon(replica, leader)
@@ -196,8 +206,8 @@ def handle_begin_answer(
 
 
 def handle_fetch(replica: Replica, source: int, correlation: int, request: FetchRequest) -> None:
-    """Serves a replica. What it has is believed only when it agrees with this log: records of another epoch at the same
-    offset are not an acknowledgement."""
+    """Serve a replica. Its offset is an acknowledgement only when it agrees with this log: records of another epoch at
+    the same offset are not."""
     error = _fetch_error(replica, request)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
@@ -219,9 +229,11 @@ def handle_fetch(replica: Replica, source: int, correlation: int, request: Fetch
 
 
 def _give_way(replica: Replica, request: FetchRequest) -> None:
-    """A replica is in a later epoch, to which a candidate that knows no pre-vote has taken it, and cannot come back to
-    this one. So the leader leads no more (Raft, 5.1), and stands at once, since nothing was wrong with it: the next
-    epoch is one for everybody."""
+    """Step down for a replica that is in a later epoch and cannot return to this one (Raft, 5.1).
+
+    A candidate without pre-vote has raised that replica's epoch. The leader campaigns at once, since it was healthy;
+    the next epoch is one that all replicas can enter.
+    """
     replica.learn(request.epoch, NOBODY, source=request.replica.node_id)
     if isinstance(replica.role, Unattached):
         replica.role.election_ms = replica.now_ms
@@ -237,15 +249,16 @@ def _fetch_error(replica: Replica, request: FetchRequest) -> ErrorCode:
 
 
 def _release_earlier(replica: Replica, leader: Leader, source: int) -> None:
-    """Whoever asks again does not wait for the earlier answer; one parked Fetch for each source bounds the memory."""
+    """Answer the earlier Fetches of a source that sends another: it does not wait for them. One parked Fetch for each
+    source bounds the memory."""
     for parked in [each for each in leader.parked if each.source == source]:
         leader.parked.remove(parked)
         replica.answer(parked.source, parked.correlation, _answer(replica, leader, parked.request))
 
 
 def answer_parked(replica: Replica, leader: Leader) -> None:
-    """Answers every Fetch that has something to be told, or has waited long enough. Called when the driver takes what
-    is ready: everything that was appended in one turn goes out in one answer."""
+    """Answer every Fetch that has news or has waited long enough. Called when the driver collects what is ready, so
+    that all records of one step are sent in one answer."""
     waiting = []
     for parked in leader.parked:
         if parked.expires_ms <= replica.now_ms or _has_news(replica, leader, parked.request):
@@ -263,7 +276,7 @@ def _has_news(replica: Replica, leader: Leader, request: FetchRequest) -> bool:
 
 
 def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchResponse:
-    """What is due. Followers that keep up get the very same answer, so that its records are read once."""
+    """Return the answer that is due. Followers that keep up get the same object, so that its records are read once."""
     response = _disagreement(replica, request)
     if response is not None:
         return response
@@ -282,17 +295,18 @@ def _answer(replica: Replica, leader: Leader, request: FetchRequest) -> FetchRes
 
 
 def _told_high_watermark(replica: Replica, leader: Leader) -> int:
-    """Nothing before a record of this epoch is committed: what was exposed earlier might be less than what was
-    committed then (KAFKA-12619)."""
+    """Return the high watermark, unknown until a record of this epoch is committed: before that it might be below one
+    that was exposed earlier (KAFKA-12619)."""
     return replica.high_watermark if leader.is_established else UNKNOWN_OFFSET
 
 
 def _disagreement(replica: Replica, request: FetchRequest) -> FetchResponse | None:
-    """A replica whose log does not fit onto this one: it has to take a snapshot, or to cut its log."""
+    """Return the answer for a replica whose log does not fit onto this one: it must fetch a snapshot or truncate. None
+    if it fits."""
     log_end = replica.log.end
     if request.last_fetched_epoch == log_end.epoch and (
             replica.log.start_offset < request.fetch_offset <= log_end.offset):
-        return None                    # the usual case: the epoch that this log ends with, and within it
+        return None                    # usual case: within the epoch that this log ends with
     position = OffsetAndEpoch(request.fetch_offset, request.last_fetched_epoch)
     start = replica.log.end_of_epoch(UNKNOWN_OFFSET)
     latest = replica.snapshots.latest()
@@ -309,7 +323,8 @@ def _disagreement(replica: Replica, request: FetchRequest) -> FetchResponse | No
 
 
 def _votes_no_more(replica: Replica, key: ReplicaKey) -> bool:
-    """Told only when the removal is committed (KIP-642): before that it may still be truncated."""
+    """Return whether the replica is no longer a voter. True only when the removal is committed (KIP-642): before that
+    it may still be truncated."""
     return not replica.voters.has(key) and replica.history.latest.offset < replica.high_watermark
 
 

@@ -1,7 +1,7 @@
-"""Changing who votes: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter (KIP-853), and KIP-642's reassignment on top.
+"""Changes of the voters: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter (KIP-853), and KIP-642's reassignment on top.
 
 Every change is one Voters record that differs by one member from the one before. None is written while an earlier one
-is not committed, nor before the leader has committed a record of its own epoch: else two leaders that do not know of
+is uncommitted, nor before the leader has committed a record of its own epoch. Otherwise two leaders that do not know
 each other's change could each find a majority (the bug of Raft's single-server changes, found in 2015).
 """
 
@@ -32,8 +32,8 @@ Refusal = tuple[ErrorCode, str]
 
 
 def founding(replica: Replica, voters: VoterSet) -> VoterSet:
-    """The first voters as the first leader writes them: with the cluster's id, which it makes up if nobody gave one
-    (KIP-642). Those are 16 random bytes in URL-safe base64, as Kafka's are."""
+    """Return the first voters as the first leader writes them: with the cluster id, which the leader creates if it has
+    none (KIP-642). A created id is 16 random bytes in URL-safe base64, like Kafka's."""
     known = replica.cluster_id or voters.cluster_id
     made = urlsafe_b64encode(replica.random_bytes(16)).rstrip(b"=").decode() if known is None else ""
     return replace(voters, cluster_id=known or made)
@@ -43,7 +43,8 @@ def founding(replica: Replica, voters: VoterSet) -> VoterSet:
 
 
 def _refusal(replica: Replica, request: Request, epoch: int) -> Refusal | None:
-    """Why the voters cannot be changed now; the codes and their order are Kafka's. REQUEST_TIMED_OUT: try again."""
+    """Return why the voters cannot be changed now; the codes and their order are Kafka's. REQUEST_TIMED_OUT: try
+    again."""
     error = replica.leader_error(request, epoch)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
@@ -68,7 +69,7 @@ def _supports(replica: Replica, versions: VersionRange) -> bool:
 
 
 def _write(replica: Replica, voters: VoterSet, because: str) -> int:
-    """Gives the offset of the record; the voters count from now on."""
+    """Append the voters, which are in force at once. Return the offset of the record."""
     replica.note("changes voters", because=because)
     return replica.append_control([Voters(voters)])
 
@@ -82,8 +83,8 @@ def refuse(replica: Replica, source: int, correlation: int, refusal: Refusal) ->
 
 
 def handle_add(replica: Replica, source: int, correlation: int, request: AddVoterRequest) -> None:
-    """Adds a replica that follows the log already, when it is caught up; until then, and for `timeout_ms` at most, the
-    request waits."""
+    """Add a replica that follows the log already, as soon as it is caught up. Until then, and for at most `timeout_ms`,
+    the request is pending."""
     refusal = _refusal(replica, request, replica.epoch)
     if refusal is None and replica.voters.targets is not None:
         refusal = ErrorCode.REASSIGNMENT_IN_PROGRESS, "the voters are being reassigned"
@@ -102,7 +103,8 @@ def handle_add(replica: Replica, source: int, correlation: int, request: AddVote
 
 
 def handle_remove(replica: Replica, source: int, correlation: int, request: RemoveVoterRequest) -> None:
-    """Removes a voter, the leader too: it leads until that is committed, without counting itself."""
+    """Remove a voter, possibly the leader itself. A removed leader leads until the removal is committed, without
+    counting itself."""
     refusal = _refusal(replica, request, replica.epoch)
     if refusal is None and replica.voters.targets is not None:
         refusal = ErrorCode.REASSIGNMENT_IN_PROGRESS, "the voters are being reassigned"
@@ -120,8 +122,8 @@ def handle_remove(replica: Replica, source: int, correlation: int, request: Remo
 
 
 def handle_update(replica: Replica, source: int, correlation: int, request: UpdateVoterRequest) -> None:
-    """A voter tells its address and versions. Answered when the record is appended, as Kafka does: the voter's next
-    Fetch is what commits it (KAFKA-19400 shows what waiting leads to)."""
+    """Update the address and versions of a voter. The answer is sent when the record is appended, as in Kafka: the
+    voter's next Fetch is what commits it (KAFKA-19400 shows the consequences of waiting)."""
     refusal = _refusal(replica, request, request.epoch)
     if refusal is None and not replica.voters.has(request.voter.key):
         refusal = ErrorCode.VOTER_NOT_FOUND, f"{request.voter.key} is no voter"
@@ -137,8 +139,8 @@ def handle_update(replica: Replica, source: int, correlation: int, request: Upda
 
 
 def handle_reassign(replica: Replica, source: int, correlation: int, request: ReassignVotersRequest) -> None:
-    """Sets or, with None, clears where the voters are to go; answered when that is committed. A reassignment that is
-    under way does not stand in the way of another (KIP-642): the new targets wait for its current step only."""
+    """Set the targets of the voters, or clear them with None; answer when that is committed. A reassignment in progress
+    does not block another (KIP-642): the new targets wait for its current step only."""
     error = replica.leader_error(request, replica.epoch)
     leader = replica.role
     if error is not ErrorCode.NONE or not isinstance(leader, Leader):
@@ -158,7 +160,7 @@ def _is_possible(targets: tuple[int, ...]) -> bool:
 
 
 def handle_versions_answer(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
-    """The new voter has told which versions of kraft.version it supports."""
+    """Record the versions of kraft.version that the new voter supports."""
     leader = replica.role
     if not isinstance(leader, Leader) or leader.change is None or leader.change.joining is None:
         return
@@ -178,8 +180,10 @@ def handle_versions_answer(replica: Replica, node_id: int, _request: Request, an
 
 
 def drive(replica: Replica, leader: Leader) -> bool:
-    """Goes on with the change that is under way; without one, with the leader's own entry and the reassignment. Says
-    whether the leader has to give up, because its removal is committed or it is the last to be removed."""
+    """Continue the change in progress; without one, correct the leader's own entry and continue the reassignment.
+
+    Return whether the leader has to give up, because its removal is committed or it is the last voter to be removed.
+    """
     if leader.at_rest is replica.history.latest and leader.change is None and not leader.reassignments:
         return False
     _answer_committed(replica, leader)
@@ -216,8 +220,8 @@ def _expire(replica: Replica, leader: Leader) -> None:
 
 
 def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
-    """Writes the new voter down once it is known to fit and has caught up: added earlier it would raise the majority
-    and not help to reach it."""
+    """Append the new voter once it is known to fit and has caught up. Added earlier, it would raise the majority
+    without helping to reach it."""
     voter = change.joining
     if voter is None or change.offset != UNKNOWN_OFFSET:
         return
@@ -233,8 +237,8 @@ def _admit(replica: Replica, leader: Leader, change: VoterChange) -> None:
 
 
 def is_caught_up(replica: Replica, leader: Leader, key: ReplicaKey) -> bool:
-    """Whether a replica had everything within one election time-out (KIP-642, observer promotion): what it still lacks
-    it will have sooner than an election would take."""
+    """Return whether a replica had everything within the last election time-out (KIP-642, observer promotion). It
+    obtains what it still lacks sooner than an election would end."""
     progress = leader.progress.get(key)
     return progress is not None and 0 <= replica.now_ms - progress.caught_up_ms <= replica.config.election_timeout_ms
 
@@ -249,7 +253,8 @@ def _answer_committed(replica: Replica, leader: Leader) -> None:
 
 
 def abandon(replica: Replica, leader: Leader) -> None:
-    """The leadership has ended: whoever waits has to ask the next leader whether the change was made."""
+    """Refuse the pending changes, because the leadership has ended. Their senders must query the next leader for the
+    result."""
     if leader.change is not None:
         _finish(replica, leader, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leadership has ended")
     for waiting in leader.reassignments:
@@ -272,7 +277,7 @@ def _reply(replica: Replica, change: VoterChange, error: ErrorCode, text: str) -
 
 
 def _correct_own_entry(replica: Replica) -> bool:
-    """A leader that was restarted at another address tells the others by the log; says whether it did."""
+    """Announce a leader that was restarted at another address through the log; return whether a record was written."""
     config = replica.config
     mine = Voter(config.key, config.endpoints, config.kraft_versions)
     known = replica.voters.find(config.node_id)
@@ -283,11 +288,12 @@ def _correct_own_entry(replica: Replica) -> bool:
 
 
 def _reassign(replica: Replica, leader: Leader) -> bool:
-    """One step of KIP-642's algorithm; new targets come first. Says whether it is to hand over."""
+    """Do one step of KIP-642's algorithm, after appending new targets. Return whether the leadership is to be handed
+    over."""
     for waiting in [each for each in leader.reassignments if each.offset == UNKNOWN_OFFSET]:
         waiting.offset = _set_targets(replica, leader, waiting.targets)
         if not is_settled(replica):
-            return False               # whoever else asks waits for that record
+            return False               # other pending requests wait for that record
     _answer_committed(replica, leader)
     if replica.voters.targets is None:
         return False
@@ -299,7 +305,7 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
         case Remove(key) if can_go_on(replica, leader, replica.voters.without(key)):
             _write(replica, replica.voters.without(key), because)
         case Remove():
-            pass                       # it waits for those that are to stay, or for other targets
+            pass                       # wait for the voters that are to stay, or for other targets
         case Done():
             _write(replica, replica.voters.toward(None), because)
         case HandOver():
@@ -308,7 +314,7 @@ def _reassign(replica: Replica, leader: Leader) -> bool:
 
 
 def step_now(replica: Replica, leader: Leader) -> Step:
-    """The next step toward the targets, which are there, as far as this leader can tell now."""
+    """Return the next step toward the targets, as far as this leader can determine it now. The targets must exist."""
 
     def find_caught_up(target: ReplicaKey) -> ReplicaKey | None:
         keys = (key for key in leader.progress if is_reachable(replica, target) and key.is_same(target))
@@ -318,25 +324,25 @@ def step_now(replica: Replica, leader: Leader) -> Step:
 
 
 def is_reachable(replica: Replica, key: ReplicaKey) -> bool:
-    """Where voters have addresses, one without could never be asked for its vote."""
+    """Return whether a voter could be reached: where voters have addresses, one without an address could never receive
+    a vote request."""
     return not replica.config.endpoints or bool(replica.directory.endpoints(key.node_id))
 
 
 def can_go_on(replica: Replica, leader: Leader, voters: VoterSet) -> bool:
-    """Whether a majority of these voters is here and caught up. KIP-642 does not ask for that, but to let somebody go
-    who answers, and keep those that do not, would end the quorum for good when their disks are gone."""
+    """Return whether a majority of these voters is reachable and caught up. KIP-642 does not require that. But to
+    remove a voter that answers and keep those that do not would end the quorum for good if their disks are lost."""
     return len(voters.voters) - len(behind(replica, leader, voters)) >= voters.majority
 
 
 def behind(replica: Replica, leader: Leader, voters: VoterSet) -> list[ReplicaKey]:
-    """Those of these voters that are not here, or not caught up."""
+    """Return those of these voters that are not reachable or not caught up."""
     return [key for key in voters.keys
             if not (replica.config.key.is_same(key) or is_caught_up(replica, leader, key))]
 
 
 def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) -> int:
-    """Writes the targets down; gives the offset of the record that says so. When they are these already, nothing is
-    written."""
+    """Append the targets; return the offset of their record. If they are set already, nothing is written."""
     targets = None if ids is None else tuple(_key_of(replica, leader, node_id) for node_id in ids)
     if replica.voters.targets == targets:
         return replica.history.latest.offset
@@ -345,8 +351,8 @@ def _set_targets(replica: Replica, leader: Leader, ids: tuple[int, ...] | None) 
 
 
 def _key_of(replica: Replica, leader: Leader, node_id: int) -> ReplicaKey:
-    """The disk that a target means: the one that the node's process has now, which is the one that fetched last; of a
-    voter that has not fetched its own; else whichever will."""
+    """Return the disk that a target means. It is the one that fetched last, because the node's process has that disk
+    now. For a voter that has not fetched it is the voter's own, otherwise any disk of that node."""
     if node_id == replica.config.node_id:
         return replica.config.key
     voter = replica.voters.find(node_id)

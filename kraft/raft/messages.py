@@ -1,7 +1,7 @@
-"""What replicas tell each other, as the core sees it: one frozen object per message, whatever its version on the wire.
+"""Messages between replicas, as the core sees them: one frozen object per message, whatever its version on the wire.
 
-`kraft.raft.wire` makes Kafka's messages of them and back. A request carries what the receiver needs to check it; every
-answer of the quorum carries who leads in which epoch, because that is how epochs spread.
+`kraft.raft.wire` converts them to Kafka's messages and back. A request carries what the receiver needs to check it.
+Every answer of the quorum carries the leader and the epoch, because that is how epochs spread.
 """
 
 from enum import StrEnum
@@ -18,37 +18,37 @@ HIGH_WATERMARK_NOT_TOLD: Final = (1 << 63) - 1
 
 @immutable(kw_only=True)
 class Request:
-    """A question to a replica. It is answered once, unless one of the two goes away."""
+    """Request to a replica. It is answered once, unless one of the two goes offline."""
 
     cluster_id: str | None = None
 
 
 @immutable(kw_only=True)
 class Response:
-    """An answer. `error` is Kafka's; with any but NONE the other fields count only where they say so."""
+    """Answer to a request. `error` is Kafka's; with any but NONE the other fields are valid only where they say so."""
 
     error: ErrorCode = ErrorCode.NONE
 
 
 class Loss(StrEnum):
-    """Why an answer will not come."""
+    """Reason for which an answer will not come."""
 
-    DISCONNECTED = "disconnected"                   # the connection broke, or could not be made
+    DISCONNECTED = "disconnected"                   # the connection broke, or could not be opened
     TIMED_OUT = "timed out"
-    UNSUPPORTED = "unsupported"                     # the peer does not know this version: nothing was sent
+    UNSUPPORTED = "unsupported"                     # the peer does not support this version: nothing was sent
 
 
 @immutable
 class Lost:
-    """Stands in the place of the answer to a request. The driver makes it; it does not travel."""
+    """Stands in for the answer to a request. The driver creates it; it is never sent."""
 
     reason: Loss
 
 
 @immutable(kw_only=True)
 class QuorumResponse(Response):
-    """An answer that tells who leads (-1 nobody known) in the answering replica's epoch, with any error but
-    INCONSISTENT_CLUSTER_ID, where the two belong to another cluster and are not told."""
+    """Answer with the leader (-1: none known) in the answering replica's epoch. It has them with any error except
+    INCONSISTENT_CLUSTER_ID: they belong to another cluster then, and are not revealed."""
 
     epoch: int = 0
     leader_id: int = NOBODY
@@ -57,8 +57,10 @@ class QuorumResponse(Response):
 
 @immutable(kw_only=True)
 class VoteRequest(Request):
-    """`epoch` is the candidate's: raised already for a vote, not raised for a pre-vote. `voter` is who is asked, with
-    the zero directory where that is not known; id -1 asks whoever it reaches."""
+    """Request for a vote. `epoch` is the candidate's: raised already for a vote, not raised for a pre-vote.
+
+    `voter` is the receiver, with the zero directory where its directory is not known. Id -1 means any receiver.
+    """
 
     candidate: ReplicaKey
     epoch: int
@@ -69,7 +71,8 @@ class VoteRequest(Request):
 
 @immutable(kw_only=True)
 class VoteResponse(QuorumResponse):
-    """`pre_vote` tells what kind of request was answered; None: not told, as by Java (its schema has no such field)."""
+    """Answer to a vote. `pre_vote` is the kind of the request; None: not given, as by Java (its schema has no such
+    field)."""
 
     granted: bool = False
     pre_vote: bool | None = None
@@ -90,7 +93,7 @@ class BeginQuorumEpochResponse(QuorumResponse):
 
 @immutable(kw_only=True)
 class EndQuorumEpochRequest(Request):
-    """`preferred`: who should take over, best first."""
+    """`preferred`: successors, best first."""
 
     epoch: int
     leader_id: int
@@ -107,9 +110,9 @@ class EndQuorumEpochResponse(QuorumResponse):
 class FetchRequest(Request):
     """`fetch_offset` is the replica's log end, all of it durable: this request is also the acknowledgement.
 
-    `replica.node_id` is -1 for readers that are no replicas. `high_watermark` is what the replica knows already, so
-    that the leader answers at once when it knows more. `is_follower`: the replica holds itself for a voter (KIP-595's
-    IsFollower).
+    `replica.node_id` is -1 for readers that are not replicas. `high_watermark` is the one that the replica knows, so
+    that the leader answers at once when it knows a higher one. `is_follower`: the replica considers itself a voter
+    (KIP-595's IsFollower).
     """
 
     replica: ReplicaKey
@@ -124,11 +127,14 @@ class FetchRequest(Request):
 
 @immutable(kw_only=True)
 class FetchResponse(QuorumResponse):
-    """Without an error one of three: `snapshot` (fetch that instead, the log does not reach so far back), `diverging`
-    (the largest epoch not above the replica's, and where it ends: truncate), or `records`, None when there are none.
+    """Answer to a Fetch. If `error` is NONE, it is one of three:
 
-    `high_watermark` is -1 while the leader has not committed a record of its own epoch. `not_follower`: the replica
-    votes no more (KIP-642's NOT_FOLLOWER); the data is valid.
+    - `snapshot`: fetch it, because the log does not reach so far back.
+    - `diverging`: truncate. The largest epoch not above the replica's, and where it ends.
+    - `records`: None when there are none.
+
+    `high_watermark` is -1 while the leader has not committed a record of its own epoch. `not_follower`: the replica is
+    no longer a voter (KIP-642's NOT_FOLLOWER); the data is valid.
     """
 
     high_watermark: int = UNKNOWN_OFFSET
@@ -140,7 +146,7 @@ class FetchResponse(QuorumResponse):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has records, perhaps none, and nothing else to tell."""
+        """Return whether it has records, perhaps none, and nothing else to report."""
         return self.error is ErrorCode.NONE and self.diverging is None and self.snapshot is None
 
 
@@ -155,7 +161,7 @@ class FetchSnapshotRequest(Request):
 
 @immutable(kw_only=True)
 class FetchSnapshotResponse(QuorumResponse):
-    """`size` is that of the whole snapshot in bytes, `data` what it has from `position` on."""
+    """`size` is that of the whole snapshot in bytes; `data` is its part that begins at `position`."""
 
     snapshot: OffsetAndEpoch = START
     size: int = 0
@@ -165,7 +171,7 @@ class FetchSnapshotResponse(QuorumResponse):
 
 @immutable(kw_only=True)
 class DiscoverRequest(Request):
-    """KIP-642's DiscoverBrokers: `sender` listens there, and holds `leader_id` for the leader of `epoch`."""
+    """KIP-642's DiscoverBrokers: `sender` announces its address, and considers `leader_id` the leader of `epoch`."""
 
     sender: Known
     epoch: int = 0
@@ -174,7 +180,7 @@ class DiscoverRequest(Request):
 
 @immutable(kw_only=True)
 class DiscoverResponse(QuorumResponse):
-    """Everything that the answering replica knows: of nodes, itself among them, and who votes in its log."""
+    """Everything that the answering replica knows: the nodes, itself included, and the voters of its log."""
 
     nodes: tuple[Known, ...] = ()
     voters: tuple[ReplicaKey, ...] = ()
@@ -212,8 +218,8 @@ class UpdateVoterRequest(Request):
 
 @immutable(kw_only=True)
 class ReassignVotersRequest(Request):
-    """AlterPartitionReassignments on the metadata partition (KIP-642): go to these nodes; None stops a reassignment
-    that is under way."""
+    """AlterPartitionReassignments on the metadata partition (KIP-642): move to these nodes. None stops a reassignment
+    that is in progress."""
 
     targets: tuple[int, ...] | None
     timeout_ms: int = 60_000
@@ -221,7 +227,7 @@ class ReassignVotersRequest(Request):
 
 @immutable(kw_only=True)
 class ChangeVotersResponse(QuorumResponse):
-    """The answer to all four requests that change the voters. `text` says why not."""
+    """Answer to all four requests that change the voters. `text` is the reason of a refusal."""
 
     text: str = ""
 

@@ -1,7 +1,7 @@
-"""What a replica is, whatever its role: epoch, vote, leader, log, voters, and the changes between roles.
+"""State of a replica that does not depend on its role: epoch, vote, leader, log, voters, and the changes between roles.
 
-Every rule of Raft that is a rule about one number is asserted here, where the number is kept: the epoch never falls,
-one vote and one leader an epoch, the high watermark never falls, and nothing below it is truncated.
+Every Raft rule about a single number is asserted here, where the number is stored. The epoch never falls, an epoch has
+one vote and one leader, the high watermark never falls, and nothing below it is truncated.
 """
 
 from collections.abc import Sequence
@@ -41,12 +41,13 @@ from kraft.raft.types import NOBODY, Endpoint, Endpoints, OffsetAndEpoch, Replic
 from kraft.raft.voters import VoterHistory, VoterSet
 
 FIRST_BOOTSTRAP_ID = -2
-# No quorum gets there by elections. Behind it an epoch is believed that this replica may have missed elections to, and
-# no leap: the numbers end at 2147483647, and nobody could be elected in the epoch after that.
+# Elections alone do not bring a quorum to this epoch. Above it, an epoch is accepted only within a step that missed
+# elections can explain, and a leap is refused. The numbers end at 2147483647, and no leader could be elected in the
+# epoch after that.
 EPOCH_EXPECTED_MAX = 1 << 30
 EPOCH_STEP_MAX = 1 << 10
 PROMPT = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, DiscoverRequest, FetchRequest)
-"""What is answered at once, but for the time that a Fetch allows its leader to wait."""
+"""Requests that are answered at once, except for the time that a Fetch allows its leader to wait."""
 
 QR = TypeVar("QR", bound=QuorumResponse)
 
@@ -60,7 +61,7 @@ class Ports:
 
 
 class Replica:
-    """The state of one replica; it does nothing by itself. The log must be durable to its end when it is made.
+    """State of one replica; it does nothing by itself. The log must be durable to its end when the object is created.
 
     Not for use from outside `kraft.raft`, except for reading.
     """
@@ -77,15 +78,15 @@ class Replica:
         self.own_entry = Known(config.key, now_ms, config.endpoints)
         self.directory = Directory()
         self.cannot_discover: dict[int, None] = {}
-        """Nodes that do not know DiscoverBrokers."""
+        """Nodes that do not support DiscoverBrokers."""
         self.history = self._read_history()
         end = self.log.end
         latest = self.snapshots.latest()
         self.flushed = end.offset
-        """Everything below is durable here."""
+        """Everything below this offset is durable here."""
         self.high_watermark = 0 if latest is None else latest.offset
         self.installed: OffsetAndEpoch | None = None
-        # A log can be ahead of quorum-state only where nobody else was asked: a single voter writes both at once.
+        # A log can be ahead of quorum-state only where no other vote was needed: a single voter writes both at once.
         is_stale = hard_state.epoch < end.epoch
         self.epoch = end.epoch if is_stale else hard_state.epoch
         self.voted = None if is_stale else hard_state.voted
@@ -94,7 +95,7 @@ class Replica:
             self.leader_id = NOBODY             # it led, and leads no more
         self.leader_endpoints: Endpoints = ()
         self.leader_has_ended = False
-        """Whether the leader of this epoch said that it leads no more: it never will again."""
+        """True if the leader of this epoch announced that it has resigned: it never leads that epoch again."""
         self.role: RoleState = self._first_role()
         self.note("started", role=self.role.role, epoch=self.epoch, end=end, voters=self.voters)
 
@@ -115,13 +116,15 @@ class Replica:
         history.restart(snapshot.offset, version, voters)
 
     def _first_role(self) -> RoleState:
-        """A leader comes back as Resigned: in its epoch it may lead no more, because records that it wrote last may be
-        gone here and not elsewhere (KAFKA-10527), and it may not vote either.
+        """Return the role after a start.
 
-        The only voter has nobody to wait for and nobody to tell: it stands as soon as it is called, in the epoch after
-        the last that it knows of. Others that know no leader, or led themselves, may stand soon (`start_grace_ms`):
-        where there is a leader, the pre-vote is refused. What quorum-state says of another leader may be long out of
-        date.
+        - A leader restarts as Resigned. It may not lead in its epoch: the records that it wrote last may be lost here
+          and not elsewhere (KAFKA-10527). It may not vote in it either.
+        - The only voter has no other voter to wait for or to notify. It campaigns at the first call, in the epoch after
+          the last that it knows.
+        - Other replicas that know no leader, or led themselves, may campaign soon (`start_grace_ms`): where a leader
+          exists, the pre-vote is refused.
+        - A replica whose quorum-state names another leader follows it in doubt: that information may be outdated.
         """
         if self.is_only_voter:
             return Unattached(self.now_ms + 1)
@@ -135,11 +138,11 @@ class Replica:
         grace_ms = self.config.start_grace_ms or self.config.election_timeout_ms
         return self.now_ms + grace_ms + self.random_ms(grace_ms)
 
-    # --- who it is ---------------------------------------------------------------------------------------------------
+    # --- identity ----------------------------------------------------------------------------------------------------
 
     @property
     def voters(self) -> VoterSet:
-        """Those of this replica's own log, committed or not."""
+        """Voters of this replica's own log, committed or not."""
         return self.history.latest.voters
 
     @property
@@ -152,11 +155,11 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        """Whether it stands for election when there is no leader: as a voter, and also as one whose removal is in its
-        log and perhaps not committed.
+        """Return whether it campaigns when there is no leader: as a voter, and also while its removal is in its log and
+        perhaps not committed.
 
-        Take voters 1 and 2. The leader, 1, writes down that it is removed, and loses its leadership before 2 has
-        that. Now 2 needs the vote of 1, whose log is longer; so only 1 can be elected, by 2, and finish its removal
+        Example: voters 1 and 2. The leader, 1, writes its own removal, and loses its leadership before 2 has that
+        record. Now 2 needs the vote of 1, whose log is longer. So only 1 can be elected, by 2, and finish its removal
         (Ongaro's dissertation, 4.2.2).
         """
         latest = self.history.latest
@@ -167,8 +170,8 @@ class Replica:
 
     @property
     def cluster_id(self) -> str | None:
-        """What it was formatted with, or what the first leader made up, once that is committed (KIP-642): a leader that
-        was overtaken may have made up another."""
+        """Id that this node was formatted with; else the id that the first leader created, once it is committed
+        (KIP-642): a leader that was deposed may have created another."""
         return self.config.cluster_id or self.history.before(self.high_watermark).voters.cluster_id
 
     @property
@@ -177,14 +180,16 @@ class Replica:
 
     @property
     def is_durable(self) -> bool:
-        """Whether the log is durable to its end. Only then a Fetch may leave: its offset is an acknowledgement."""
+        """Return whether the log is durable to its end. Only then may a Fetch be sent: its offset is an
+        acknowledgement."""
         return self.flushed >= self.log.end.offset
 
-    # --- where the others are ----------------------------------------------------------------------------------------
+    # --- addresses of the others -------------------------------------------------------------------------------------
 
     def addresses_of(self, node_id: int) -> tuple[Endpoint, ...]:
-        """All that is known, the likeliest first: as its leadership was announced, as the node announced itself, as the
-        log says. Not where this replica listens: it may have another node's former address."""
+        """Return all known addresses of a node, the likeliest first: where its leadership was announced, where the node
+        announced itself, what the log says. This replica's own addresses are excluded: it may have another node's
+        previous address."""
         if node_id <= FIRST_BOOTSTRAP_ID:
             return self.config.bootstrap[FIRST_BOOTSTRAP_ID - node_id:][:1]
         voter = self.voters.find(node_id)
@@ -194,11 +199,11 @@ class Replica:
                                    if endpoints and endpoints[0] not in self.config.endpoints))
 
     def address_of(self, node_id: int) -> Endpoint | None:
-        """The address to try next."""
+        """Return the address to try next."""
         return self.directory.choose(node_id, self.addresses_of(node_id))
 
     def address_failed(self, node_id: int) -> None:
-        """The node was not found at the address tried last: the next request goes to another one, where one is
+        """Record that the node was not found at the address tried last. The next request uses another one, if one is
         known."""
         if len(self.addresses_of(node_id)) > 1:
             self.directory.failed(node_id)
@@ -208,9 +213,11 @@ class Replica:
             self.directory.worked(node_id, max(1, len(self.addresses_of(node_id))))
 
     def learn_address(self, known: Known, *, is_direct: bool = False) -> None:
-        """Take note of where a node listens; `is_direct`: the node itself says so. Where this is news, the node is
-        asked there at once: a request under way to its earlier address is given up, and a voter that knows no leader
-        campaigns soon, since the voter that was missing may be this one."""
+        """Record where a node listens; `is_direct`: the node itself says so.
+
+        A new address is tried at once: a pending request to the earlier address is given up. A voter that knows no
+        leader campaigns soon, since the missing voter may be this one.
+        """
         node_id = known.key.node_id
         before, all_before = self.address_of(node_id), self.addresses_of(node_id)
         if node_id == self.config.node_id:
@@ -228,17 +235,18 @@ class Replica:
         if isinstance(role, Unattached) and self.voted is None and self.voters.find(node_id) is not None:
             role.election_ms = min(role.election_ms, self.disconnected_deadline_ms())
 
-    # --- time and chance ---------------------------------------------------------------------------------------------
+    # --- time and randomness -----------------------------------------------------------------------------------------
 
     def random_ms(self, limit_ms: int) -> int:
-        """From 0 up to, not including, `limit_ms`."""
+        """Return a number from 0 up to, not including, `limit_ms`."""
         return self._random.randrange(limit_ms)
 
     def random_bytes(self, count: int) -> bytes:
         return bytes(self._random.randrange(256) for _ in range(count))
 
     def election_deadline_ms(self) -> int:
-        """From now, one to two election time-outs: randomised, or voters would stand together for ever (KIP-595)."""
+        """Return a time one to two election time-outs from now: randomised, or voters would campaign together
+        indefinitely (KIP-595)."""
         timeout_ms = self.config.election_timeout_ms
         return self.now_ms + timeout_ms + self.random_ms(timeout_ms)
 
@@ -249,7 +257,7 @@ class Replica:
 
     def ask(self, node_id: int, request: Request, address: Endpoint | None = None, *,
             timeout_ms: int | None = None) -> None:
-        """Sends a request, to `address` where that is given. `may_ask` must be true, or an earlier one is given up.
+        """Send a request, to `address` where that is given. If `may_ask` is false, an earlier request is given up.
         `timeout_ms`: shorter than that of other requests."""
         if node_id in self.requests.unanswered(self.now_ms, self.config.patience_ms):
             self._unanswered(node_id)
@@ -262,9 +270,12 @@ class Replica:
         self.requests.slow_down(node_id)
 
     def _patience_ms(self, node_id: int, request: Request) -> int | None:
-        """How long to wait until the request is sent again, perhaps to another address; None for as long as usual, as
-        for a leader that is known to answer. A node that did not answer in time is given twice as long the next time,
-        up to an election time-out, so that a slow one is heard in the end."""
+        """Return how long to wait until the request is sent again, perhaps to another address. None: as long as usual,
+        as for a leader that is known to answer.
+
+        A node that did not answer in time gets twice as long the next time, up to an election time-out. So the answer
+        of a slow node arrives eventually.
+        """
         role = self.role
         if not isinstance(request, PROMPT) or isinstance(role, Leader) or (
                 isinstance(role, Follower) and role.has_fetched and node_id == self.leader_id):
@@ -276,13 +287,14 @@ class Replica:
         return self.requests.ready_ms(node_id, self.now_ms) <= self.now_ms
 
     def answer(self, source: int, correlation: int, response: Response) -> None:
-        """Sends a response. An answer of the quorum tells who leads, unless the asker is of another cluster."""
+        """Send a response. An answer of the quorum names the leader, unless the sender of the request belongs to
+        another cluster."""
         if isinstance(response, QuorumResponse) and response.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
             response = self.told(response)
         self.outbox.append(Answer(source, correlation, response))
 
     def told(self, response: QR) -> QR:
-        """The response with who leads in it; itself when it has that already."""
+        """Return the response with the leader in it; the same object if it has that already."""
         endpoints = self.endpoints_of_leader()
         if response.epoch == self.epoch and response.leader_id == self.leader_id and (
                 response.leader_endpoints == endpoints):
@@ -296,13 +308,13 @@ class Replica:
         return voter.endpoints if voter else ()
 
     def is_of_other_cluster(self, request: Request) -> bool:
-        """A cluster id that is not told is accepted, for peers that know none yet (KIP-642's "strictly" would lock
-        them out)."""
+        """Return whether the request is of another cluster. A missing cluster id is accepted, for peers that know none
+        yet (KIP-642's "strictly" would lock them out)."""
         mine, theirs = self.cluster_id, request.cluster_id
         return theirs != mine and theirs is not None and mine is not None
 
     def leader_error(self, request: Request, epoch: int) -> ErrorCode:
-        """Why this replica does not act as the leader of `epoch`, NONE if it does."""
+        """Return why this replica does not act as the leader of `epoch`; NONE if it does."""
         if self.is_of_other_cluster(request):
             return ErrorCode.INCONSISTENT_CLUSTER_ID
         if epoch < self.epoch:
@@ -312,13 +324,13 @@ class Replica:
         return ErrorCode.NONE if isinstance(self.role, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def is_me(self, key: ReplicaKey) -> bool:
-        """Whether a request that names its receiver means this node and this disk. -1 means whoever it reaches."""
+        """Return whether a request that names its receiver means this node and this disk. -1 means any receiver."""
         return key.node_id == NOBODY or key.is_same(self.config.key)
 
     # --- the log -----------------------------------------------------------------------------------------------------
 
     def append_control(self, records: Sequence[ControlRecord]) -> int:
-        """Appends control records as leader; they count at once. Gives the offset of the first."""
+        """Append control records as leader; they are in force at once. Return the offset of the first."""
         first = self.log.end.offset
         end_offset = self.log.append_control(records, self.epoch, self.now_ms)
         assert end_offset == first + len(records), f"control records at {first} end at {end_offset}"
@@ -327,7 +339,7 @@ class Replica:
         return first
 
     def apply(self, appended: AppendedControl) -> None:
-        """A control record has come into the log."""
+        """Apply a control record that was appended to the log."""
         before = self.history.latest
         apply_control(self.history, appended.offset, appended.record)
         if self.history.latest[1:] != before[1:]:
@@ -335,10 +347,11 @@ class Replica:
                       leader=self.leader_id)
 
     def truncate(self, end_offset: int) -> None:
-        """Cuts the log, and takes the voters back with it.
+        """Truncate the log, and revert the voters with it.
 
-        It is durable to its end then, because only the answer to a Fetch cuts it. So no flush is under way whose end
-        could be taken for that of records written after the cut, at the same offsets and perhaps of the same epoch.
+        The log is durable to its end then, because only the answer to a Fetch truncates it. So no flush is in progress
+        whose end could be mistaken for that of records written after the cut, at the same offsets and perhaps of the
+        same epoch.
         """
         assert self.is_durable, f"asked to truncate to {end_offset}, and the log is durable to {self.flushed} only"
         assert end_offset >= self.high_watermark, \
@@ -352,15 +365,15 @@ class Replica:
         self.flushed = end_offset
 
     def advance_high_watermark(self, offset: int, **cause: int) -> None:
-        """Everything below `offset` is committed. An older one is passed over: it never goes back. `cause`, for the
-        trace: `leader`, who says so, or `by`, with whom a majority has it now."""
+        """Commit everything below `offset`. A smaller offset than the current one is ignored. `cause`, for the trace,
+        is `leader` (the leader that reports it) or `by` (the replica with which a majority has it now)."""
         assert offset <= self.log.end.offset, f"high watermark {offset} is past the log end {self.log.end}"
         if offset > self.high_watermark:
             self.high_watermark = offset
             self.note("commits", hw=offset, **cause)
 
     def replaced_by_snapshot(self, snapshot: OffsetAndEpoch) -> None:
-        """A snapshot has been installed: log, voters and high watermark are what it says. Nothing was being flushed
+        """Take log end, voters and high watermark from a snapshot that has been installed. No flush was in progress
         (see `truncate`)."""
         assert snapshot.offset >= self.high_watermark, f"snapshot {snapshot} is older than what is committed here"
         self._restart_history(self.history, snapshot)
@@ -369,7 +382,7 @@ class Replica:
         self.installed = snapshot
         self.note("installed", snapshot=snapshot, voters=self.voters)
 
-    # --- epoch, vote, leader: kept in quorum-state -------------------------------------------------------------------
+    # --- epoch, vote, leader: stored in quorum-state -----------------------------------------------------------------
 
     def enter_epoch(self, epoch: int) -> None:
         assert epoch > self.epoch, f"epoch {epoch} follows {self.epoch}"
@@ -385,7 +398,8 @@ class Replica:
         self.voted = candidate
 
     def set_leader(self, leader_id: int, endpoints: Endpoints) -> None:
-        """Two leaders in one epoch are the end of everything: the node that sees it stops, as Kafka's does."""
+        """Set the leader of the epoch. Two leaders in one epoch are a fatal error: the node that detects it stops, as
+        Kafka's does."""
         assert self.leader_id in (NOBODY, leader_id), \
             f"epoch {self.epoch} has two leaders: {self.leader_id} and {leader_id}"
         self.leader_id = leader_id
@@ -394,7 +408,7 @@ class Replica:
     # --- changes of role ---------------------------------------------------------------------------------------------
 
     def _become(self, cause: Cause, role: RoleState, source: int = NOBODY) -> None:
-        """`source`: whose message is the cause, where one is."""
+        """Change the role. `source`: the sender of the message that is the cause, if there is one."""
         check_transition(self.role.role, cause, role.role)
         for node_id in self.requests.unanswered(self.now_ms, self.config.patience_ms):
             self._unanswered(node_id)
@@ -405,9 +419,12 @@ class Replica:
         self.note("becomes", role=role.role, epoch=self.epoch, **leader, because=cause.value, **told)
 
     def become_unattached(self, cause: Cause, epoch: int | None = None, source: int = NOBODY) -> None:
-        """After pre-votes that too few answered the wait is short: nobody refused this replica. Entering a higher epoch
-        does not restart an election time-out that is running: candidates that cannot win, however often they stand, do
-        not keep those from standing who could (Redpanda's pre-vote live-lock)."""
+        """Become Unattached. After pre-votes that too few voters answered the wait is short: no voter refused this
+        replica.
+
+        Entering a higher epoch does not restart a running election time-out. Otherwise candidates that campaign often
+        and cannot win would keep the electable ones from campaigning (Redpanda's pre-vote live-lock).
+        """
         before = self.role
         keeps_time = cause is Cause.HIGHER_EPOCH or isinstance(before, Resigned)
         if keeps_time and isinstance(before, Unattached | Prospective | Candidate | Resigned):
@@ -421,7 +438,7 @@ class Replica:
         self._become(cause, Unattached(election_ms), source)
 
     def become_voted(self, candidate: ReplicaKey) -> None:
-        """Grants the vote of this epoch, and waits a whole election time-out for what becomes of it."""
+        """Grant the vote of this epoch, and wait a whole election time-out for the result."""
         assert isinstance(self.role, Unattached | Prospective), f"a vote by a {self.role.role}"
         self.vote_for(candidate)
         self.role.election_ms = self.election_deadline_ms()
@@ -431,16 +448,21 @@ class Replica:
 
     def become_follower(self, leader_id: int, endpoints: Endpoints, cause: Cause = Cause.LEADER_FOUND,
                         source: int = NOBODY, *, is_hearsay: bool = False) -> None:
-        """The vote of the epoch is kept (KIP-996: "we should not drop persisted state"). `is_hearsay`: another one than
-        the leader says who leads, and may know no more than this replica."""
+        """Follow a leader. The vote of the epoch is kept (KIP-996: "we should not drop persisted state").
+
+        `is_hearsay`: a node other than the leader names it, and may know no more than this replica.
+        """
         assert leader_id != self.config.node_id, "follows itself"
         self.set_leader(leader_id, endpoints)
         self._become(cause, self._new_follower(is_in_doubt=is_hearsay or cause is Cause.ELECTION_TIMEOUT), source)
 
     def _new_follower(self, *, is_in_doubt: bool) -> Follower:
-        """`is_in_doubt`: nothing but a memory, its own or another replica's, says that the leader still leads. Then the
-        replica waits less than a fetch time-out. One whose leader has ended has nothing to wait for: it stands again as
-        soon as after a closed connection."""
+        """Return the state of a new follower.
+
+        `is_in_doubt`: only a stored or reported state, its own or another replica's, says that the leader still leads.
+        Then the replica waits less than a fetch time-out. If the leader has ended its epoch, the replica waits only as
+        long as after a closed connection.
+        """
         fetch_ms = deadline_ms = self.now_ms + self.config.fetch_timeout_ms
         if self.leader_has_ended:
             fetch_ms = self.disconnected_deadline_ms()
@@ -449,8 +471,8 @@ class Replica:
         return Follower(fetch_ms=fetch_ms, update_voter_ms=deadline_ms if self.is_voter else self.now_ms)
 
     def _doubt_deadline_ms(self) -> int:
-        """Within one election time-out, and after a Fetch that the leader may hold: a leader that is there has answered
-        by then. One voter after the other, so that no vote is split."""
+        """Return a time within one election time-out, and after a Fetch that the leader may hold: a live leader has
+        answered by then. Voters campaign one after the other, so that no vote is split."""
         patience_ms, voters = self.config.patience_ms, self.voters.ids
         before = sum(voter < self.config.node_id for voter in voters)
         step_ms = patience_ms // (len(voters) + 1)
@@ -458,14 +480,18 @@ class Replica:
                 + self.random_ms(1 + step_ms // 2))
 
     def disconnected_deadline_ms(self) -> int:
-        """When a follower stands whose leader cannot be there any more: one voter after the other, so that no vote is
-        split. Between two of them there is time for one that notices late: a split vote costs an election time-out."""
+        """Return when a follower campaigns whose leader must be offline: one voter after the other, so that no vote is
+        split.
+
+        The step between two of them leaves time for one that notices late: a split vote costs an election time-out.
+        """
         grace_ms = self.config.disconnect_grace_ms
         before = [voter for voter in self.voters.ids if voter < self.config.node_id and voter != self.leader_id]
         return self.now_ms + grace_ms * (1 + 2 * len(before)) + self.random_ms(1 + grace_ms // 4)
 
     def heard_leader(self, role: Follower) -> None:
-        """The leader has answered. What it sent before it ended its epoch is no sign that it leads."""
+        """Restart the fetch time-out, because the leader has answered. An answer sent before the leader ended its epoch
+        is not a sign that it leads."""
         if not self.leader_has_ended:
             role.fetch_ms = self.now_ms + self.config.fetch_timeout_ms
             role.has_fetched = True
@@ -495,20 +521,21 @@ class Replica:
         untold = [node_id for node_id in self.voters.ids if node_id != self.config.node_id]
         self._become(Cause.GAVE_UP, Resigned(self.election_deadline_ms(), preferred, untold))
 
-    # --- what messages tell about the leader -------------------------------------------------------------------------
+    # --- what messages say about the leader --------------------------------------------------------------------------
 
     def is_possible(self, epoch: int) -> bool:
-        """Whether a quorum can have come to an epoch that somebody names."""
+        """Return whether a quorum can have reached an epoch that a message names."""
         return epoch <= max(EPOCH_EXPECTED_MAX, self.epoch + EPOCH_STEP_MAX)
 
     def learn(
         self, epoch: int, leader_id: int, endpoints: Endpoints = (), *, source: int, is_announcement: bool = False,
     ) -> None:
-        """`source` says that `leader_id` (negative: nobody known) leads `epoch`; `is_announcement`: the leader itself
-        says so. What is older than known is passed over, and what is later than can be.
+        """Process the report by `source` that `leader_id` (negative: none known) leads `epoch`. `is_announcement`: the
+        leader itself says so. An epoch that is older than known, or higher than possible, is ignored.
 
-        A Prospective that hears from others of the leader it has lost goes on: else two voters whose leader has died
-        would send each other back to it for ever, with the very answers that grant each other's pre-vote.
+        A Prospective does not return to the leader that it has lost because another replica names it. Otherwise two
+        voters whose leader has died would send each other back to it indefinitely, by the very answers that grant each
+        other's pre-vote.
         """
         if epoch < self.epoch or (epoch > self.epoch and not self.is_possible(epoch)):
             return

@@ -1,7 +1,7 @@
-"""What a replica knows in each of its roles. The epoch, the vote and the leader's id belong to the replica: they
+"""State of a replica in each of its roles. The epoch, the vote and the leader's id belong to the replica, because they
 outlive roles. Deadlines are absolute times in milliseconds.
 
-What is done in a role is in `elections`, `following`, `leading`; which role follows is in `transitions`.
+The modules `elections`, `following` and `leading` hold what a role does; `transitions` holds which role follows.
 """
 
 from dataclasses import dataclass, field
@@ -17,9 +17,12 @@ from kraft.raft.voters import Assignment, Voter, VoterSet
 
 @dataclass(slots=True)
 class Unattached:
-    """Knows no leader it could follow. A voter stands at `election_ms`; until then, and an observer always, it asks
-    around for a leader. `inquiries` counts the voters that answered or were passed over, `asked` is the voter asked
-    last, which is passed over at `passes_ms`."""
+    """Role of a replica that knows no leader it could follow. A voter campaigns at `election_ms`; until then, and an
+    observer always, it searches for a leader.
+
+    `inquiries` counts the voters that answered or were passed over. `asked` is the voter queried last, which is passed
+    over at `passes_ms`.
+    """
 
     role: ClassVar[Role] = Role.UNATTACHED
     election_ms: int
@@ -30,7 +33,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks whether it could win (KIP-996's pre-vote); its epoch is not raised."""
+    """Role of a voter that finds out whether it could win (KIP-996's pre-vote); its epoch is not raised."""
 
     role: ClassVar[Role] = Role.PROSPECTIVE
     election_ms: int
@@ -39,8 +42,8 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """Stands in an epoch that it has raised. `lost`: enough voters refused; `election_ms` is then when it tries
-    again."""
+    """Role of a voter that campaigns in an epoch that it has raised. `lost`: enough voters refused, and it tries again
+    at `election_ms`."""
 
     role: ClassVar[Role] = Role.CANDIDATE
     election_ms: int
@@ -50,7 +53,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Download:
-    """A snapshot on its way in; `position` is how much of it is here, `size` -1 before the first part."""
+    """Snapshot that is being fetched. `position` is the count of bytes present, `size` is -1 before the first part."""
 
     snapshot: OffsetAndEpoch
     position: int = 0
@@ -59,12 +62,17 @@ class Download:
 
 @dataclass(slots=True)
 class Follower:
-    """Fetches from the leader. `fetch_ms`: when the fetch time-out expires. `has_fetched`: the leader has answered it
-    at least once, so it refuses pre-votes. `losses`: how often in a row the connection to the leader broke or could
-    not be made. `dismissed`: the leader says that it votes no more. `inquiries`, `asked`, `passes_ms`: as when
-    unattached, for another leader (an observer whose leader is unresponsive) or for its address. `announced`: the
-    leader knows where it listens. `refused_ms`: when it last refused a pre-vote for no other reason than that its
-    leader answers it."""
+    """Role of a replica that fetches from the leader.
+
+    - `fetch_ms`: when the fetch time-out expires.
+    - `has_fetched`: the leader has answered at least once, so this replica refuses pre-votes.
+    - `losses`: how often in succession the connection to the leader broke or could not be opened.
+    - `dismissed`: the leader says that this replica is no longer a voter.
+    - `inquiries`, `asked`, `passes_ms`: as in `Unattached`. The search is for another leader (by an observer whose
+      leader is unresponsive) or for the leader's address.
+    - `announced`: the leader knows where this replica listens.
+    - `refused_ms`: when it last refused a pre-vote only because its leader answers it.
+    """
 
     role: ClassVar[Role] = Role.FOLLOWER
     fetch_ms: int
@@ -82,7 +90,7 @@ class Follower:
 
 @dataclass(slots=True)
 class ParkedFetch:
-    """A Fetch that waits for something to tell."""
+    """Fetch that the leader holds until it has news."""
 
     source: int
     correlation: int
@@ -92,9 +100,9 @@ class ParkedFetch:
 
 @dataclass(slots=True)
 class VoterChange:
-    """A voter on its way in, or a removal, and who waits for it (`source` -1: nobody).
+    """Addition or removal of a voter, and the request that waits for it (`source` -1: none).
 
-    `offset`: of the record, -1 while the new voter (`joining`) has not told its versions or not caught up.
+    `offset`: of the record; -1 while the versions of the new voter (`joining`) are unknown or it has not caught up.
     """
 
     source: int
@@ -108,8 +116,8 @@ class VoterChange:
 
 @dataclass(slots=True)
 class Reassignment:
-    """New targets for the voters and who waits until they are committed. `offset`: of their record, -1 while an earlier
-    record is not committed."""
+    """New targets for the voters, and the request that waits until they are committed. `offset`: of their record; -1
+    while an earlier record is not committed."""
 
     source: int
     correlation: int
@@ -120,16 +128,22 @@ class Reassignment:
 
 @dataclass(slots=True)
 class Leader:
-    """Leads. `epoch_start`: offset of its LeaderChange. `since_ms`: since when. `progress`: of every replica that
-    fetched, and of every other voter. `is_established`: the high watermark has passed `epoch_start`.
-    `told`: what static voters said of themselves (see `upgrading`). `acknowledged_by`: whose log has just become
-    durable further, this replica's or that of who fetched; -1 when nobody's has.
+    """Role of the leader.
 
-    What is kept to be looked up quickly: `others`, the other voters of the set `others_of` with their progress,
-    and whether this replica is one (`votes_itself`), or its node with another disk (`is_replaced`);
-    `heard_until_ms`, until when at least they need not be heard of again;
-    `at_rest`, the assignment for which nothing is left to be done; `answered`, the last records sent and the Fetch they
-    answered, because followers that keep up are sent the same.
+    - `epoch_start`: offset of its LeaderChange.
+    - `since_ms`: when its leadership began.
+    - `progress`: of every replica that fetched, and of every other voter.
+    - `is_established`: the high watermark has passed `epoch_start`.
+    - `told`: what static voters reported of themselves (see `upgrading`).
+    - `acknowledged_by`: the replica whose log has just become durable further, this one or one that fetched; -1: none.
+
+    Caches:
+
+    - `others`: the other voters of the set `others_of`, with their progress. `votes_itself`: this replica is in that
+      set. `is_replaced`: its node is, with another disk.
+    - `heard_until_ms`: until when the check of the quorum need not be repeated.
+    - `at_rest`: the assignment for which nothing is left to do.
+    - `answered`: the last records sent, and the Fetch that they answered. Followers that keep up are sent the same.
     """
 
     role: ClassVar[Role] = Role.LEADER
@@ -153,8 +167,9 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Led this epoch and leads no more. Until `election_ms` it tells the voters, who have not yet heard of it
-    (`untold`), that the epoch has ended. `unreachable`: those who could not be told because nobody is there."""
+    """Role of a replica that led this epoch and leads no more. Until `election_ms` it announces the end of the epoch to
+    the voters that have not acknowledged it (`untold`). `unreachable`: voters that could not be notified because
+    nothing accepts a connection there."""
 
     role: ClassVar[Role] = Role.RESIGNED
     election_ms: int

@@ -1,8 +1,11 @@
-"""The search for a leader, and for the voters' addresses, by a replica that hears from no leader.
+"""Search for a leader and for the voters' addresses, by a replica that receives nothing from a leader.
 
 The rules (docs/internals/discovery.md) depend on the core's clock and on answers only, never on how often or how soon
-the driver reports a loss: every bootstrap server is asked at the same time, an address that does not answer holds up
-nothing but itself, and a voter that listens elsewhere than its log says announces that to every voter it can reach.
+the driver reports a loss.
+
+- Every bootstrap server is queried at the same time.
+- An address that does not answer delays nothing but itself.
+- A voter that listens elsewhere than its log says announces that to every voter it can reach.
 """
 
 from typing import Final
@@ -27,14 +30,15 @@ WRONG_NODE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INVALID_REQUEST, Err
 
 
 def announce(replica: Replica, node_id: int) -> None:
-    """Tells a node where this one listens, and asks what it knows."""
+    """Announce to a node where this one listens, and query what that node knows."""
     replica.ask(node_id, DiscoverRequest(
         cluster_id=replica.cluster_id, sender=replica.own_entry, epoch=replica.epoch, leader_id=replica.leader_id),
         timeout_ms=replica.config.election_timeout_ms)
 
 
 def stands(replica: Replica, role: Follower) -> bool:
-    """Whether it stands for election when the leader is silent. Not when that said that it votes no more."""
+    """Return whether it campaigns when the leader is unresponsive. It does not if that leader dismissed it as a
+    voter."""
     return replica.may_stand and not role.dismissed
 
 
@@ -48,9 +52,12 @@ def next_fetch(replica: Replica, max_wait_ms: int) -> FetchRequest:
 
 
 def searches(replica: Replica) -> bool:
-    """Whether the replica looks for a leader and for addresses now: always without a leader, and as a follower as soon
-    as its connection to the leader broke, or the leader's answer is overdue. A replica that has just led tells the
-    others that it leads no more; it searches when they cannot know where it listens."""
+    """Return whether the replica searches for a leader and for addresses now.
+
+    Without a leader it always does. A follower does as soon as its connection to the leader broke, or the leader's
+    answer is overdue. A replica that has just led announces to the others that it has resigned; it searches when they
+    cannot know where it listens.
+    """
     match replica.role:
         case Leader():
             return False
@@ -62,20 +69,20 @@ def searches(replica: Replica) -> bool:
 
 
 def search_ms(replica: Replica, role: Follower) -> int:
-    """When a follower that heard nothing more from its leader begins to search."""
+    """Return when a follower that receives nothing more from its leader begins to search."""
     config = replica.config
     return role.fetch_ms - max(0, config.fetch_timeout_ms - config.fetch_max_wait_ms - config.patience_ms)
 
 
 def has_moved(replica: Replica) -> bool:
-    """Whether this replica is a voter and listens elsewhere than its log says."""
+    """Return whether this replica is a voter and listens elsewhere than its log says."""
     config = replica.config
     voter = replica.voters.find(config.node_id)
     return config.can_vote and bool(config.endpoints) and voter is not None and voter.endpoints != config.endpoints
 
 
 def search(replica: Replica) -> None:
-    """Does what is due of the search beside elections: announces this replica to all that it can reach."""
+    """Do the part of the search that is not an election: announce this replica to all that it can reach."""
     if not searches(replica):
         return
     ask_bootstrap_servers(replica)
@@ -91,7 +98,7 @@ def search(replica: Replica) -> None:
 
 
 def ask_bootstrap_servers(replica: Replica) -> None:
-    """Asks all of them at the same time, with DiscoverBrokers, which also tells them where this replica listens."""
+    """Query all of them at the same time, with DiscoverBrokers, which also announces where this replica listens."""
     config = replica.config
     for number, endpoint in enumerate(config.bootstrap):
         node_id = FIRST_BOOTSTRAP_ID - number
@@ -100,8 +107,8 @@ def ask_bootstrap_servers(replica: Replica) -> None:
 
 
 def ask_next_voter(replica: Replica, role: Unattached | Follower) -> None:
-    """Asks the voters one after the other: those of the log, and those of which DiscoverBrokers told. A voter that does
-    not answer soon is passed over: a process that hangs accepts connections, and would be waited for without end."""
+    """Query the voters one after the other: those of the log, and those that DiscoverBrokers named. A voter that does
+    not answer soon is passed over: a process that hangs accepts connections, and would be waited for indefinitely."""
     told = [each for each in replica.directory.voters if replica.voters.find(each) is None]
     nodes = [each for each in (*replica.voters.ids, *told)
              if each not in (replica.config.node_id, replica.leader_id) and replica.address_of(each) is not None]
@@ -127,8 +134,8 @@ def ask_next_voter(replica: Replica, role: Unattached | Follower) -> None:
 
 
 def _inquire(replica: Replica, node_id: int, *, announces: bool) -> None:
-    """Asks a node who leads. Its answer to a Fetch says so too, but a Fetch may not leave while the log is not durable
-    to its end."""
+    """Query a node for the leader. Its answer to a Fetch names the leader too, but a Fetch may not be sent while the
+    log is not durable to its end."""
     if announces and node_id not in replica.cannot_discover:
         announce(replica, node_id)
     elif replica.is_durable:
@@ -136,9 +143,11 @@ def _inquire(replica: Replica, node_id: int, *, announces: bool) -> None:
 
 
 def inquiry_answered(replica: Replica, node_id: int, answer: Response | Lost) -> None:
-    """An answer, or the news that there will be none, has said all that it can about who leads. A bootstrap server that
-    answered a voter knows its address now, and the leader will announce itself to a voter: it is not asked again at
-    once, as it is by an observer."""
+    """End an inquiry: the answer, or its loss, has said all that it can about the leader.
+
+    A bootstrap server that answered a voter knows the voter's address, and the leader will announce itself to a voter.
+    So a voter does not query that server again at once, as an observer does.
+    """
     role = replica.role
     if isinstance(role, Unattached | Follower) and role.asked == node_id:
         role.inquiries += 1
@@ -148,7 +157,7 @@ def inquiry_answered(replica: Replica, node_id: int, answer: Response | Lost) ->
 
 
 def heard_from(replica: Replica, request: Request) -> None:
-    """A node that sends a request is up: one to it that has been without an answer for long is sent again at once."""
+    """Repeat an overdue request to a node at once, because a request from that node shows that it is up."""
     node_id = _sender(request)
     if searches(replica) and node_id in replica.requests.unanswered(replica.now_ms, replica.config.patience_ms):
         replica.address_failed(node_id)
@@ -169,9 +178,12 @@ def _sender(request: Request) -> int:
 
 
 def judge_address(replica: Replica, node_id: int, answer: Response | Lost) -> None:
-    """Whether a node was found where it was asked. Another process may listen there by now: it refuses a voter's key,
-    or a request that its own id seems to have sent, and it does not act as the leader. What it says of the quorum is
-    true nevertheless: an answer to DiscoverBrokers proves nothing."""
+    """Record whether a node was found at the queried address.
+
+    Another process may listen there by now. It refuses a voter's key, or a request that its own id seems to have sent,
+    and it does not act as the leader. What it says of the quorum is true nevertheless, so an answer to DiscoverBrokers
+    proves nothing.
+    """
     replica.requests.speed_up(node_id, replica.now_ms, replica.config.patience_ms)
     if isinstance(answer, Lost):
         if answer.reason is not Loss.UNSUPPORTED:
