@@ -1,4 +1,4 @@
-"""What a leader's change of the voters waits for, in words: for those who wait for it."""
+"""Description of what a leader's change of the voters waits for."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ from kraft.raft.voters import RECONFIGURABLE
 
 
 class Pending(NamedTuple):
-    """`change`: what is to become of the voters. `waits_for`: what has to happen first."""
+    """`change`: the pending change of the voters. `waits_for`: what has to happen first."""
 
     change: str
     waits_for: str
 
 
 def pending_change(replica: Replica) -> Pending | None:
-    """The change that is under way at this leader; None without one, and for who does not lead."""
+    """Return the change that is in progress at this leader; None without one, and on a replica that does not lead."""
     leader = replica.role
     if not isinstance(leader, Leader):
         return None
@@ -57,7 +57,7 @@ def _listed(keys: object) -> str:
 
 
 def _majority(replica: Replica, leader: Leader, offset: int) -> str:
-    """Who of the voters has the record at `offset`, and who has not."""
+    """Return which voters have the record at `offset`, and which lack it."""
     missing = []
     for voter in replica.voters.voters:
         progress = leader.progress.get(voter.key)

@@ -1,5 +1,5 @@
-"""What changes of the voters would lead to, before they are made: the steps of a reassignment, and how many failures
-the quorum survives before and after each. Pure."""
+"""Preview of changes of the voters: the steps of a reassignment, and how many failures the quorum survives before and
+after each. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,8 +14,9 @@ Change = Add | Remove | HandOver
 
 @immutable
 class Outlook:
-    """A set of voters and how it would fare. `up` counts those that are caught up now. `survives`: how many voters may
-    fail when all are up; `spare`: how many more may fail now, negative when too few are up to decide anything."""
+    """Set of voters and how many failures it survives. `up` counts those that are caught up now. `survives`: how many
+    voters may fail when all are up. `spare`: how many more may fail now, negative when too few are up to decide
+    anything."""
 
     voters: tuple[ReplicaKey, ...]
     up: int
@@ -35,7 +36,7 @@ class Outlook:
 
 @immutable
 class PlannedStep:
-    """`danger`: why it should not be made, empty when it may."""
+    """Step of a plan. `danger`: why the change should not be made, empty when it may be."""
 
     change: Change
     before: Outlook
@@ -45,7 +46,7 @@ class PlannedStep:
 
 @immutable
 class Standing:
-    """A quorum as it is: who votes, who leads, and which replicas, voters or not, have the whole log."""
+    """Current state of a quorum: the voters, the leader, and the replicas, voters or not, that have the whole log."""
 
     voters: tuple[ReplicaKey, ...]
     leader: ReplicaKey
@@ -56,7 +57,7 @@ class Standing:
 
 
 def reassignment_steps(standing: Standing, targets: Sequence[ReplicaKey]) -> list[Change]:
-    """The order in which a leader goes from the voters to the targets, when every target has caught up."""
+    """Return the order in which a leader moves from the voters to the targets, when every target has caught up."""
     leader, voters = standing.leader, VoterSet.of(*map(Voter, standing.voters)).toward(tuple(targets))
     behind = [key for key in standing.voters if key not in standing.caught_up]
     changes: list[Change] = []
@@ -75,8 +76,8 @@ def reassignment_steps(standing: Standing, targets: Sequence[ReplicaKey]) -> lis
 
 
 def check_order(standing: Standing, changes: Sequence[Change]) -> list[PlannedStep]:
-    """Each change in its order, with what is dangerous about it: the quorum would stop, would survive fewer failures
-    than at both ends, or the change is none."""
+    """Return each change in its order, with its danger: the quorum would stop, it would survive fewer failures than at
+    both ends, or the change has no effect."""
     voters, steps = standing.voters, []
     for change in changes:
         after = _changed(voters, change)

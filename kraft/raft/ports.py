@@ -1,6 +1,6 @@
-"""What the core needs from outside: a log, randomness, and somebody who listens.
+"""Ports of the core: a log, snapshots, randomness, and a trace.
 
-All calls return at once. Only durability takes time, and it is told as an event: `Raft.log_flushed`.
+All calls return at once. Only durability takes time, and it is reported as an event: `Raft.log_flushed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from kraft.raft.types import OffsetAndEpoch
 
 
 class Random(Protocol):
-    """`random.Random` of the program, a seeded one in tests."""
+    """`random.Random` in production, a seeded one in tests."""
 
     def randrange(self, stop: int, /) -> int: ...
 
 
 class SnapshotPart(NamedTuple):
-    """Some bytes of a snapshot that is `size` bytes large."""
+    """Part of a snapshot whose whole size is `size` bytes."""
 
     size: int
     data: bytes
@@ -29,79 +29,81 @@ class AppendedControl(NamedTuple):
 
 
 class LogPort(Protocol):
-    """The metadata log as the core sees it: offsets, epochs and control records; other records are never looked at.
+    """Metadata log as the core sees it: offsets, epochs and control records; other records are never inspected.
 
-    What `append_*` and `truncate` did is seen by all later calls, and is durable only when the driver says so. An error
+    All later calls see the effect of `append_*` and `truncate`, which is durable only when the driver says so. An error
     of the disk is raised, is final, and ends the node; the core never calls again after one.
     """
 
     @property
     def start_offset(self) -> int:
-        """The first offset that the log still has. Either 0 or the end of a snapshot that is durable."""
+        """First offset that the log still has. Either 0 or the end of a snapshot that is durable."""
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """The log end offset and the epoch of the last record, or of the snapshot the log starts after; (0, 0) for a
-        log that has nothing."""
+        """Log end offset, and the epoch of the last record or of the snapshot that the log starts after; (0, 0) for an
+        empty log."""
 
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """The largest epoch of the log that is not above `epoch`, and the offset at which it ends. With none, (log
-        start, epoch of the snapshot there); (0, 0) without."""
+        """Return the largest epoch of the log that is not above `epoch`, and the offset at which it ends. If there is
+        none, return the log start and the epoch of the snapshot there, or (0, 0) without a snapshot."""
 
     def append(self, records: object, epoch: int, now_ms: int) -> int:
-        """Appends proposed records as the leader of `epoch`; gives the new end offset."""
+        """Append proposed records as the leader of `epoch`; return the new end offset."""
 
     def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:
-        """Appends one control batch as the leader of `epoch`; gives the new end offset."""
+        """Append one control batch as the leader of `epoch`; return the new end offset."""
 
     def append_fetched(self, records: object, epoch: int) -> tuple[AppendedControl, ...]:
-        """Appends what the leader of `epoch` sent; gives the control records that were among it. Whole batches only,
-        starting at the log end, none of a later epoch (KAFKA-18723). Raises a `ProtocolError` and changes nothing when
-        the bytes are not that."""
+        """Append what the leader of `epoch` sent; return the control records among it.
+
+        The bytes must be whole batches that start at the log end, none of a later epoch (KAFKA-18723). Otherwise raise
+        a `ProtocolError` and change nothing.
+        """
 
     def truncate(self, end_offset: int) -> None:
-        """Forgets everything at and behind `end_offset`."""
+        """Remove everything from `end_offset` on."""
 
     def read(self, start_offset: int, max_bytes: int) -> object:
-        """Records from `start_offset` on to send to a replica: at least one batch; None at the log end."""
+        """Return records from `start_offset` on to send to a replica: at least one batch; None at the log end."""
 
     def controls(self) -> tuple[AppendedControl, ...]:
-        """All control records that stand in the log, for the start."""
+        """Return all control records of the log, for the start."""
 
 
 class SnapshotPort(Protocol):
-    """The snapshots beside the log. A snapshot is listed only when it is whole and durable."""
+    """Snapshots beside the log. A snapshot is listed only when it is whole and durable."""
 
     def latest(self) -> OffsetAndEpoch | None: ...
 
     def read(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> SnapshotPart | None:
-        """Bytes of a snapshot; None when there is no such snapshot."""
+        """Return bytes of a snapshot; None when it does not exist."""
 
     def begin(self, snapshot: OffsetAndEpoch) -> None:
-        """Starts to receive a snapshot; one that was begun before and not finished is forgotten."""
+        """Start to receive a snapshot; discard one that was begun before and not finished."""
 
     def append(self, data: bytes) -> None:
-        """The next bytes of the snapshot that is received."""
+        """Append the next bytes of the snapshot that is being received."""
 
     def abandon(self) -> None:
-        """The snapshot that is received is not finished."""
+        """Discard the snapshot that is being received."""
 
     def install(self) -> None:
-        """The snapshot that is received is whole: it becomes durable, and then the log is emptied and starts at its
-        end. Raises a `ProtocolError` and forgets it when the bytes are not a snapshot."""
+        """Finish the received snapshot: make it durable, then empty the log, which starts at the snapshot's end. If the
+        bytes are not a snapshot, raise a `ProtocolError` and discard them."""
 
     def controls(self, snapshot: OffsetAndEpoch) -> tuple[ControlRecord, ...]:
-        """The control records of a snapshot."""
+        """Return the control records of a snapshot."""
 
     def trim_log(self, snapshot: OffsetAndEpoch) -> None:
-        """Lets the log start at the end of this snapshot."""
+        """Move the log start to the end of this snapshot."""
 
 
 Trace = Callable[["Event"], None]
 
 
 class Event(NamedTuple):
-    """Something worth telling: a role, a vote, a truncation. `what` is fixed text, `values` are its particulars."""
+    """Traced event: a role, a vote, a truncation. `what` is fixed text, `values` are its particulars."""
 
     now_ms: int
     what: str

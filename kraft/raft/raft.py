@@ -1,18 +1,18 @@
-"""The consensus core: one replica of the metadata quorum as a state machine. The driver tells it what happened, and
-does what it says:
+"""Consensus core: one replica of the metadata quorum as a state machine. The driver reports events to it, and carries
+out what it returns:
 
     raft = Raft(config, hard_state, Ports(log, snapshots, random, trace), now_ms)
     while True:
-        ... raft.step(source, correlation, message, now_ms)     for everything that came in
+        ... raft.step(source, correlation, message, now_ms)     for every message that came in
         ... raft.log_flushed(end_offset, now_ms)                for every flush that ended
         ... raft.tick(now_ms)                                   when `deadline_ms` has come
         ready = raft.take_ready()                               -> carry it out, in its order (see `Ready`)
 
-Many calls, one `take_ready`: what was proposed in one turn is flushed by one flush and sent in one answer.
+Many calls, one `take_ready`: all proposals of one step are flushed by one flush and sent in one answer.
 
-Time comes in as `now_ms`, from a clock that does not go back; randomness and the log are ports. Nothing here waits. A
-call that raises an `OperationError` has changed nothing. An `AssertionError` means that an invariant is broken, here or
-by a peer: the node must stop and not answer.
+Time comes in as `now_ms`, from a clock that does not go back; randomness and the log are ports. No call waits. A call
+that raises an `OperationError` has changed nothing. An `AssertionError` means that an invariant is broken, here or by a
+peer: the node must stop and not answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ def _tell_versions(replica: Replica, source: int, correlation: int, _request: Ve
 
 
 def _back_off(replica: Replica, node_id: int, _request: Request, answer: Response | Lost) -> None:
-    """The answer to who asked to join: whether it was made is seen in the log."""
+    """Process the answer to a request to join: the log shows whether the change was made."""
     if isinstance(answer, Lost):
         replica.requests.back_off(node_id, replica.now_ms)
 
@@ -88,7 +88,7 @@ DUE: Final[Mapping[type[RoleState], Callable[[Replica, Any], None]]] = {
     Candidate: elections.drive_candidate,
     Resigned: elections.drive_resigned,
 }
-"""What is due in a role."""
+"""Action that is due in each role."""
 
 ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
     VoteRequest: elections.handle_vote_answer,
@@ -106,7 +106,7 @@ ANSWER_HANDLERS: Final[Mapping[type[Request], AnswerHandler]] = {
 
 @immutable
 class ReplicaView:
-    """How far a replica is. Times and offset are -1 where they are not known."""
+    """Progress of a replica. Times and offset are -1 where they are not known."""
 
     key: ReplicaKey
     end_offset: int
@@ -117,8 +117,8 @@ class ReplicaView:
 
 @immutable
 class QuorumView:
-    """What DescribeQuorum tells; only the leader knows the progress of others. `targets` is None when no reassignment
-    is under way."""
+    """Result of DescribeQuorum; only the leader knows the progress of others. `targets` is None when no reassignment is
+    in progress."""
 
     leader_id: int
     epoch: int
@@ -129,11 +129,11 @@ class QuorumView:
 
 
 class Raft:
-    """See the module. One thread at a time; no call waits."""
+    """One replica; see the module. One thread at a time; no call waits."""
 
     def __init__(self, config: RaftConfig, hard_state: HardState, ports: Ports, now_ms: int) -> None:
         self.replica = Replica(config, hard_state, ports, now_ms)
-        """For reading: tools, tests and metrics look at it."""
+        """For tools, tests and metrics, to read."""
         self._saved = hard_state
         self._told: tuple[int, Leadership | None] = (0, None)
         self._flushing: int | None = None
@@ -142,8 +142,8 @@ class Raft:
     # --- events ------------------------------------------------------------------------------------------------------
 
     def step(self, source: int, correlation: int, message: Message, now_ms: int) -> None:
-        """A message has come. A request is answered under the same `source` and `correlation`, which mean nothing here;
-        of a response, or `Lost`, they are the `node_id` and `correlation` of the `Ask`."""
+        """Process a message. A request is answered with the same `source` and `correlation`, which have no meaning
+        here. For a response, or `Lost`, they are the `node_id` and `correlation` of the `Ask`."""
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
         before = replica.role
@@ -160,13 +160,16 @@ class Raft:
         self._settle(before)
 
     def tick(self, now_ms: int) -> None:
-        """Time has passed. May be called at any time, and must be by `deadline_ms`."""
+        """Process the passing of time. May be called at any time, and must be by `deadline_ms`."""
         self.replica.now_ms = max(self.replica.now_ms, now_ms)
         self._settle()
 
     def log_flushed(self, end_offset: int, now_ms: int, *, is_followed: bool = False) -> None:
-        """The flush that a `Ready` asked for has ended well. A failed flush is not told: the node ends. `is_followed`:
-        another event will be told at once, and what is due then is done once."""
+        """Process the successful end of the flush that a `Ready` requested. A failed flush is not reported: the node
+        ends.
+
+        `is_followed`: another event is reported at once, and what is due is done only then.
+        """
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
         assert end_offset == self._flushing, f"flushed to {end_offset}, and {self._flushing} was asked for"
@@ -178,8 +181,9 @@ class Raft:
             self._settle()
 
     def propose(self, records: object, now_ms: int, epoch: int | None = None) -> OffsetAndEpoch:
-        """Appends records of the state machine; gives the log end after them. They are committed when the high
-        watermark reaches it, or perhaps lost when the leadership ends before. `epoch`: append only as its leader.
+        """Append records of the state machine; return the log end after them. They are committed when the high
+        watermark reaches it. They may be lost when the leadership ends before. `epoch`: append only as the leader of
+        that epoch.
 
         Raises `NotLeaderError`.
         """
@@ -190,7 +194,8 @@ class Raft:
         return OffsetAndEpoch(replica.log.append(records, replica.epoch, replica.now_ms), replica.epoch)
 
     def upgrade(self, level: int, epoch: int, now_ms: int) -> int:
-        """Brings kraft.version to `level` as the leader of `epoch`; gives the log end behind the records that say so.
+        """Raise kraft.version to `level` as the leader of `epoch`; return the log end behind the records of the
+        upgrade.
 
         Raises `NotLeaderError`, and `UpgradeRefusedError` while not every voter is known to be ready.
         """
@@ -201,8 +206,8 @@ class Raft:
         return upgrading.upgrade(replica, replica.role, level)
 
     def resign(self, epoch: int, now_ms: int) -> None:
-        """Gives up the leadership of `epoch`, if it is held: the state machine cannot lead, or the node is to stop. The
-        driver of a node that stops goes on until `has_left`."""
+        """Give up the leadership of `epoch`, if it is held: the state machine cannot lead, or the node is to stop. The
+        driver of a node that stops continues until `has_left`."""
         replica = self.replica
         replica.now_ms = max(replica.now_ms, now_ms)
         before = replica.role
@@ -210,11 +215,11 @@ class Raft:
             leading.resign(replica, before)
         self._settle(before)
 
-    # --- what follows ------------------------------------------------------------------------------------------------
+    # --- reaction ----------------------------------------------------------------------------------------------------
 
     def _settle(self, before: object = None) -> None:
-        """Does what is due in the role, and in those that follow from it at once: a single voter goes all the way from
-        Unattached to Leader."""
+        """Do what is due in the role, and in the roles that follow from it at once: a single voter goes all the way
+        from Unattached to Leader."""
         replica = self.replica
         before = before or replica.role
         for _ in range(CHANGES_OF_ROLE_MAX):
@@ -228,7 +233,7 @@ class Raft:
         raise AssertionError(f"the role does not settle: {replica.role.role} in epoch {replica.epoch}")
 
     def take_ready(self) -> Ready:
-        """What has to be done now; each thing is given once."""
+        """Return what has to be done now; each thing is returned once."""
         replica = self.replica
         role = replica.role
         if isinstance(role, Leader):
@@ -254,9 +259,13 @@ class Raft:
         return self._saved
 
     def take_high_watermark(self) -> int | None:
-        """The high watermark of the next `Ready`, told before that is made: what the state machine of a leader proposes
-        because of it goes out in the same answers that tell it to the followers, and is flushed with them. Only when
-        nothing comes before it in that `Ready` and this replica's leadership is known."""
+        """Return the high watermark of the next `Ready` before that is created, None if there is none or it may not
+        come first.
+
+        What a leader's state machine proposes because of it is sent in the same answers that announce it to the
+        followers, and is flushed with them. It may come first only if nothing precedes it in that `Ready` and this
+        replica's leadership is known.
+        """
         replica = self.replica
         if (replica.high_watermark <= self._told[0] or replica.installed is not None
                 or not self._is_saved or self.leadership is not self._told[1]):
@@ -265,9 +274,12 @@ class Raft:
         return replica.high_watermark
 
     def fetch_ahead(self) -> Ask | None:
-        """The Fetch that is due as soon as the flush under way has ended; None when there is no such Fetch. The driver
-        has it sent at that very moment, and from here on the core waits for its answer. `log_flushed` is told before
-        anything else is, and `withdraw` first when anything else happens before the Fetch has left."""
+        """Return the Fetch that is due as soon as the flush in progress has ended; None when there is no such Fetch.
+
+        The driver has it sent at that very moment, and from here on the core waits for its answer. `log_flushed` must
+        be the next event that is reported. If anything else happens before the Fetch is sent, `withdraw` must be called
+        first.
+        """
         replica, role = self.replica, self.replica.role
         if not isinstance(role, Follower) or self._flushing is None or self._flushing != replica.log.end.offset:
             return None
@@ -275,8 +287,9 @@ class Raft:
         return None if request is None else self._fetches(request)
 
     def fetch_has_left(self) -> Ask:
-        """The Fetch that follows what was told last has left already, since the driver knew what it would be; so the
-        log is durable to its end. The core waits for its answer from here on. No flush is under way."""
+        """Register the Fetch that follows the last event: the driver has sent it already, since it knew what it would
+        be. So the log is durable to its end. From here on the core waits for its answer. No flush may be in
+        progress."""
         replica, role = self.replica, self.replica.role
         assert isinstance(role, Follower), f"a {role.role} fetches"
         assert replica.may_ask(replica.leader_id), "another request is under way"
@@ -291,30 +304,31 @@ class Raft:
         return Ask(node_id, replica.address_of(node_id), correlation, request)
 
     def withdraw(self, ahead: Ask) -> None:
-        """What `fetch_ahead` gave has not left, and will not."""
+        """Cancel the Fetch of `fetch_ahead`, which was not sent and will not be."""
         self.replica.requests.finish(ahead.node_id, ahead.correlation)
 
     @property
     def awaits_flush(self) -> bool:
-        """Whether the end of the flush under way would bring anything about: a leader whose followers have less than
-        that does not wait for it. Any other event that `log_flushed` is told before will do then."""
+        """Return whether the end of the flush in progress would have an effect. It has none for a leader whose
+        followers have less than that. Then `log_flushed` may be reported before any other event."""
         role = self.replica.role
         return not isinstance(role, Leader) or leading.awaits_flush(self.replica, role)
 
     def takes_records(self, node_id: int, correlation: int, answer: Response) -> bool:
-        """Whether `step` with this answer will append its records. The driver may do that before, so that their flush
-        has begun while the core looks at them: `LogPort.append_fetched` gets the same object then."""
+        """Return whether `step` with this answer will append its records. The driver may append them before, so that
+        their flush has begun while the core processes them: `LogPort.append_fetched` gets the same object then."""
         return isinstance(answer, FetchResponse) and following.takes_records(
             self.replica, node_id, correlation, answer)
 
     def _next_flush(self) -> int | None:
-        """One at a time: what is appended during a flush is for the next one, together."""
+        """Return the end of the next flush. One flush at a time: what is appended during a flush is flushed together by
+        the next."""
         if self.replica.is_durable or self._flushing is not None:
             return None
         self._flushing = self.replica.log.end.offset
         return self._flushing
 
-    # --- what can be known -------------------------------------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------------------------------------
 
     @property
     def deadline_ms(self) -> int:
@@ -324,7 +338,8 @@ class Raft:
 
     @property
     def leadership(self) -> Leadership:
-        """The same object as long as it is what was told last: that is asked for all the time."""
+        """Current leadership; the same object as last reported as long as it is equal, because it is read all the
+        time."""
         replica, role, told = self.replica, self.replica.role, self._told[1]
         if (told is not None and told.role is role.role and told.epoch == replica.epoch
                 and told.leader_id == replica.leader_id):
@@ -334,8 +349,8 @@ class Raft:
 
     @property
     def has_left(self) -> bool:
-        """Whether a node that resigned may stop: another leads, or every voter that is there has heard that it does
-        not. A voter whose connection broke just then sees that the leader is gone by that."""
+        """Return whether a node that resigned may stop: another leads, or every reachable voter has learned of the
+        resignation. A voter whose connection broke at that moment sees by that that the leader is offline."""
         role = self.replica.role
         if isinstance(role, Resigned):
             return all(node_id in role.unreachable for node_id in role.untold)
@@ -351,7 +366,7 @@ class Raft:
         return role.role.lower() + ("-voted" if voted else "")
 
     def describe(self) -> QuorumView:
-        """The quorum as this replica sees it."""
+        """Return the quorum as this replica sees it."""
         replica, role = self.replica, self.replica.role
         progress = role.progress if isinstance(role, Leader) else {}
         observers = leading.observers(replica, role) if isinstance(role, Leader) else ()
@@ -376,7 +391,7 @@ class Raft:
     # --- snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot_id(self, end_offset: int) -> OffsetAndEpoch:
-        """The id of a snapshot of everything below `end_offset`, which must be committed and in the log."""
+        """Return the id of a snapshot of everything below `end_offset`, which must be committed and in the log."""
         replica = self.replica
         assert replica.log.start_offset <= end_offset <= replica.high_watermark, f"{end_offset} is not committed here"
         start = replica.log.end_of_epoch(UNKNOWN_OFFSET)
@@ -388,11 +403,11 @@ class Raft:
         return OffsetAndEpoch(end_offset, epoch)
 
     def assignment_at(self, end_offset: int) -> Assignment:
-        """What a snapshot of everything below `end_offset` says about the voters."""
+        """Return what a snapshot of everything below `end_offset` says about the voters."""
         return self.replica.history.before(end_offset)
 
     def trim_log(self, snapshot: OffsetAndEpoch) -> None:
-        """Lets the log start at the end of a snapshot, which must be durable: it is all there will be of what was
+        """Move the log start to the end of a snapshot. The snapshot must be durable: only it will hold what was
         before."""
         replica = self.replica
         assert snapshot.offset <= replica.high_watermark, f"{snapshot} is not committed"

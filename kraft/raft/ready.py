@@ -1,4 +1,4 @@
-"""What the driver has to do after it has talked to the core."""
+"""Work for the driver after it has called the core."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
 
 
 class HardState(NamedTuple):
-    """What a replica must not forget: the content of `quorum-state`. `voted`: who got its vote in `epoch`; `leader_id`:
-    who leads in `epoch`, -1 when that is not known."""
+    """Durable state of a replica: the content of `quorum-state`. `voted`: the replica that got its vote in `epoch`.
+    `leader_id`: the leader of `epoch`, -1 when that is not known."""
 
     epoch: int = 0
     voted: ReplicaKey | None = None
@@ -18,8 +18,8 @@ class HardState(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A request for a node; `address` is the best one known, None where the driver may know better. What comes back is
-    given to `Raft.step` with the same `node_id` and `correlation`; a `Lost` when nothing comes."""
+    """Request for a node; `address` is the best one known, None where the driver may know better. The driver passes the
+    answer to `Raft.step` with the same `node_id` and `correlation`, or a `Lost` when no answer comes."""
 
     node_id: int
     address: Endpoint | None
@@ -28,7 +28,7 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The response to the request that came with this `source` and `correlation`."""
+    """Response to the request that came with this `source` and `correlation`."""
 
     source: int
     correlation: int
@@ -36,8 +36,8 @@ class Answer(NamedTuple):
 
 
 class Leadership(NamedTuple):
-    """The role of this replica and who leads. `epoch_start` is the offset of this replica's LeaderChange record, -1
-    when it does not lead: the state machine may lead when the high watermark has passed that."""
+    """Role of this replica, and the leader. `epoch_start` is the offset of this replica's LeaderChange record, -1 when
+    it does not lead. The state machine may lead when the high watermark has passed it."""
 
     role: Role
     epoch: int
@@ -47,15 +47,16 @@ class Leadership(NamedTuple):
 
 @immutable
 class Ready:
-    """To be carried out in this order, and no later `Ready` overtakes an earlier one. None or empty: nothing to do.
+    """Work to be carried out in this order; no later `Ready` overtakes an earlier one. None or empty: nothing to do.
 
-    1. `hard_state` is made durable.
-    2. `messages` are sent, in order. Any of them may get lost; none may leave before 1 is done.
-    3. `flush` is started: the log is to be durable up to this offset. The driver does not wait for it, and tells its
-       end with `Raft.log_flushed`; the next one is asked for after that.
-    4. `installed`: a snapshot has replaced the log: the state machine starts anew from it.
-    5. `high_watermark`: everything below is committed and may be applied. It never goes back while a node runs.
-    6. `leadership` is told to the state machine; one that ends, before 4: nobody who hears of 5 may propose any more.
+        1. `hard_state` is made durable.
+        2. `messages` are sent, in order. Any of them may get lost; none may be sent before 1 is done.
+        3. `flush` is started: the log is to be durable up to this offset. The driver does not wait for it, and reports its
+           end with `Raft.log_flushed`; the next one is requested after that.
+        4. `installed`: a snapshot has replaced the log: the state machine restarts from it.
+        5. `high_watermark`: everything below is committed and may be applied. It never goes back while a node runs.
+        6. `leadership` is reported to the state machine. A leadership that ends is reported before 4, so that nothing is
+           proposed because of 5.
     """
 
     hard_state: HardState | None = None

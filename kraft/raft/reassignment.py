@@ -1,8 +1,8 @@
-"""From any set of voters to any other by steps of one member (KIP-642, "Reassignment Algorithm"). Pure: what the leader
-would do next.
+"""Reassignment from any set of voters to any other, by steps of one member (KIP-642, "Reassignment Algorithm"). Pure:
+it computes what the leader would do next.
 
-Two sets that differ by one member have in every two majorities a common voter, so each step is safe by itself, and a
-reassignment may stop, change its mind, or lose its leader between any two.
+If two sets differ by one member, any majority of one and any majority of the other have a common voter. So each step is
+safe by itself, and a reassignment may stop, change its targets, or lose its leader between any two.
 """
 
 from collections.abc import Callable, Collection
@@ -15,7 +15,7 @@ from kraft.raft.voters import VoterSet
 
 @immutable
 class Add:
-    """The next voter."""
+    """Add this voter next."""
 
     key: ReplicaKey
 
@@ -25,7 +25,7 @@ class Add:
 
 @immutable
 class Remove:
-    """The next one to go."""
+    """Remove this voter next."""
 
     key: ReplicaKey
 
@@ -35,7 +35,7 @@ class Remove:
 
 @immutable
 class HandOver:
-    """Only the leader is left to be removed: it gives up, and the next leader removes it."""
+    """Only the leader remains to be removed: it gives up, and the next leader removes it."""
 
     def __str__(self) -> str:
         return "hand over"
@@ -43,7 +43,7 @@ class HandOver:
 
 @immutable
 class Done:
-    """The targets vote, and nobody else: the targets are cleared."""
+    """The targets are the voters, and no other node is: the targets are cleared."""
 
     def __str__(self) -> str:
         return "done"
@@ -51,7 +51,7 @@ class Done:
 
 @immutable
 class Wait:
-    """Nobody is to be added that has caught up."""
+    """None of the voters to be added has caught up."""
 
     missing: tuple[ReplicaKey, ...]
 
@@ -61,19 +61,19 @@ Step = Add | Remove | HandOver | Done | Wait
 
 def next_step(voters: VoterSet, leader: ReplicaKey, find_caught_up: Callable[[ReplicaKey], ReplicaKey | None],
               behind: Collection[ReplicaKey] = ()) -> Step:
-    """The next step toward `voters.targets`, which are there.
+    """Return the next step toward `voters.targets`, which must exist.
 
-    `find_caught_up` gives the key, disk included, of a replica that may be added now, None when it lags or was not
-    seen. Voters are added first while there are at least as many new ones as old ones to go, so that the set does not
-    shrink below both of its ends on the way. Of those to go, the ones that are `behind` go first: while they vote, a
-    majority may need each of the others.
+    `find_caught_up` returns the key, disk included, of a replica that may be added now; None when it lags or was not
+    seen. Voters are added first while at least as many are to be added as removed. So the set does not shrink below
+    both its first and its last size on the way. Of those to be removed, the ones that are `behind` are removed first:
+    while they vote, a majority may need each of the others.
     """
     assert voters.targets is not None
     removing = [key for key in voters.keys if not any(_meets(key, target) for target in voters.targets)]
     new = [target for target in voters.targets if not any(_meets(key, target) for key in voters.keys)]
     if not removing and not new:
         return Done()
-    # A node whose disk was replaced is both: its old disk has to leave before the new one can come.
+    # A node whose disk was replaced is in both lists: its old disk must be removed before the new one can be added.
     addable = [target for target in new if voters.find(target.node_id) is None]
     if addable and len(new) >= len(removing):
         found = [key for target in addable if (key := find_caught_up(target)) is not None]
@@ -86,5 +86,5 @@ def next_step(voters: VoterSet, leader: ReplicaKey, find_caught_up: Callable[[Re
 
 
 def _meets(key: ReplicaKey, target: ReplicaKey) -> bool:
-    """Whether a voter is what a target asks for; the zero directory asks for any disk."""
+    """Return whether a voter is the one that a target names; the zero directory means any disk."""
     return key.node_id == target.node_id and target.directory_id in (ZERO_UUID, key.directory_id)

@@ -1,7 +1,8 @@
-"""The control records of the metadata log that concern the quorum, and their form in Kafka's messages.
+"""Control records of the metadata log that concern the quorum, and their form as Kafka's messages.
 
-A leader writes LeaderChange first in its epoch. KRaftVersion and Voters follow where the log does not have them yet.
-What the KIPs have and Kafka's VotersRecord lacks (TargetVoters, ClusterId) travels in its tagged fields 100 and 101.
+The first record of an epoch is the leader's LeaderChange. KRaftVersion and Voters follow where the log does not have
+them yet. TargetVoters and ClusterId, which the KIPs have and Kafka's VotersRecord lacks, are its tagged fields 100 and
+101.
 """
 
 
@@ -19,7 +20,7 @@ from kraft.raft.voters import VersionRange, Voter, VoterSet
 
 @immutable
 class LeaderChange:
-    """The first record of an epoch: who leads, who could vote, and who voted for the leader."""
+    """First record of an epoch: the leader, the voters, and those that voted for the leader."""
 
     leader_id: int
     voters: tuple[ReplicaKey, ...]
@@ -28,14 +29,14 @@ class LeaderChange:
 
 @immutable
 class KRaftVersion:
-    """The level of `kraft.version` from here on."""
+    """Level of `kraft.version` from this offset on."""
 
     level: int
 
 
 @immutable
 class Voters:
-    """The voters from here on."""
+    """Voters from this offset on."""
 
     voters: VoterSet
 
@@ -44,7 +45,7 @@ ControlRecord = LeaderChange | KRaftVersion | Voters
 
 
 def to_message(record: ControlRecord) -> Message:
-    """Kafka's message for a control record, in version 0."""
+    """Return Kafka's message for a control record, in version 0."""
     if isinstance(record, LeaderChange):
         return LeaderChangeMessage(
             version=0, leader_id=record.leader_id,
@@ -56,7 +57,7 @@ def to_message(record: ControlRecord) -> Message:
 
 
 def of_message(message: Message) -> ControlRecord | None:
-    """The control record that a message is; None for those that do not concern the quorum."""
+    """Return the control record of a message; None for a message that does not concern the quorum."""
     if isinstance(message, LeaderChangeMessage):
         return LeaderChange(
             message.leader_id,

@@ -1,4 +1,4 @@
-"""Requests that are under way: one for each node at a time, which is how Kafka's controllers talk to each other."""
+"""Pending requests: one for each node at a time, as between Kafka's controllers."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -20,25 +20,25 @@ class _Peer:
 
 
 def _held_ms(request: Request) -> int:
-    """How long the receiver may hold its answer."""
+    """Return how long the receiver may hold its answer."""
     return request.max_wait_ms if isinstance(request, FetchRequest) else 0
 
 
 class Requests:
-    """Correlation ids are unique in the life of this object, so an answer to a request that was given up is known by
-    its id and ignored."""
+    """Pending requests by node. Correlation ids are unique in the life of this object, so an answer to a request that
+    was given up is recognised by its id and ignored."""
 
     def __init__(self, timeout_ms: int, backoff_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._backoff_ms = backoff_ms
         self._peers: dict[int, _Peer] = {}
         self._slow: dict[int, int] = {}
-        """How often in a row nodes did not answer in time, as far as that matters."""
+        """Number of consecutive late answers of a node, up to the maximum that matters."""
         self._last_correlation = 0
 
     def sent(self, node_id: int, request: Request, now_ms: int, timeout_ms: int | None = None) -> int:
-        """A request leaves; gives its correlation id. `timeout_ms`: how long to wait for its answer, where that is
-        shorter than usual."""
+        """Register a request that is sent; return its correlation id. `timeout_ms`: how long to wait for its answer, if
+        that is shorter than usual."""
         self._last_correlation += 1
         timeout_ms = self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms)
         self._peers[node_id] = _Peer(
@@ -46,7 +46,7 @@ class Requests:
         return self._last_correlation
 
     def finish(self, node_id: int, correlation: int) -> Request | None:
-        """An answer came, or never will; gives its request, None when nobody waits for it any more."""
+        """Finish a request whose answer came or never will; return it, or None when it is no longer pending."""
         peer = self._peers.get(node_id)
         if peer is None or peer.correlation != correlation:
             return None
@@ -54,16 +54,16 @@ class Requests:
         return request
 
     def under_way(self, node_id: int, correlation: int) -> Request | None:
-        """What this node was asked by that id; None when nobody waits for the answer any more."""
+        """Return the request with this id; None when it is no longer pending."""
         peer = self._peers.get(node_id)
         return None if peer is None or peer.correlation != correlation else peer.request
 
     def slow_down(self, node_id: int) -> None:
-        """The node has not answered in time."""
+        """Record that the node has not answered in time."""
         self._slow[node_id] = min(self.slowness(node_id) + 1, SLOWNESS_MAX)
 
     def speed_up(self, node_id: int, now_ms: int, patience_ms: int) -> None:
-        """The node has answered; in time, perhaps."""
+        """Record that the node has answered; it counts as slow no longer if the answer was in time."""
         peer = self._peers.get(node_id)
         if peer is not None and now_ms - peer.due_ms < patience_ms:
             self._slow.pop(node_id, None)
@@ -72,26 +72,28 @@ class Requests:
         return self._slow.get(node_id, 0)
 
     def is_under_way(self, node_id: int, now_ms: int) -> bool:
-        """Whether an answer of this node is waited for."""
+        """Return whether an answer of this node is expected."""
         peer = self._peers.get(node_id)
         return peer is not None and peer.request is not None and peer.expires_ms > now_ms
 
     def unanswered(self, now_ms: int, patience_ms: int) -> list[int]:
-        """Nodes whose answer to the last request is overdue by `patience_ms` or more, whether that expired or not."""
+        """Return the nodes whose answer to the last request is overdue by `patience_ms` or more, whether that expired
+        or not."""
         return [node_id for node_id, peer in self._peers.items()
                 if not peer.is_answered and now_ms - peer.due_ms >= patience_ms]
 
     def forget(self, node_id: int) -> None:
-        """Nobody waits for the node's answer any more, and it may be asked at once."""
+        """Give up the node's request; the next may be sent at once."""
         self._peers.pop(node_id, None)
 
     def back_off(self, node_id: int, now_ms: int, backoff_ms: int | None = None) -> None:
-        """The node's last answer was of no use: it is asked again only after a while."""
+        """Delay the next request to a node whose last answer was of no use."""
         backoff_ms = self._backoff_ms if backoff_ms is None else backoff_ms
         self._peers.setdefault(node_id, _Peer()).wait_until_ms = now_ms + backoff_ms
 
     def ready_ms(self, node_id: int, now_ms: int) -> int:
-        """When the node may be asked: not later than `now_ms` means now. A request that expired is given up."""
+        """Return when a request may be sent to the node: `now_ms` or less means now. A request that expired is given
+        up."""
         peer = self._peers.get(node_id)
         if peer is None:
             return now_ms
@@ -100,10 +102,10 @@ class Requests:
         return peer.wait_until_ms if peer.request is None else peer.expires_ms
 
     def deadline_ms(self, now_ms: int) -> int:
-        """When the next request expires, or the next node may be asked again."""
+        """Return when the next request expires, or the next node's back-off ends."""
         times = (peer.wait_until_ms if peer.request is None else peer.expires_ms for peer in self._peers.values())
         return min((time_ms for time_ms in times if time_ms > now_ms), default=NEVER_MS)
 
     def reset(self) -> None:
-        """The role changed: answers to what was asked before are of no interest, and everybody may be asked at once."""
+        """Give up all requests after a change of role; the next may be sent to any node at once."""
         self._peers.clear()

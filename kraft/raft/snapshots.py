@@ -1,7 +1,7 @@
-"""Snapshots on their way from a leader to a replica whose log does not reach back, or not far enough, to be continued.
+"""Transfer of snapshots, from a leader to a replica whose log the leader's log cannot continue.
 
-Both sides: FetchSnapshot asks for bytes from a position; the replica writes them to a file that becomes a snapshot only
-when it is whole, and only then gives up its log for it.
+Both sides are here. FetchSnapshot requests bytes from a position. The replica writes them to a file that becomes a
+snapshot only when it is whole, and only then replaces its log.
 """
 
 from kraft.protocol.error_codes import ErrorCode
@@ -12,7 +12,7 @@ from kraft_native.errors import ProtocolError
 
 
 def request_part(replica: Replica, download: Download) -> None:
-    """Asks the leader for what comes next."""
+    """Request the next part from the leader."""
     replica.ask(replica.leader_id, FetchSnapshotRequest(
         cluster_id=replica.cluster_id, replica=replica.config.key, epoch=replica.epoch, snapshot=download.snapshot,
         position=download.position, max_bytes=replica.config.fetch_snapshot_max_bytes))
@@ -21,8 +21,8 @@ def request_part(replica: Replica, download: Download) -> None:
 def handle_snapshot_answer(
     replica: Replica, node_id: int, request: FetchSnapshotRequest, answer: Response | Lost
 ) -> None:
-    """Takes in a part. Whatever is wrong with it, the replica starts over with a Fetch, and is told which snapshot
-    there is now."""
+    """Process a part. If anything is wrong with it, the replica starts over with a Fetch, whose answer names the
+    current snapshot."""
     role = replica.role
     if not isinstance(role, Follower) or request.epoch != replica.epoch or node_id != replica.leader_id:
         return
@@ -42,7 +42,8 @@ def handle_snapshot_answer(
 
 
 def _fits(download: Download, answer: FetchSnapshotResponse) -> bool:
-    """Whether the answer continues what is here; it must bring something, or the two would go on for ever."""
+    """Return whether the answer continues the part received so far. It must not be empty, or the exchange would
+    continue indefinitely."""
     return (answer.error is ErrorCode.NONE and answer.snapshot == download.snapshot
             and answer.position == download.position and len(answer.data) > 0
             and download.position + len(answer.data) <= answer.size
@@ -70,7 +71,7 @@ def _give_up(replica: Replica, role: Follower, why: str) -> None:
 
 
 def part_for(replica: Replica, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-    """The leader's answer; who may ask is checked already."""
+    """Return the leader's answer; the sender has been checked already."""
     max_bytes = min(request.max_bytes, replica.config.fetch_snapshot_max_bytes)
     part = replica.snapshots.read(request.snapshot, request.position, max_bytes)
     if part is None:

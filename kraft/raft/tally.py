@@ -1,4 +1,4 @@
-"""The votes of one election."""
+"""Votes of one election."""
 
 from dataclasses import dataclass, field
 
@@ -7,14 +7,14 @@ from kraft.raft.voters import VoterSet
 
 @dataclass(slots=True)
 class Tally:
-    """Who was asked and what they said, by node id. `voters` are those of the log, which does
-    not change during an election: a replica that stands does not fetch. It need not be one of them itself."""
+    """Votes by node id. `voters` are those of the log, which does not change during an election, because a candidate
+    does not fetch. The candidate need not be one of them."""
 
     voters: VoterSet
     answers: dict[int, bool] = field(default_factory=dict)
 
     def record(self, node_id: int, granted: bool) -> None:
-        """A voter's answer; one of somebody else does not count. A vote that was granted stays granted."""
+        """Count a voter's answer; that of another node is ignored. A granted vote stays granted."""
         if node_id in self.voters.ids:
             self.answers[node_id] = granted or self.answers.get(node_id, False)
 
@@ -32,5 +32,5 @@ class Tally:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it cannot be won any more (KIP-595's note on gridlocked elections)."""
+        """Return whether it cannot be won any more (KIP-595's note on gridlocked elections)."""
         return len(self.granting) + len(self.unanswered) < self.voters.majority

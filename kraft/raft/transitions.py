@@ -1,9 +1,9 @@
-"""The one table of role changes, from KIP-996. It is asserted at run time, walked by a test over every (role, cause)
-pair, and rendered into `docs/internals/raft.md`.
+"""Table of role changes, from KIP-996. It is asserted at run time, a test walks it over every (role, cause) pair, and
+it is rendered into `docs/internals/raft.md`.
 
 Two sentences of the KIP shape it: "only Prospective state can transition to Candidate state", and "Resigned always
-transition[s] to Unattached with epoch + 1". Where it draws Voted as a role of its own, released Kafka keeps the vote
-inside Unattached, Prospective and Follower; so do we, and VOTED is a cause that leads back to the same role.
+transition[s] to Unattached with epoch + 1". The KIP draws Voted as a role of its own. Released Kafka keeps the vote
+inside Unattached, Prospective and Follower, and so does kraft: VOTED is a cause that leads back to the same role.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """What a replica is doing about the leadership. Voter or observer is no role: it follows from the voters in the
-    log, and an observer has only the roles Unattached, Follower and Resigned."""
+    """Role of a replica in the election of a leader. Voter and observer are not roles: they follow from the voters in
+    the log. An observer has only the roles Unattached, Follower and Resigned."""
 
     UNATTACHED = "Unattached"
     PROSPECTIVE = "Prospective"
@@ -24,7 +24,7 @@ class Role(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a role changes."""
+    """Reason for which a role changes."""
 
     HIGHER_EPOCH = "learned of a higher epoch without a leader"
     LEADER_FOUND = "discovered a leader"
@@ -78,12 +78,12 @@ TRANSITIONS: Final[Mapping[Role, Mapping[Cause, tuple[Role, ...]]]] = {
 
 
 def check_transition(role: Role, cause: Cause, target: Role) -> None:
-    """Asserts that the table has this change."""
+    """Assert that the table has this change."""
     assert target in TRANSITIONS[role].get(cause, ()), f"{role} does not become {target} because it {cause}"
 
 
 def render() -> str:
-    """The table for the documentation: a row for each cause, a column for each role."""
+    """Return the table for the documentation: a row for each cause, a column for each role."""
     lines = ["| " + " | ".join(["cause", *Role]) + " |", "|---" * (len(Role) + 1) + "|"]
     for cause in Cause:
         cells = [" or ".join(TRANSITIONS[role].get(cause, ())) or "-" for role in Role]

@@ -1,8 +1,8 @@
-"""From static voters to voters that are records: kraft.version goes up while the quorum runs (KIP-853).
+"""Upgrade from static voters to voters that are records: kraft.version is raised while the quorum runs (KIP-853).
 
-With static voters the log tells no disks and no addresses, so each voter tells its leader (UpdateRaftVoter), which
-keeps that in memory. Once all have, one control batch has the new version and the voters as they told of themselves.
-The ids stay, so any majority before and any after it have a voter in common.
+With static voters the log holds no disks and no addresses. So each voter reports them to its leader (UpdateRaftVoter),
+which keeps them in memory. Once all have, one control batch holds the new version and the voters as they reported
+themselves. The ids stay, so any majority before and any after it have a voter in common.
 """
 
 from kraft.protocol.error_codes import ErrorCode
@@ -16,7 +16,7 @@ from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
 
 
 def handle_update(replica: Replica, source: int, correlation: int, request: UpdateVoterRequest) -> None:
-    """UpdateRaftVoter, where the log has the voters and where it has not."""
+    """Handle UpdateRaftVoter, whether the voters are in the log or static."""
     leader = replica.role
     if replica.history.latest.kraft_version >= RECONFIGURABLE or not isinstance(leader, Leader):
         membership.handle_update(replica, source, correlation, request)
@@ -29,7 +29,7 @@ def handle_update(replica: Replica, source: int, correlation: int, request: Upda
 
 
 def _learn(replica: Replica, leader: Leader, request: UpdateVoterRequest) -> membership.Refusal | None:
-    """A static voter tells its disk, its address and what it supports."""
+    """Record the disk, the address and the supported versions that a static voter reports."""
     error = replica.leader_error(request, request.epoch)
     if error is not ErrorCode.NONE:
         return error, error.message
@@ -42,8 +42,8 @@ def _learn(replica: Replica, leader: Leader, request: UpdateVoterRequest) -> mem
 
 
 def upgrade(replica: Replica, leader: Leader, level: int) -> int:
-    """Writes the version and the voters down; both count at once. Gives the log end behind them. Raises
-    `UpgradeRefusedError` and writes nothing when not everybody is known to be ready."""
+    """Append the version and the voters, which are in force at once; return the log end behind them. When not every
+    voter is known to be ready, raise `UpgradeRefusedError` and append nothing."""
     before = replica.voters
     config = replica.config
     ready = {**leader.told, config.node_id: Voter(config.key, config.endpoints, config.kraft_versions)}

@@ -1,8 +1,8 @@
-"""Who votes: one set of voters, and the sets that the log has named so far.
+"""Voters: one set of voters, and the sets that the log has named so far.
 
-A set counts from the moment its record is in a node's own log, committed or not (KIP-642: "followers will begin acting
-with the new voter information as soon as the log entry has been appended"), and counts no more when that record is
-truncated. So there is one history per log, and it shrinks with the log.
+A set is in force from the moment its record is in a node's own log, committed or not (KIP-642: "followers will begin
+acting with the new voter information as soon as the log entry has been appended"), until that record is truncated. So
+each log has one history, and it shrinks with the log.
 """
 
 from dataclasses import replace
@@ -14,26 +14,26 @@ from kraft.protocol.message import ZERO_UUID
 from kraft.raft.types import UNKNOWN_OFFSET, Endpoints, ReplicaKey
 
 RECONFIGURABLE: Final = 1
-"""The first `kraft.version` in which voters are records of the log and can be changed."""
+"""First `kraft.version` in which voters are records of the log and can be changed."""
 
 
 class VersionRange(NamedTuple):
-    """The lowest and the highest `kraft.version` that a voter supports."""
+    """Lowest and highest `kraft.version` that a voter supports."""
 
     lowest: int
     highest: int
 
 
 KRAFT_VERSIONS: Final = VersionRange(0, 1)
-"""What this code supports."""
+"""Range that this code supports."""
 
 NO_RECONFIGURATION: Final = VersionRange(0, 0)
-"""What a node supports that says nothing about it."""
+"""Range of a node that does not report one."""
 
 
 @immutable
 class Voter:
-    """A replica that votes, where it listens, and what it supports."""
+    """Replica that votes, with its addresses and supported versions."""
 
     key: ReplicaKey
     endpoints: Endpoints = ()
@@ -45,11 +45,11 @@ class Voter:
 
 @immutable
 class VoterSet:
-    """The voters, by node id; where they are to go (`targets`, KIP-642's TargetVoters; None when nothing is to change),
-    and the cluster's id as the first leader wrote it.
+    """Voters, by node id.
 
-    Targets carry their directory ids, so that a disk that was replaced meanwhile is not made a voter by mistake. The
-    zero id stands for whatever disk the node fetches with.
+    `targets` are the voters of a reassignment (KIP-642's TargetVoters; None without one). `cluster_id` is the cluster's
+    id as the first leader wrote it. Targets carry their directory ids, so that a disk that was replaced meanwhile does
+    not become a voter by mistake. The zero id stands for whatever disk the node fetches with.
     """
 
     voters: tuple[Voter, ...] = ()
@@ -74,7 +74,7 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """How many voters make a decision."""
+        """Number of voters that make a decision."""
         return len(self.voters) // 2 + 1
 
     def find(self, node_id: int) -> Voter | None:
@@ -84,8 +84,8 @@ class VoterSet:
         return None
 
     def has(self, key: ReplicaKey) -> bool:
-        """Whether this node with this disk votes. A set that does not tell disks (kraft.version 0) asks for none; one
-        that does is not satisfied by a node that does not tell its own."""
+        """Return whether this node votes with this disk. A set without disks (kraft.version 0) accepts any disk. A set
+        with disks does not accept a node without one."""
         voter = self.find(key.node_id)
         if voter is None:
             return False
@@ -93,7 +93,7 @@ class VoterSet:
         return mine in (key.directory_id, ZERO_UUID)
 
     def with_voter(self, voter: Voter) -> Self:
-        """The set with this voter; one of the same node is replaced."""
+        """Return the set with this voter, which replaces one of the same node."""
         others = [each for each in self.voters if each.key.node_id != voter.key.node_id]
         return replace(self, voters=tuple(sorted([*others, voter], key=lambda each: each.key.node_id)))
 
@@ -112,7 +112,7 @@ NO_VOTERS: Final = VoterSet()
 
 
 class Assignment(NamedTuple):
-    """What the log says at one place. `offset` is that of the record, -1 for what was there before the log."""
+    """State of the voters at one place of the log. `offset` is that of the record, -1 for the state before the log."""
 
     offset: int
     kraft_version: int
@@ -120,30 +120,31 @@ class Assignment(NamedTuple):
 
 
 class VoterHistory:
-    """The assignments of one log, oldest first; there is always one.
+    """Assignments of one log, oldest first; there is always one.
 
-    Invariant: offsets grow. Nothing is kept that lies before the log's start, except the one that counts there.
+    Invariant: offsets grow. No assignment before the log's start is kept, except the one in force there.
     """
 
     def __init__(self, voters: VoterSet = NO_VOTERS, kraft_version: int = 0) -> None:
         self._entries = [Assignment(UNKNOWN_OFFSET, kraft_version, voters)]
         self.latest = self._entries[-1]
-        """What counts now."""
+        """Assignment in force."""
 
     @property
     def entries(self) -> tuple[Assignment, ...]:
         return tuple(self._entries)
 
     def before(self, end_offset: int) -> Assignment:
-        """What counted for a log that ended at `end_offset`: for its snapshot, or for what is committed."""
+        """Return the assignment that was in force for a log that ended at `end_offset`: for its snapshot, or for what
+        is committed."""
         return next((entry for entry in reversed(self._entries) if entry.offset < end_offset), self._entries[0])
 
     def set_version(self, offset: int, kraft_version: int) -> None:
-        """A KRaftVersion record at `offset`."""
+        """Add a KRaftVersion record at `offset`."""
         self._add(Assignment(offset, kraft_version, self.latest.voters))
 
     def set_voters(self, offset: int, voters: VoterSet) -> None:
-        """A Voters record at `offset`."""
+        """Add a Voters record at `offset`."""
         self._add(Assignment(offset, self.latest.kraft_version, voters))
 
     def _add(self, entry: Assignment) -> None:
@@ -152,17 +153,17 @@ class VoterHistory:
         self.latest = entry
 
     def truncate(self, end_offset: int) -> None:
-        """The log was cut: what stood at or behind `end_offset` never counted."""
+        """Remove what the log lost at and behind `end_offset`, as if it had never been in force."""
         while len(self._entries) > 1 and self._entries[-1].offset >= end_offset:
             self._entries.pop()
         self.latest = self._entries[-1]
 
     def trim(self, start_offset: int) -> None:
-        """The log now starts at `start_offset`."""
+        """Remove what precedes the new log start `start_offset`."""
         first = self._entries.index(self.before(start_offset))
         del self._entries[:first]
 
     def restart(self, end_offset: int, kraft_version: int, voters: VoterSet) -> None:
-        """The log was replaced by a snapshot of everything below `end_offset`."""
+        """Restart the history from a snapshot of everything below `end_offset`, which has replaced the log."""
         self._entries = [Assignment(end_offset - 1, kraft_version, voters)]
         self.latest = self._entries[-1]

@@ -1,10 +1,10 @@
-"""Kafka's messages for what replicas tell each other, and back.
+"""Conversion between the core's messages and Kafka's.
 
-One `Codec` for each kind of request; those that change the voters are in `kraft.raft.wire_changes`, and with them the
-tables of all. What a version cannot carry is left out where its absence is harmless, and is an
-`UnsupportedVersionError` where it is not: a pre-vote in a version that knows none would be taken for a vote.
+There is one `Codec` for each kind of request. Those that change the voters are in `kraft.raft.wire_changes`, together
+with the tables of all. A field that a version cannot carry is omitted where its absence is harmless. Where it is not,
+that is an `UnsupportedVersionError`: a pre-vote in a version without pre-votes would be mistaken for a vote.
 
-All of it is about one partition, the metadata log's; a request for any other is a `WrongPartitionError`.
+All messages concern one partition, the metadata log's; a request for any other is a `WrongPartitionError`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -52,22 +52,22 @@ FIRST_FETCH_WITH_REPLICA_STATE: Final = 15
 FIRST_FETCH_WITH_NODE_ENDPOINTS: Final = 16
 FIRST_WITH_CANDIDATE_KEYS: Final = 1
 WAIT_MS_MAX: Final = 30_000
-"""A Fetch waits for news no longer than this, whatever it asks for: the answer to it is kept in memory."""
+"""Longest time that a Fetch waits for news, whatever it requests: the answer to it is kept in memory."""
 BATCH_HEAD: Final = 12
-"""Offset and length, with which every batch begins; the length counts what follows."""
+"""Size of offset and length, with which every batch begins; the length counts what follows."""
 
 Records = TypeVar("Records", bytes, memoryview)
 
 
 class WrongPartitionError(ProtocolError):
-    """The request is about another partition, about none, or about several."""
+    """The request is for another partition, for none, or for several."""
 
     code = int(ErrorCode.INVALID_REQUEST)
 
 
 @immutable
 class Codec:
-    """One kind of request. `refuse(code)` makes an answer to a request that cannot be looked at."""
+    """Codec of one kind of request. `refuse(code)` creates an answer to a request that cannot be processed."""
 
     key: int
     request: type[Request]
@@ -79,11 +79,11 @@ class Codec:
     refuse: Callable[[ErrorCode], Message]
 
 
-# --- what many of them share ------------------------------------------------------------------------------------------
+# --- shared helpers ---------------------------------------------------------------------------------------------------
 
 
 def error_of(code: int) -> ErrorCode:
-    """An error that is not known counts as one of the server."""
+    """Return the error of a code; UNKNOWN_SERVER_ERROR for an unknown code."""
     try:
         return ErrorCode(code)  # type: ignore[call-arg]
     except ValueError:
@@ -91,7 +91,8 @@ def error_of(code: int) -> ErrorCode:
 
 
 def _only(topics: Sequence[Any], name: str = "topic_name") -> Any:
-    """The metadata partition's part of a request or response; WrongPartitionError when there is another, or none."""
+    """Return the metadata partition's part of a request or response; raise WrongPartitionError when there is another,
+    or none."""
     partitions = [partition for topic in topics for partition in topic.partitions]
     if len(partitions) != 1 or getattr(topics[0], name) != TOPIC:
         raise WrongPartitionError(f"{len(partitions)} partitions of {[getattr(each, name) for each in topics]}, not "
@@ -103,13 +104,14 @@ def _only(topics: Sequence[Any], name: str = "topic_name") -> Any:
 
 
 def _nodes(response: QuorumResponse, make: Callable[..., Any]) -> list[Any]:
-    """The leader's address. Kafka's answers have one for each node."""
+    """Return the leader's address. Kafka's answers have one for each node."""
     return [make(node_id=response.leader_id, host=each.host, port=each.port)
             for each in response.leader_endpoints[:1] if response.leader_id != NOBODY]
 
 
 def _leader_endpoints(nodes: Iterable[Any], leader_id: int) -> Endpoints:
-    """The listener's name is not told: it is the asking node's business which one it asked."""
+    """Return the leader's addresses. The listener's name is not sent: the requesting node knows which listener it
+    queried."""
     return tuple(Endpoint("", node.host, node.port) for node in nodes if node.node_id == leader_id)
 
 
@@ -122,13 +124,13 @@ def endpoints_of(listeners: Iterable[Any]) -> Endpoints:
 
 
 def _told(partition: Any, nodes: Iterable[Any]) -> dict[str, Any]:
-    """Who leads, of a response in which the partition tells it."""
+    """Return the leader and the error of a response in which the partition carries them."""
     return {"error": error_of(partition.error_code), "epoch": max(partition.leader_epoch, 0),
             "leader_id": partition.leader_id, "leader_endpoints": _leader_endpoints(nodes, partition.leader_id)}
 
 
 def _is_at_the_top(response: Response) -> bool:
-    """Whether the error is told for the whole request, as Kafka does when the partition was not even looked at."""
+    """Return whether the error belongs to the whole request, as in Kafka when the partition was not even read."""
     return response.error is ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
@@ -205,7 +207,7 @@ def _begin_answer_of(message: begin_quorum_epoch_response.BeginQuorumEpochRespon
 
 
 def _epoch_response(of: Any, name: str, response: QuorumResponse, version: int) -> Message:
-    """The two answers have the same fields."""
+    """Encode either of the two answers, which have the same fields."""
     make: Callable[..., Message] = getattr(of, name)
     if _is_at_the_top(response):
         return make(error_code=response.error)
@@ -332,7 +334,8 @@ def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
 
 
 def whole_batches(records: Records | None) -> Records | None:
-    """The batches of an answer without the last one if that was cut off, which a sender may do; None for none."""
+    """Return the batches of an answer without the last one if that was truncated, which a sender may do; None for
+    none."""
     end, size = 0, len(records or b"")
     while records and end + BATCH_HEAD <= size:
         length = int.from_bytes(records[end + 8:end + BATCH_HEAD], "big", signed=True)

@@ -1,5 +1,5 @@
-"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853) as Kafka's messages, and AlterPartitionReassignments of
-the metadata partition (KIP-642); see `kraft.raft.wire`."""
+"""Codecs of AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853), and of AlterPartitionReassignments for the
+metadata partition (KIP-642); see `kraft.raft.wire`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -119,15 +119,15 @@ def _update_answer_of(message: update_raft_voter_response.UpdateRaftVoterRespons
 
 
 def names_metadata(request: alter_partition_reassignments_request.AlterPartitionReassignmentsRequest) -> bool:
-    """Whether a reassignment is about the voters, or about them too."""
+    """Return whether a reassignment concerns the voters, alone or among other topics."""
     return any(topic.name == TOPIC for topic in request.topics)
 
 
 def split_reassignment(
     request: alter_partition_reassignments_request.AlterPartitionReassignmentsRequest
 ) -> alter_partition_reassignments_request.AlterPartitionReassignmentsRequest | None:
-    """Takes the topics beside the metadata log out of a request that names both; they are the controller's. None where
-    it names the metadata log alone."""
+    """Split a request that names the metadata log and other topics: remove the other topics, which belong to the
+    controller, and return them. None if it names the metadata log alone."""
     others = [topic for topic in request.topics if topic.name != TOPIC]
     if not others:
         return None
@@ -147,7 +147,8 @@ def _reassign_request(request: ReassignVotersRequest, _version: int) -> Message:
 def _reassign_of(
     message: alter_partition_reassignments_request.AlterPartitionReassignmentsRequest, _version: int
 ) -> Request:
-    """`WrongPartitionError` when there are other partitions beside the metadata log's: they are the controller's."""
+    """Decode the request; raise `WrongPartitionError` when it has partitions beside the metadata log's, which belong to
+    the controller."""
     parts = [(topic.name, part) for topic in message.topics for part in topic.partitions]
     if len(parts) != 1 or parts[0][0] != TOPIC or parts[0][1].partition_index != PARTITION:
         raise WrongPartitionError(f"{TOPIC}-{PARTITION} is reassigned alone")
@@ -180,7 +181,7 @@ REASSIGN_CODEC: Final = Codec(
     45, ReassignVotersRequest, alter_partition_reassignments_response.AlterPartitionReassignmentsResponse,
     _reassign_request, _reassign_of, _reassign_response, _reassign_answer_of,
     lambda code: _reassigned(code, f"{TOPIC}-{PARTITION} is reassigned alone"))
-"""Not among `CODECS`: of this API only what `names_metadata` is for the core."""
+"""Not among `CODECS`: the core handles only those requests of this API for which `names_metadata` is true."""
 
 CODECS: Final[Mapping[type[Request], Codec]] = {codec.request: codec for codec in (
     *REPLICA_CODECS,
@@ -195,13 +196,13 @@ CODECS: Final[Mapping[type[Request], Codec]] = {codec.request: codec for codec i
           _update_response, _update_answer_of,
           lambda code: update_raft_voter_response.UpdateRaftVoterResponse(error_code=code)),
 )}
-"""By the core's class of the request."""
+"""Codecs by the core's class of the request."""
 
 CODEC_BY_KEY: Final[Mapping[int, Codec]] = {codec.key: codec for codec in CODECS.values()}
 
 
 def codec_of(request: Message) -> Codec | None:
-    """How a request is put to the core; None for those that it does not answer."""
+    """Return the codec for a request; None for a request that the core does not answer."""
     if isinstance(request, alter_partition_reassignments_request.AlterPartitionReassignmentsRequest):
         return REASSIGN_CODEC if names_metadata(request) else None
     return CODEC_BY_KEY.get(request.API_KEY)

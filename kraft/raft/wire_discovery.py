@@ -1,4 +1,4 @@
-"""DiscoverBrokers (KIP-642, our API 1000) as a message; see `kraft.raft.wire`."""
+"""Codec of DiscoverBrokers (KIP-642, kraft's API 1000); see `kraft.raft.wire`."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -43,7 +43,7 @@ def _voters(keys: Sequence[ReplicaKey]) -> list[discover_brokers_response.Voter]
 
 
 def _discover_answer_of(message: discover_brokers_response.DiscoverBrokersResponse) -> Response:
-    """The leader's address is among those of the nodes."""
+    """Return the core's response. The leader's address is among those of the nodes."""
     nodes = tuple(
         Known(ReplicaKey(each.broker_id, each.directory_id), each.boot_timestamp, endpoints_of(each.listeners))
         for each in message.brokers)

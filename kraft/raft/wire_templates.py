@@ -1,8 +1,8 @@
-"""Fetch requests and their answers as bytes, without making Kafka's messages of them.
+"""Fetch requests and their answers as bytes, without the detour over Kafka's message objects.
 
-A quorum that commits sends one Fetch after the other, and each is like the one before but for a few numbers and the
-records. A template is made of what the codec writes: where the numbers stand is found by writing others. What does not
-fit the last template goes through the codec, so the bytes are the same in every case.
+A quorum that commits sends one Fetch after the other, and each differs from the one before in a few numbers and the
+records only. A template is created from the codec's output: encoding other values shows where the numbers are. A
+message that does not fit the last template goes through the codec, so the bytes are the same in every case.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ SOURCES_MAX: Final = 256
 
 
 def template_of(numbers: Mapping[str, Struct], make: Callable[[Mapping[str, int]], bytes]) -> Template | None:
-    """Of what `make(values)` writes; None when more changes in that than the numbers, or they have no
+    """Return a template of the output of `make(values)`. None when more than the numbers changes in it, or they have no
     places in this order."""
     zeros = dict.fromkeys(numbers, 0)
     blank = make(zeros)
@@ -76,7 +76,7 @@ class _RequestTemplate:
 
 
 class _ResponseTemplate:
-    """Of an answer with records or without, and with nothing else to tell."""
+    """Template of an answer with records or without, and with no other content."""
 
     def __init__(self, response: FetchResponse, version: int) -> None:
         self.version = version
@@ -90,7 +90,7 @@ class _ResponseTemplate:
         at = next((at for at, (a, b) in enumerate(zip(empty, one, strict=False)) if a != b), 0)
         self.tail = empty[at + 1:]
         self.numbers = template_of({"high_watermark": INT64}, lambda values: encode(values["high_watermark"], b"")[:at])
-        # Only so is the length of the records a number of variable size, and only then this is the place of it.
+        # Then the length of the records is a number of variable size, and this is its place.
         self.is_fixed = self.numbers is not None and empty[at:at + 1] == b"\1" and (
             one == empty[:at] + b"\2\0" + self.tail)
 
@@ -119,12 +119,12 @@ class _ResponseTemplate:
 
 
 class FetchTemplates:
-    """Those of one process. Raises what the codec raises."""
+    """Templates of one process. The methods raise what the codec raises."""
 
     def __init__(self) -> None:
         self._asking: _RequestTemplate | None = None
         self._asked: dict[int, _RequestTemplate | int] = {}
-        """By source; the size of what no template could be made of."""
+        """Templates by source; for a request without a template, its size."""
         self._answering: _ResponseTemplate | None = None
         self._answered: _ResponseTemplate | None = None
         self._last: tuple[FetchResponse, int, list[bytes]] | None = None
@@ -141,7 +141,7 @@ class FetchTemplates:
         return template.write(request)
 
     def request_of(self, source: int, body: bytes, version: int) -> Request:
-        """The Fetch that came from a connection."""
+        """Decode a Fetch that came from a connection."""
         template = self._asked.get(source)
         if isinstance(template, _RequestTemplate) and template.version == version:
             found = template.read(body)
@@ -162,7 +162,7 @@ class FetchTemplates:
                 self._asked[source] = template
 
     def response_parts(self, response: Response, version: int) -> list[bytes]:
-        """What makes the body, one after the other; the records are those of the response and not a copy."""
+        """Return the body as consecutive parts; the records are those of the response and not a copy."""
         last, template = self._last, self._answering
         if last is not None and last[0] is response and last[1] == version:
             return last[2]
@@ -179,15 +179,15 @@ class FetchTemplates:
         return parts
 
     def last_form(self, version: int) -> tuple[FetchResponse, Template, bytes] | None:
-        """Of the answer that came last, if another may be like it but for the high watermark and the records: what both
-        are, what stands before the records, and what behind."""
+        """Return the form of the last answer, if another may differ from it only in high watermark and records. The
+        parts are the answer, what precedes the records, and what follows them."""
         template = self._answered
         if template is None or template.version != version or template.numbers is None:
             return None
         return template.response, template.numbers, template.tail
 
     def response_of(self, body: memoryview, version: int) -> Response:
-        """What came. Records may be a view of `body`, and are then good for as long as that is."""
+        """Decode an answer. Records may be a view of `body`, and are then valid as long as `body` is."""
         template = self._answered
         if template is not None and template.version == version:
             found = template.read(body)
