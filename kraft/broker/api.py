@@ -1,16 +1,18 @@
-"""The APIs that Python serves: one file each in `apis`, each registering its handler here when it is imported.
+"""Registry of the APIs that Python serves: one file each in `apis`, which registers its handler here on import.
 
     @serves("DescribeCluster")
     def describe_cluster(broker, request, context, answer):
         answer(DescribeClusterResponse(...))
 
-A handler whose work grows with what a client sends or with what the cluster has is a generator: it gives way after each
-element (`yield`), and the loop serves others when its slice is used up. So nothing that it relies on may change between
-two steps; of the metadata it takes one image.
-
 A handler gets a decoded request and calls `answer` once with the response message, now or later, on the loop's thread.
-Produce and Fetch are not here: compiled code serves them. What a handler raises: a `KraftError` that stands for the
-peer's fault closes the connection; anything else is ours, is logged, and closes it too.
+Compiled code serves Produce and Fetch.
+
+A handler is a generator if its work grows with the request or with the cluster. It yields after each element, and the
+loop serves other requests when its time slice is used up. It must rely on nothing that may change between two steps; it
+uses one metadata image throughout.
+
+A `KraftError` that a handler raises is the peer's fault and closes the connection. Any other exception is a fault of
+this broker: it is logged, and it closes the connection too.
 """
 
 import heapq
@@ -30,14 +32,14 @@ Result = TypeVar("Result")
 
 
 def run_through(steps: Steps) -> None:
-    """Runs a handler's steps without a break."""
+    """Run a handler's steps without a break."""
     for _ in steps:
         pass
 
 
 class RequestContext(NamedTuple):
-    """Who asks, where, in which version, and when. `client_host` is an address without a port. `run` takes steps that
-    a handler has left after it returned."""
+    """Context of a request: version, client, listener and time. `client_host` is an address without a port. `run` runs
+    the steps that a handler has left after it returned."""
 
     version: int
     client_id: str
@@ -54,11 +56,11 @@ Registered = TypeVar("Registered", bound=Handler)
 STEP: Final = 64
 SORTED_AT_ONCE: Final = 1024
 HANDLERS: Final[dict[int, Handler]] = {}
-"""Of the files imported so far; `kraft.broker.apis.handler_of` imports the one that is missing."""
+"""Handlers of the files imported so far; `kraft.broker.apis.handler_of` imports a missing one."""
 
 
 def each_step(make: Callable[[Element], Result], elements: Iterable[Element]) -> Generator[None, None, list[Result]]:
-    """A list of what `make` gives for each element, one per step."""
+    """Return the list of what `make` returns for each element, one per step."""
     results = []
     for each in elements:
         results.append(make(each))
@@ -67,7 +69,7 @@ def each_step(make: Callable[[Element], Result], elements: Iterable[Element]) ->
 
 
 def sorted_steps(elements: Iterable[Any]) -> Generator[None, None, list[Any]]:
-    """As `sorted`, in steps."""
+    """Sort like `sorted`, in steps."""
     left = list(elements)
     runs = []
     for start in range(0, len(left), SORTED_AT_ONCE):
@@ -84,7 +86,7 @@ def sorted_steps(elements: Iterable[Any]) -> Generator[None, None, list[Any]]:
 
 
 def serves(*names: str) -> Callable[[Registered], Registered]:
-    """Registers a handler for the APIs of these names."""
+    """Register a handler for the APIs of these names."""
     def register(handler: Registered) -> Registered:
         for name in names:
             key = API_BY_NAME[name].key

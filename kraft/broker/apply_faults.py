@@ -1,19 +1,20 @@
-"""Committed metadata that this node cannot apply, by what it concerns: reported until it is repaired, never fatal.
+"""Committed metadata that this node cannot apply, by subject: reported until it is repaired, never fatal.
 
-A controller refuses what is wrong before it is committed. What reaches a broker all the same was written by another
-version, by Kafka, or past a check that is missing. One log or one feature then keeps what it had; the node serves on.
+A controller refuses wrong changes before they are committed. A wrong change that still reaches a broker was written by
+another version, by Kafka, or past a missing check. The affected log or feature then keeps its previous state, and the
+node continues to serve.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
 LISTED_MAX: Final = 1_000
-"""Faults that are listed by name; more are counted only."""
+"""Maximum number of faults that are listed by name; the others are only counted."""
 
 
 class ApplyFaults:
-    """Loop thread only. `on_fault(subject, why, error)` is called when a fault is new or has changed; `error` is the
-    exception where there was one. `on_repair(subject)` is called when a fault ends."""
+    """Set of the open faults. Loop thread only. `on_fault(subject, why, error)` is called when a fault is new or has
+    changed; `error` is the exception where there was one. `on_repair(subject)` is called when a fault ends."""
 
     def __init__(self, on_fault: Callable[[str, str, BaseException | None], object] = lambda *_: None,
                  on_repair: Callable[[str], object] = lambda _: None) -> None:
@@ -35,7 +36,7 @@ class ApplyFaults:
         return True
 
     def note(self, subject: str, faults: Sequence[str], error: BaseException | None = None) -> None:
-        """Replace what is known about a subject; no faults: it is applied."""
+        """Replace the known faults of a subject; no faults means that it is applied."""
         why = "; ".join(faults)
         if self._known.get(subject, "") == why:
             return
@@ -47,9 +48,9 @@ class ApplyFaults:
             self._on_repair(subject)
 
     def forget(self, subject: str) -> None:
-        """The subject was removed: its faults too, without a word."""
+        """Drop the faults of a removed subject without a report."""
         self._known.pop(subject, None)
 
     def texts(self) -> list[str]:
-        """All faults, one line each, the oldest first."""
+        """Return all faults, one line each, the oldest first."""
         return [f"{subject}: {why}" for subject, why in list(self._known.items())[:LISTED_MAX]]

@@ -1,4 +1,5 @@
-"""Authorized operations as bit sets, told when a request asks for them. Without an authorizer everything is allowed."""
+"""Authorized operations as bit sets, for responses to requests that include them. Without an authorizer, all are
+allowed."""
 
 from typing import Final
 

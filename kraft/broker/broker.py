@@ -1,4 +1,4 @@
-"""What one broker knows and has: the cluster's metadata, its partitions, its coordinators. Handlers look here."""
+"""State of one broker that its handlers read: the cluster's metadata, its partitions, its coordinators."""
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ ALLOCATE_PRODUCER_IDS_VERSION: Final = 0
 
 
 class Led(NamedTuple):
-    """A broker in that epoch led partitions until then, as was heard."""
+    """Epoch of a broker and the time when this broker learned that a leadership moved away from it."""
 
     epoch: int
     until_ms: int
@@ -61,14 +61,14 @@ class Broker:
     recorder: RecorderPort = field(init=False)
     loggers: LoggerPort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
-    """What clients of each listener are told, with real ports."""
+    """Endpoints that clients of each listener are given, with real ports."""
     epoch: int = -1
     """The epoch of this broker's registration; -1 before it."""
     producer_ids: ProducerIds = field(init=False)
     leaders: LeaderChecks = field(init=False)
     """Checks of leaders before an answer names them."""
     led: dict[int, Led] = field(default_factory=dict)
-    """When a leadership was last moved away from each broker, by id."""
+    """Last time that a leadership was moved away from each broker, by id."""
     faults: ApplyFaults = field(default_factory=ApplyFaults)
     """Committed metadata that cannot be applied here."""
     storage: StoragePort = field(init=False)
@@ -94,7 +94,7 @@ class Broker:
         return self.config.node_id
 
     def note_led(self, delta: MetadataDelta, now_ms: int) -> None:
-        """One committed change: remembers the brokers that lead less after it."""
+        """Remember the brokers that lead fewer partitions after one committed change."""
         for change in delta.partition_changes():
             before, after = change.before, change.after
             if before is not None and after is not None and before.leader not in (NO_LEADER, after.leader):
@@ -104,13 +104,13 @@ class Broker:
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
                client_id: str | None = None) -> None:
-        """Passes a request on to the active controller. See `ControllerPort`."""
+        """Pass a request on to the active controller. See `ControllerPort`."""
         self.controller.submit(request, version, now_ms, answer, client_id)
 
     def submit_steps(self, request: Message, context: RequestContext, answer: Answer,
                      version: int | None = None) -> Steps:
-        """The same in steps, for a client: a request with many elements goes in parts. `version`: of the request, where
-        it is not the client's."""
+        """Submit a client's request in steps; one with many elements is sent in parts. `version` replaces the client's
+        version of the request."""
         def send(part: Message, answer_part: Answer) -> None:
             self.submit(part, context.version if version is None else version, context.now_ms, answer_part,
                         context.client_id)
@@ -134,8 +134,7 @@ class Broker:
         return broker_integer(name, self.layers())
 
     def own_integer(self, name: str) -> int | None:
-        """The value of a setting that is a whole number, where one is set for this broker; None where it has the
-        default."""
+        """Return the value of a whole-number setting that is set for this broker; None where it has the default."""
         found = broker_value(name, self.layers())
         if found.source is Source.DEFAULT:
             return None
@@ -143,8 +142,8 @@ class Broker:
         return found.value
 
     def is_cordoned(self, path: str) -> bool:
-        """Whether the log directory is to get no new replicas (KIP-1066); none is below the metadata.version that knows
-        of that."""
+        """Return whether the log directory gets no new replicas (KIP-1066). None is cordoned below the metadata.version
+        that supports this."""
         if not self.image.metadata_version.cordoned_log_dirs:
             return False
         names = self.setting(CORDONED)
@@ -152,7 +151,7 @@ class Broker:
                                             [Path(name).absolute() for name in names])
 
     def topic_setting(self, topic: str, name: str) -> Value:
-        """The value of a topic's setting in force."""
+        """The value in force of a topic's setting."""
         return topic_value(name, self.image.topic_config(topic), self.layers()).value
 
     def partition(self, topic: str, index: int) -> Partition | None:
@@ -160,19 +159,21 @@ class Broker:
         return self.table.get(topic, index)
 
     def absence(self, topic: str, index: int) -> ErrorCode:
-        """Why `partition` gives none: the replica is elsewhere or cannot be served, or there is no such partition."""
+        """Return why `partition` returns None: the replica is elsewhere, it cannot be served, or the partition does not
+        exist."""
         known = self.image.partition(topic, index)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known is None else self._why_unserved(topic, index, known)
 
     def _why_unserved(self, topic: str, index: int, known: PartitionRegistration) -> ErrorCode:
-        """A replica whose log failed is a storage error until another one leads, which clients find by the metadata."""
+        """Return the error for a replica that this broker does not serve. A failed log is a storage error until another
+        replica leads, which clients find in the metadata."""
         failed = known.leader in (NO_LEADER, self.node_id) and (topic, index) in self.unserved
         return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def absence_by_key(
         self, key: bytes, by_id: bool
     ) -> tuple[ErrorCode, str, Mapping[int, PartitionRegistration] | None, Container[tuple[str, int]], int]:
-        """The same for all partitions of a topic as requests name it, by the bytes of its id or of its name. See
+        """Return the same for all partitions of a topic, by the bytes of its id or name as requests carry it. See
         `PartitionTable.explain`."""
         topic = (self.image.topics.get(UUID(bytes=key)) if by_id
                  else self.image.topic(key.decode(errors="replace")))
@@ -182,5 +183,5 @@ class Broker:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name, topic.partitions, self.unserved, self.node_id
 
     def topic_overrides(self, topic: str) -> Mapping[str, str]:
-        """What is set for a topic itself."""
+        """Settings that are set for a topic itself."""
         return self.image.topic_config(topic)

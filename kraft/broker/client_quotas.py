@@ -1,5 +1,4 @@
-"""How much clients have sent and got, how much of the loop's time they took and how often they connected, against the
-cluster's quotas. Sans-IO."""
+"""Usage of clients against the cluster's quotas: bytes sent and received, loop time, rate of connections. Sans-IO."""
 
 import ipaddress
 from collections.abc import Callable, Mapping
@@ -29,8 +28,8 @@ Meter = ReplicationQuota | None
 
 
 class _Meters:
-    """What was counted, by who shares it and what it is. `samples` and `sample_ms`: Kafka's `quota.window.num` and
-    `.size.seconds`."""
+    """Meters by the entity that shares them and by quota name. `samples` and `sample_ms` are Kafka's `quota.window.num`
+    and `.size.seconds`."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self._samples = samples
@@ -51,7 +50,7 @@ class _Meters:
 
 
 class ClientRates:
-    """The quotas of users and client ids that are in force here."""
+    """Quotas of users and client ids that are in force here."""
 
     NAMES: Final = (PRODUCER_RATE, CONSUMER_RATE, REQUEST_PERCENTAGE)
 
@@ -61,14 +60,14 @@ class ClientRates:
         self._quotas: Quotas | None = {}
 
     def update(self, quotas: Quotas) -> bool:
-        """These hold from now on; what was counted stays. Whether there may be any. There can be many, and many changes
-        of them in a row: they are looked at when somebody asks."""
+        """Put these quotas in force; the counts stay. Return whether any may exist. Quotas can be many and can change
+        many times in a row, so they are only evaluated at the next `find`."""
         self._all, self._quotas = quotas, None
         return bool(quotas)
 
     def find(self, client_id: bytes) -> tuple[Meter, Meter, Meter]:
-        """Of what a client produces, of what it fetches, and of the nanoseconds that its requests take; None: nothing
-        limits it."""
+        """Return the meters of a client's produced bytes, of its fetched bytes, and of the nanoseconds that its
+        requests use. None: no quota limits it."""
         quotas = self._quotas = by_entity(self._all, self.NAMES) if self._quotas is None else self._quotas
         levels = entities_of(ANONYMOUS, client_id.decode("utf-8", "replace"))
 
@@ -80,7 +79,7 @@ class ClientRates:
 
 
 class _Pace:
-    """How often all addresses together may connect."""
+    """Limit on the rate at which all addresses together connect."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self.rate_max = RATE_UNLIMITED
@@ -88,13 +87,13 @@ class _Pace:
         self._heard_ms = 0
 
     def limit(self, rate_max: int) -> None:
-        """So many connections a second from now on."""
+        """Set the limit in connections per second."""
         self.rate_max = rate_max
         self._meter.set_rate(rate_max)
 
     def delay_ms(self, clock_ms: Callable[[], int]) -> int:
-        """Counts a connection. More than 0: there are too many, and it is to be heard that much later; one after the
-        other, as if they were accepted then."""
+        """Count a connection. A positive result means too many: the connection is to be served that much later. Excess
+        connections are spaced as if they were accepted one by one at the limit."""
         if self.rate_max == RATE_UNLIMITED:
             return 0
         now_ms = clock_ms()
@@ -107,7 +106,7 @@ class _Pace:
 
 
 class ConnectionRates:
-    """How often each address may connect, and all together: to the node, and to a listener (KIP-612; Kafka's
+    """Limits on the connection rate of each address, of all together to the node, and to a listener (KIP-612; Kafka's
     ConnectionQuotas)."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
@@ -120,15 +119,15 @@ class ConnectionRates:
         self._by_listener: dict[str, _Pace] = {}
 
     def update(self, quotas: Quotas) -> None:
-        """These hold from now on; what was counted stays."""
+        """Put these quotas in force; the counts stay."""
         self._all, self._rates = quotas, None
 
     def update_all(self, rate_max: int) -> None:
-        """So many connections a second, of all addresses together, from now on: `max.connection.creation.rate`."""
+        """Set the limit of all addresses together in connections per second: `max.connection.creation.rate`."""
         self._together.limit(rate_max)
 
     def limit_listeners(self, rates_max: Mapping[str, int]) -> None:
-        """The same of those listeners that have a rate of their own besides, and of no others."""
+        """Set the additional limits of those listeners that have one, and remove all others."""
         before = self._by_listener
         self._by_listener = {listener: before.get(listener) or _Pace(self._samples, self._sample_ms)
                              for listener in rates_max}
@@ -136,16 +135,16 @@ class ConnectionRates:
             self._by_listener[listener].limit(rate_max)
 
     def delay_ms(self, listener: str, clock_ms: Callable[[], int], *, spared: bool = False) -> int:
-        """Counts a connection. More than 0: there are too many, and it is to be heard that much later. `spared`: only
-        the listener's own rate may hold it back."""
+        """Count a connection. A positive result means too many: it is to be served that much later. `spared`: only the
+        listener's own rate may delay it."""
         delay_ms = self._together.delay_ms(clock_ms)
         of_listener = self._by_listener.get(listener)
         of_listener_ms = 0 if of_listener is None else of_listener.delay_ms(clock_ms)
         return of_listener_ms if spared else max(delay_ms, of_listener_ms)
 
     def throttle_ms(self, host: str, clock_ms: Callable[[], int]) -> int:
-        """Counts a connection. More than 0: it is one too many and does not count; so long it is to be kept waiting
-        before it is closed, at most one sample."""
+        """Count a connection. A positive result means that it is one too many and is not counted: it is to wait that
+        long before it is closed, at most one sample."""
         if self._rates is None:
             self._rates = {name if name is None else _address(name): limits[CONNECTION_RATE]
                            for [(_, name), *others], limits in by_entity(self._all, [CONNECTION_RATE]).items()
@@ -165,7 +164,7 @@ class ConnectionRates:
 
 
 def _address(text: str) -> str:
-    """One way to write an address; what is none stays as it is."""
+    """Return the canonical text of an address; other text is returned unchanged."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Clients that would tell metrics of themselves (KIP-714), on a broker that has nobody to give them to.
+"""Clients that offer their metrics (KIP-714), on a broker without a receiver of metrics.
 
-Kafka announces these requests only with a receiver of metrics. Who sends them all the same is subscribed to no metrics,
-may push at the pace of the push interval, and what is pushed goes nowhere.
+Kafka announces these requests only with a receiver. A client that sends them anyway is subscribed to no metrics. It may
+push at the push interval, and its metrics are discarded.
 """
 
 import struct
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PUSH_INTERVAL_MS: Final = 300_000
 COMPRESSION_TYPES: Final = (4, 3, 1, 2)
-"""zstd, lz4, gzip, snappy, in Kafka's order of preference. None at all (0) is accepted, too."""
+"""Zstd, lz4, gzip, snappy, in Kafka's order of preference. No compression (0) is accepted, too."""
 CLIENTS_MAX: Final = 16_384
 _ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 _RESERVED_IDS: Final = (UUID(int=0), UUID(int=1))
@@ -26,7 +26,8 @@ _SUBSCRIPTION_CRC: Final = checksum(b"[]%d" % PUSH_INTERVAL_MS)
 
 
 class _Client:
-    """When a client instance asked and pushed last, what it was answered, and whether it said that it ends."""
+    """State of a client instance: its last request, its last push, the last answer, and whether it announced its
+    end."""
 
     __slots__ = ("asked_ms", "code", "pushed_ms", "terminating")
 
@@ -37,15 +38,15 @@ class _Client:
 
 
 class ClientTelemetry:
-    """The client instances that asked or pushed; the latest `CLIENTS_MAX` of them are remembered. `new_id` makes ids
-    for those that have none."""
+    """Client instances that sent a request or a push; the latest `CLIENTS_MAX` are remembered. `new_id` creates ids for
+    instances without one."""
 
     def __init__(self, new_id: Callable[[], UUID]) -> None:
         self.new_id = new_id
         self._clients: OrderedDict[UUID, _Client] = OrderedDict()
 
     def ask(self, client_id: UUID, now_ms: int) -> ErrorCode:
-        """Whether a client may be told its subscription now: once in an interval, or when it pushed by another one."""
+        """Decide whether a client gets its subscription now: once per interval, or after certain errors of its push."""
         client = self._client(client_id)
         if now_ms - max(client.asked_ms, client.pushed_ms) >= PUSH_INTERVAL_MS:
             client.asked_ms = now_ms
@@ -55,7 +56,7 @@ class ClientTelemetry:
         return ErrorCode.NONE
 
     def push(self, request: "PushTelemetryRequest", bytes_max: int, now_ms: int) -> ErrorCode:
-        """Whether what a client pushes is taken."""
+        """Decide whether a client's push is accepted."""
         if request.client_instance_id in _RESERVED_IDS:
             return ErrorCode.INVALID_REQUEST
         client = self._client(request.client_instance_id)
@@ -86,7 +87,7 @@ class ClientTelemetry:
 
 
 def subscription_id(client_id: UUID) -> int:
-    """As Kafka has it: the checksum of what is subscribed to, which is nothing, and the hash of the client's id."""
+    """Return Kafka's id: the checksum of the subscription, which is empty, mixed with the hash of the client's id."""
     mixed = _SUBSCRIPTION_CRC
     for word in struct.unpack(">4I", client_id.bytes):
         mixed ^= word

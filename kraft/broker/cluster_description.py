@@ -17,10 +17,10 @@ def describe_nodes(
     request: DescribeClusterRequest, version: int, here: int, cluster_id: str, controller_id: int,
     nodes: Callable[[], list[DescribeClusterBroker]],
 ) -> DescribeClusterResponse:
-    """The nodes of the kind `here` that the listener serves; an error when it is asked for another."""
+    """Return the nodes of the kind `here` that the listener serves; an error when the request is for the other kind."""
     if request.endpoint_type != here:
         if version == 0:
-            code = ErrorCode.INVALID_REQUEST       # version 0 knows of no endpoint types
+            code = ErrorCode.INVALID_REQUEST       # version 0 has no endpoint types
         elif request.endpoint_type in (BROKERS, CONTROLLERS):
             code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         else:

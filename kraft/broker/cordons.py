@@ -1,5 +1,6 @@
-"""Checks of changes to a broker's settings that only the broker itself can make, before the controller decides: the
-settings are its own, and `cordoned.log.dirs` names directories that it has (KIP-1066)."""
+"""Checks of changes to a broker's settings that only the broker can make, before the controller decides.
+
+The settings must be the broker's own, and `cordoned.log.dirs` must name directories that it has (KIP-1066)."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,8 @@ SUBTRACT: Final = 3
 
 
 def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
-    """What is wrong with a change to the settings of one broker, in words; None: nothing, or the resource is another.
-    A name that is no number is left to the controller."""
+    """Return the fault of a change to one broker's settings, in words; None: none, or the resource is of another kind.
+    The controller refuses a name that is not a number."""
     if resource.resource_type != BROKER_RESOURCE or not resource.resource_name:
         return None
     name = resource.resource_name
@@ -27,7 +28,7 @@ def broker_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyReso
 
 
 def _cordon_refusal(broker: "Broker", resource: AlterConfigsResource | LegacyResource) -> str | None:
-    """What is wrong with the directories that a change cordons."""
+    """Return the fault of the directories that a change cordons."""
     for each in resource.configs:
         if each.name == CORDONED and getattr(each, "config_operation", 0) not in (DELETE, SUBTRACT):
             names = [part.strip() for part in each.value.split(",")] if each.value else []

@@ -1,7 +1,8 @@
-"""Tells the controller in which log directories this broker's replicas lie (KIP-858). Sans-IO.
+"""Reports to the controller in which log directories this broker's replicas lie (KIP-858). Sans-IO.
 
-The metadata says where a replica lies: the controller knows by itself of a broker with one directory, otherwise it
-notes that nothing is assigned, and the broker tells. One request at a time, what comes up meanwhile goes into the next.
+The metadata holds the directory of each replica. The controller knows the directory of a broker that has only one.
+Otherwise it records no assignment, and the broker reports it. One request is in flight at a time; changes meanwhile go
+into the next.
 """
 
 from collections.abc import Callable
@@ -20,16 +21,17 @@ from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignRepli
 RETRY_MS: Final = 100
 NEVER_MS: Final = (1 << 63) - 1
 REPLICAS_MAX: Final = 2_000
-"""Of one request."""
+"""Maximum number of replicas in one request."""
 
 OVERTAKEN: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""The replica is no longer this broker's, as the metadata will tell."""
+"""Errors for a replica that no longer belongs to this broker, as the metadata will show."""
 
 Key = tuple[UUID, int]
 
 
 class DirectoryAssignments:
-    """`submit(request)` asks the controller; its answer comes back to `answered`, some time."""
+    """Assignments still to report. `submit(request)` sends one to the controller; its answer arrives at `answered`
+    later."""
 
     def __init__(self, broker_id: int, submit: Callable[[AssignReplicasToDirsRequest], None]) -> None:
         self._broker_id = broker_id
@@ -37,10 +39,11 @@ class DirectoryAssignments:
         self._due: dict[Key, UUID] = {}
         self._asked: dict[Key, UUID] | None = None
         self.deadline_ms = NEVER_MS
-        """When `ask` is due again after a refusal."""
+        """Time when `ask` is due again after a refusal."""
 
     def note(self, key: Key, directory: UUID, assigned: UUID) -> bool:
-        """A replica lies in `directory`, while the metadata says `assigned`. Whether `ask` has something to do."""
+        """Note that a replica lies in `directory` while the metadata says `assigned`. Return whether `ask` has
+        something to do."""
         if directory == assigned or (self._asked or {}).get(key) == directory:
             self._due.pop(key, None)
             return False
@@ -48,7 +51,7 @@ class DirectoryAssignments:
         return True
 
     def ask(self, broker_epoch: int) -> None:
-        """Sends what is due, unless an answer is awaited."""
+        """Send what is due, unless an answer is awaited."""
         if self._asked is not None or not self._due:
             return
         self.deadline_ms = NEVER_MS
@@ -65,7 +68,8 @@ class DirectoryAssignments:
                 for directory, topics in directories.items()]))
 
     def answered(self, response: AssignReplicasToDirsResponse, now_ms: int) -> None:
-        """What the controller did not take is due again at `deadline_ms`; else there may be more to `ask`."""
+        """Process an answer. Assignments that the controller did not accept are due again at `deadline_ms`; otherwise
+        more may be due for `ask`."""
         asked, self._asked = self._asked or {}, None
         settled = {(topic.topic_id, part.partition_index): True
                    for directory in response.directories for topic in directory.topics for part in topic.partitions

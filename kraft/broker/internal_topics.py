@@ -1,4 +1,4 @@
-"""Topics that brokers make for themselves, with the settings that Kafka gives them."""
+"""Topics that brokers create for themselves, with Kafka's settings for them."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,16 +15,16 @@ INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC)
 
 
 def is_internal(name: str) -> bool:
-    """Whether clients see the topic marked as the cluster's own."""
+    """Return whether clients see the topic marked as internal."""
     return name in INTERNAL_TOPICS
 
 
 def offsets_topic(broker: "Broker") -> CreatableTopic:
-    """`__consumer_offsets` as this broker's settings want it.
+    """Return `__consumer_offsets` as this broker's settings define it.
 
-    When the replication factor is not set, Kafka's default of 3 counts at most as far as there are brokers where one
-    node is the only controller: a single node that nobody configured can have groups. Elsewhere it counts as it is, as
-    in Kafka: a topic that is made while the others still start would have too few replicas for good.
+    Where the replication factor is not set and one node is the only controller, Kafka's default of 3 is limited to the
+    number of brokers. So a single node without configuration can have groups. Elsewhere the default applies unchanged,
+    as in Kafka: a topic created while other brokers still start would have too few replicas permanently.
     """
     configs = {"cleanup.policy": "compact", "compression.type": "producer",
                "segment.bytes": str(broker.integer("offsets.topic.segment.bytes"))}

@@ -1,12 +1,12 @@
-"""Which replicas are in sync with the partitions that this broker leads (KIP-497). Sans-IO.
+"""Maintenance of the in-sync replicas of the partitions that this broker leads (KIP-497). Sans-IO.
 
-A leader proposes, the controller decides, the metadata log tells. Between a proposal and its outcome the leader does
-not know which of the two sets is in force, so the high watermark waits for the *maximal* one: those of both. A set that
-shrinks is therefore in force only when the controller said so, one that grows from the moment it is proposed on.
+A leader proposes, the controller decides, the metadata log announces. Between a proposal and its outcome the leader
+does not know which of the two sets is in force. The high watermark therefore waits for the *maximal* set: the union of
+both. So a shrinking set takes effect only when the controller has accepted it, a growing one from its proposal on.
 
-A proposal carries the partition epoch that it goes by, and the next one is made when the outcome of this one is known:
-by the controller's answer or by the metadata, whichever comes first. What is proposed meanwhile for other partitions
-goes into one request together.
+A proposal carries the partition epoch that it is based on. The next one follows when the outcome is known, by the
+controller's answer or by the metadata, whichever comes first. Meanwhile the proposals for other partitions accumulate
+and go into one request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,20 +30,21 @@ RETRY_MS: Final = 50
 NEVER_MS: Final = (1 << 63) - 1
 
 REVERTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""The proposal is not in force and will not be."""
+"""Errors after which the proposal is not in force and never will be."""
 OVERTAKEN: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NEW_LEADER_ELECTED,
 )
-"""The controller knows something newer, which the metadata will tell; until then both sets may be in force."""
+"""Errors that show that the controller knows something newer, which the metadata will bring. Until then both sets may
+be in force."""
 
 Key = tuple[UUID, int]
 Trace = Callable[[str, Key, Mapping[str, object]], None]
-"""Hears what happens to the in-sync replicas of a partition, with the particulars (docs/internals/recorder.md)."""
+"""Receives each event of a partition's in-sync replicas, with its details (docs/internals/recorder.md)."""
 
 
 class Replicated(Protocol):
-    """A partition that this broker leads, as the keeper sees it (`kraft_native.partition.Partition`)."""
+    """A partition that this broker leads, as the keeper uses it (`kraft_native.partition.Partition`)."""
 
     def set_isr(self, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None: ...
     def lagging(self, lag_max_ms: int) -> list[int]: ...
@@ -52,7 +53,7 @@ class Replicated(Protocol):
 
 @dataclass(slots=True)
 class Led:
-    """A led partition. `isr` is what was committed last, in `partition_epoch`; `proposed` what may be in force too."""
+    """A led partition. `isr` is the last committed set, of `partition_epoch`; `proposed` may be in force too."""
 
     key: Key
     partition: Replicated
@@ -69,8 +70,9 @@ class Led:
 
 
 class IsrKeeper:
-    """Single-threaded. `submit(request)` asks the controller; its answer comes back to `answered`, some time.
-    `epoch_of(broker id)`: the epoch of a broker that takes part as the metadata tells, None for any other."""
+    """Keeper of the in-sync replicas. Single-threaded. `submit(request)` sends a request to the controller; its answer
+    arrives at `answered` later. `epoch_of(broker id)` returns the epoch of a broker that takes part according to the
+    metadata, None for any other."""
 
     def __init__(self, node_id: int, submit: Callable[[AlterPartitionRequest], None],
                  epoch_of: Callable[[int], int | None], trace: Trace = lambda _what, _key, _values: None) -> None:
@@ -82,34 +84,34 @@ class IsrKeeper:
         self._due: dict[Key, Led] = {}
         self._asked: dict[Key, Led] | None = None
         self.deadline_ms = NEVER_MS
-        """When `tick` is due."""
+        """Time when `tick` is due."""
         self.expands_total = 0
         self.shrinks_total = 0
         self.failures_total = 0
 
     def __len__(self) -> int:
-        """How many partitions this broker leads."""
+        """Number of partitions that this broker leads."""
         return len(self._led)
 
     def knows_newer(self, key: Key, registration: PartitionRegistration) -> bool:
-        """Whether the controller answered with something newer than this in the same leader epoch."""
+        """Return whether the controller answered with a newer state of the same leader epoch."""
         led = self._led.get(key)
         return (led is not None and led.leader_epoch == registration.leader_epoch
                 and led.partition_epoch > registration.partition_epoch)
 
     def proposed(self, key: Key) -> tuple[int, ...] | None:
-        """What may be in force besides what was committed; None when there is no such thing."""
+        """Return the set that may be in force besides the committed one; None without a proposal."""
         led = self._led.get(key)
         return None if led is None else led.proposed
 
     def maximal(self, key: Key, registration: PartitionRegistration) -> tuple[int, ...]:
-        """The replicas that may be in sync in that state of the partition."""
+        """Return the replicas that may be in sync in that state of the partition."""
         led = self._led.get(key)
         return led.maximal if led is not None and _is_same(led, registration) else registration.isr
 
     def lead(self, key: Key, partition: Replicated, registration: PartitionRegistration) -> None:
-        """The metadata tells that this broker leads, with these in-sync replicas. Whatever was proposed is decided,
-        unless it goes by this very state, which the controller answered with before."""
+        """Apply metadata in which this broker leads with these in-sync replicas. An open proposal is decided by it,
+        unless it is based on exactly this state, which the controller already answered with."""
         led = self._led.get(key)
         if led is not None and led.partition is partition and _is_same(led, registration):
             partition.set_isr(led.isr, led.maximal)
@@ -121,13 +123,15 @@ class IsrKeeper:
                              registration.leader_recovery_state)
 
     def resign(self, key: Key) -> None:
-        """This broker leads it no more."""
+        """Stop keeping a partition that this broker no longer leads."""
         self._led.pop(key, None)
         self._due.pop(key, None)
 
     def caught_up(self, key: Key, node_id: int) -> bool:
-        """A follower outside the set has everything. It is proposed, unless the metadata says that its broker does not
-        take part (yet), or is another process than the one that fetched. Whether it is, or need not be."""
+        """Propose a follower outside the set that has everything. Return whether it is proposed or needs no proposal.
+
+        It is not proposed while its broker does not take part according to the metadata, or while another process of
+        that broker did the fetching."""
         led = self._led.get(key)
         if led is None or node_id in led.maximal:
             return True
@@ -143,7 +147,7 @@ class IsrKeeper:
         return True
 
     def drop_lagging(self, lag_max_ms: int) -> None:
-        """Proposes to go on without followers that lag for longer than `lag_max_ms`."""
+        """Propose sets without the followers that lag for longer than `lag_max_ms`."""
         for led in list(self._led.values()):
             if led.proposed is None and len(led.isr) > 1:
                 lagging = led.partition.lagging(lag_max_ms)
@@ -152,20 +156,20 @@ class IsrKeeper:
                                   f"not all had everything at some time in the last {lag_max_ms} ms")
 
     def recovered(self, key: Key) -> None:
-        """The leader of an unclean election has made its log whole: it says so."""
+        """Report to the controller that the leader of an unclean election has restored its log."""
         led = self._led.get(key)
         if led is not None and led.recovery != 0 and led.proposed is None:
             led.recovery = 0
             self._propose(led, led.isr, "the leader of an unclean election has made its log whole")
 
     def tick(self, now_ms: int) -> None:
-        """Asks again what was not answered with an outcome."""
+        """Send again the proposals that were answered without an outcome."""
         if now_ms >= self.deadline_ms:
             self.deadline_ms = NEVER_MS
             self._ask()
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> None:
-        """The controller's answer to the last request."""
+        """Process the controller's answer to the last request."""
         asked, self._asked = self._asked or {}, None
         outcomes: dict[Key, Outcome] = {}
         if response.error_code == ErrorCode.NONE:
@@ -196,15 +200,15 @@ class IsrKeeper:
         self._ask()
 
     def _tell(self, led: Led, what: str, **values: object) -> None:
-        """Of which leadership: what happened in an earlier one says nothing about this one."""
+        """Trace an event with its leader epoch: what happened in an earlier leadership says nothing about this one."""
         self._trace(what, led.key, {"epoch": led.leader_epoch, **values})
 
     def _settled(self, led: Led, outcome: Outcome) -> bool:
-        """Whether nothing more is to be asked."""
+        """Apply the outcome of a proposal. Return whether it needs no further request."""
         code = outcome.error_code
         if code == ErrorCode.NONE:
             if outcome.leader_epoch != led.leader_epoch or outcome.partition_epoch < led.partition_epoch:
-                return True            # the metadata will tell of what is newer than this
+                return True            # the metadata will bring what is newer than this
             self._tell(led, "isr decided", isr=list(outcome.isr))
             self._commit(led, tuple(outcome.isr), outcome.partition_epoch)
         elif code in REVERTED or code in OVERTAKEN:

@@ -1,10 +1,11 @@
-"""Leaders whose process has ended, found before an answer names them to a client. Sans-IO.
+"""Checks that find leaders whose process has ended, before an answer names them to a client. Sans-IO.
 
-A client whose connection to a leader broke requests Metadata at once, from another broker. That broker may know nothing
-yet: its own connections to the leader close later, and the controller fences later still. An answer that names the dead
-leader costs the client as long as it waits until its next request, in librdkafka a second. So an answer that names
-leaders waits until each of them has answered a request that was sent *after* the client's (`ask`): one that the client
-saw end cannot answer it.
+A client whose connection to a leader broke requests Metadata at once, from another broker. That broker may not know
+yet: its own connections to the leader close later, and the controller fences later still. An answer with the dead
+leader costs the client the wait until its next request, in librdkafka a second.
+
+So an answer with leaders waits until each of them has answered a request that was sent *after* the client's (`ask`). A
+leader that the client saw end cannot answer it.
 
     check sent --- answered ---> the leader is named
         |  '------ refused ----> held until the leader is fenced; at the limit it is left out (LEADER_NOT_AVAILABLE)
@@ -12,10 +13,10 @@ saw end cannot answer it.
 
 - One check of a leader is under way at a time. Requests that arrive meanwhile share the next one.
 - After an unanswered check no request waits for that leader until it has answered one.
-- A leader whose address refused for `DISPUTED_MS`, and that is still not fenced, is named: the controller hears it, so
-  perhaps only the way from here is closed.
+- A leader whose address refused for `DISPUTED_MS` and that is still not fenced is named. The controller still receives
+  its heartbeats, so perhaps only the path from this broker is closed.
 
-The metadata log alone decides who leads. Nothing here changes that; it decides when a client learns it.
+The metadata log alone decides which broker leads. This module only decides when a client learns it.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,7 +44,8 @@ OnChecked = Callable[[tuple[int, ...]], None]
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """One answer. `checks`: of leaders that have not been checked yet. `refused`: epochs of those that refused."""
+    """One held answer. `checks` counts the leaders that are not checked yet. `refused` holds the epochs of those that
+    refused."""
 
     answer: OnChecked
     deadline_ms: int
@@ -85,7 +87,7 @@ class LeaderChecks:
         """Receives the time at which `tick` is due, after each answer that is held."""
 
     def submit(self, leaders: Iterable[int], answer: OnChecked) -> None:
-        """Calls `answer` once: at once when there is nothing to wait for, else within `limit_ms`."""
+        """Call `answer` exactly once: immediately when there is nothing to wait for, else within `limit_ms`."""
         if not self._limit_ms:
             answer(())
             return
@@ -115,7 +117,7 @@ class LeaderChecks:
             self._ask(broker)
 
     def checked(self, broker_id: int, broker_epoch: int, found: Checked) -> None:
-        """Result of the check of that incarnation."""
+        """Process the result of the check of that incarnation."""
         now_ms = self._clock()
         leader = self._leaders.get(broker_id)
         if leader is None or leader.epoch != broker_epoch:
@@ -136,13 +138,13 @@ class LeaderChecks:
             self._settle(each)
 
     def _release(self, leader: _Leader) -> None:
-        """That incarnation leads nothing any more: no answer waits for it."""
+        """Release the answers that wait for an incarnation that leads nothing any more."""
         for each in (*leader.held, *leader.queued):
             each.checks -= 1
             self._settle(each)
 
     def applied(self, image: MetadataImage) -> None:
-        """The broker has applied that metadata."""
+        """Note the metadata that the broker has applied."""
         before, self._image = self._image, image
         if image.brokers is before.brokers or not self._held:
             return
@@ -159,7 +161,7 @@ class LeaderChecks:
         return tuple(broker_id for broker_id, epoch in held.refused.items() if self._takes_part(broker_id, epoch))
 
     def _settle(self, held: _Held) -> None:
-        """Answers when there is nothing more to wait for."""
+        """Answer when nothing remains to wait for."""
         if held in self._held and not held.checks and not self._hidden(held):
             self._finish(held)
 
@@ -169,11 +171,11 @@ class LeaderChecks:
 
     @property
     def deadline_ms(self) -> int:
-        """When `tick` is due. All answers are held for the same time, so the oldest is due first."""
+        """Time when `tick` is due. All answers are held for the same time, so the oldest is due first."""
         return next((held.deadline_ms for held in self._held), NEVER_MS)
 
     def tick(self) -> None:
-        """Ends what was held for long enough."""
+        """Finish the answers that were held for long enough."""
         now_ms = self._clock()
         due = [held for held in self._held if held.deadline_ms <= now_ms]
         for leader in self._leaders.values() if due else ():

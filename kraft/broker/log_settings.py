@@ -1,4 +1,4 @@
-"""From a topic's settings in force to the settings of its logs."""
+"""Conversion of a topic's settings in force to the settings of its logs."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -13,11 +13,11 @@ FIELDS_BY_NAME: Final = {field.name: field for field in FIELDS}
 
 SEGMENT_BYTES_MIN: Final = FIELDS_BY_NAME["segment_bytes"].allowed[0]
 KEEP_ALL: Final = ("retention.ms", "retention.bytes")
-"""What lets data go: with a value that cannot be used, nothing goes."""
+"""Settings that let data be deleted: with an unusable value nothing is deleted."""
 LAGS: Final = ("min_compaction_lag_ms", "max_compaction_lag_ms")
 BROKER_SETTINGS: Final = {"flush_bytes": "kraft.flush.bytes", "flush_interval_us": "kraft.flush.interval.us",
                           "producer.id.expiration.ms": "producer.id.expiration.ms"}
-"""Those of the broker, by the engine's name."""
+"""Settings of the broker, by the engine's name."""
 
 # Kafka's topic settings that the engine has under the same name.
 ENGINE_SETTINGS: Final = tuple(field.kafka_name for field in FIELDS
@@ -25,7 +25,7 @@ ENGINE_SETTINGS: Final = tuple(field.kafka_name for field in FIELDS
 
 
 class LogSettings(NamedTuple):
-    """The settings of a topic's logs. `faults`: values set for the topic that cannot be used. `unusable`: the engine's
+    """Settings of a topic's logs. `faults`: values set for the topic that cannot be used. `unusable`: the engine's
     names of the settings for which such a value is set, for the topic or the broker."""
 
     config: LogConfig
@@ -33,7 +33,8 @@ class LogSettings(NamedTuple):
     unusable: tuple[str, ...] = ()
 
     def over(self, current: LogConfig) -> LogConfig:
-        """The settings for a log that has others now: those that have no usable value keep the value that they had."""
+        """Return the settings for a log that has `current` ones: settings without a usable value keep their current
+        value."""
         if not self.unusable:
             return self.config
         kept = {name: getattr(current, name) for name in self.unusable}
@@ -42,13 +43,15 @@ class LogSettings(NamedTuple):
 
 
 def log_settings(topic_overrides: Mapping[str, str], layers: BrokerLayers, *, replicated: bool = False) -> LogSettings:
-    """The settings of a topic's logs. `flush.messages` and `flush.ms` become the durability: 1 message is a flush of
-    every append, any other bound a flush that appends share, none leaves flushing to the operating system.
+    """Return the settings of a topic's logs. `flush.messages` and `flush.ms` become the durability: 1 message is a
+    flush of every append, any other bound a flush that appends share, none leaves flushing to the operating system.
     `replicated`: the high watermark waits for other brokers.
 
-    Never raises: a value that cannot be used gives way to the next one that counts, but for retention, which then lets
-    nothing go. A `max.compaction.lag.ms` below `min.compaction.lag.ms` counts as that: a record that is younger than
-    the latter is not compacted whatever the former says.
+    Never raises. An unusable value is replaced by the one of the next level. Unusable retention instead deletes
+    nothing.
+
+    A `max.compaction.lag.ms` below `min.compaction.lag.ms` is raised to it: a record younger than the minimum is not
+    compacted, whatever the maximum is.
     """
     effective = {name: topic_value(name, topic_overrides, layers) for name in tables.section("topic")}
     brokers = {name: broker_value(name, layers) for name in BROKER_SETTINGS.values()}

@@ -1,4 +1,4 @@
-"""Changes of this process's logger levels by IncrementalAlterConfigs (KIP-412): of a broker and of a controller."""
+"""Changes of this process's logger levels by IncrementalAlterConfigs (KIP-412), on brokers and controllers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ class _RefusedError(Exception):
 
 def alter_loggers(loggers: LoggerPort, node_id: int, resources: Sequence[AlterConfigsResource], *,
                   validate_only: bool) -> Iterator[AlterConfigsResourceResponse]:
-    """Changes the loggers of this process, one resource after the other; gives the result of each."""
+    """Change the loggers of this process, one resource after the other, and yield each result."""
     counts = Counter(each.resource_name for each in resources)
     for each in resources:
         yield _alter(loggers, node_id, each, twice=counts[each.resource_name] > 1, validate_only=validate_only)
@@ -30,7 +30,7 @@ def alter_loggers(loggers: LoggerPort, node_id: int, resources: Sequence[AlterCo
 
 def _alter(loggers: LoggerPort, node_id: int, resource: AlterConfigsResource, *, twice: bool,
            validate_only: bool) -> AlterConfigsResourceResponse:
-    """All changes of one resource, or none."""
+    """Apply all changes of one resource, or none."""
     code, message = ErrorCode.NONE, None
     try:
         _check_resource(node_id, resource, twice=twice)

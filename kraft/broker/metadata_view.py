@@ -1,4 +1,4 @@
-"""The metadata as the group coordinator asks it."""
+"""View of the metadata for the group coordinator."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ from kraft.metadata.image import MetadataImage
 
 
 class ImageTopics:
-    """Answers from `image`, which is replaced with each committed change."""
+    """View of `image`, which is replaced with each committed change."""
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image

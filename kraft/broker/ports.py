@@ -1,4 +1,4 @@
-"""What the broker needs of the world around it; `kraft.runtime` fills it in."""
+"""Interfaces from the broker to its environment; `kraft.runtime` implements them."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
@@ -9,7 +9,7 @@ from kraft.protocol.message import Message
 
 
 class LogUsage(NamedTuple):
-    """One log in a directory. `is_future`: it is on its way here from another directory, and `offset_lag` behind."""
+    """One log in a directory. `is_future`: it is being moved here from another directory and is `offset_lag` behind."""
 
     topic: str
     partition: int
@@ -19,7 +19,7 @@ class LogUsage(NamedTuple):
 
 
 class LogDirUsage(NamedTuple):
-    """One log directory. Bytes are -1 where the system does not tell them; `error` is Kafka's code, 0 when online."""
+    """One log directory. Bytes are -1 where the system does not report them. `error` is Kafka's code, 0 when online."""
 
     path: str
     error: int
@@ -33,48 +33,49 @@ class ControllerPort(Protocol):
 
     def submit(self, request: Message, version: int, now_ms: int, answer: Callable[[Message], None],
                client_id: str | None = None) -> None:
-        """Decides `request`; `answer` gets the response once what it tells is committed. `client_id`: of the client
-        that asked for it, whose quota holds; None: the node itself asks."""
+        """Decide `request`; `answer` gets the response once its outcome is committed. `client_id` names the client
+        whose quota applies; None: the request is the node's own."""
 
     def refuse(self, request: Message, code: ErrorCode, message: str) -> Message:
-        """The response that refuses all of a request that the controller decides."""
+        """Return the response that refuses the whole of a request that the controller decides."""
 
     @property
     def lease_left_ms(self) -> int | None:
-        """Until this broker's lease ends, negative when it has; None: no controller has told of one."""
+        """Time left of this broker's lease, negative after its end; None: no controller has announced one."""
 
 
 class StoragePort(Protocol):
-    """What is wrong with the replicas on this node's disks."""
+    """Faults of the replicas on this node's disks."""
 
     def lost_records(self) -> list[str]:
-        """The replicas that miss records, with the offsets, in words."""
+        """Describe the replicas that miss records, with the offsets, in words."""
 
     @property
     def stray_count(self) -> int:
-        """Partition directories that are neither served nor deleted."""
+        """Number of partition directories that are neither served nor deleted."""
 
 
 class LogDirPort(Protocol):
     """The way to the directories that hold the logs."""
 
     def usage(self) -> list[LogDirUsage]:
-        """Every log directory of this node."""
+        """Return every log directory of this node."""
 
     @property
     def directory_ids(self) -> tuple[UUID, ...]:
-        """The directories' ids, in the order of the configuration."""
+        """Ids of the directories, in the order of the configuration."""
 
 
 class RecorderPort(Protocol):
-    """What happened to the broker's replicas."""
+    """History of the broker's replicas."""
 
     def lines(self, count: int) -> list[str]:
-        """The last `count` entries of the flight recorder, oldest first, and one that tells what the broker is now."""
+        """Return the last `count` entries of the flight recorder, oldest first, and one with the broker's present
+        state."""
 
 
 LOG_LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-"""Kafka's words, the most severe first."""
+"""Kafka's names of the levels, the most severe first."""
 ROOT_LOGGER: Final = "root"
 
 
@@ -82,18 +83,19 @@ class LoggerPort(Protocol):
     """The loggers of the process."""
 
     def levels(self) -> dict[str, str]:
-        """The level in force of each logger, `ROOT_LOGGER` first."""
+        """Return the level in force of each logger, `ROOT_LOGGER` first."""
 
     def set_level(self, name: str, level: str) -> None:
-        """Put one of `LOG_LEVELS` in force for an existing logger, and for those below it that have none of their
+        """Put one of `LOG_LEVELS` in force for an existing logger, and for those below it that have no level of their
         own."""
 
     def unset_level(self, name: str) -> None:
-        """Let an existing logger have the level of the one above it again."""
+        """Remove the level of an existing logger, which then has the level of the one above it."""
 
 
 class MovePort(Protocol):
-    """Who moves replicas between log directories."""
+    """Moves of replicas between log directories."""
 
     def alter(self, topic: str, index: int, path: str) -> ErrorCode:
-        """A replica shall lie in the directory of that path; what is against it. Moving takes a while after that."""
+        """Order a replica to move to the directory of that path. Return the error that prevents it; the move itself
+        takes a while."""

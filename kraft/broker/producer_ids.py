@@ -1,7 +1,7 @@
-"""The blocks of producer ids that a broker hands out, requested from the controller (KIP-730).
+"""Blocks of producer ids that a broker assigns, requested from the controller (KIP-730).
 
-The first is requested when the broker is registered, the next one when a tenth of a block is left: new producers need
-no controller as long as ids are left.
+The first block is requested when the broker is registered, the next one when a tenth of a block is left. So new
+producers need no controller as long as ids are left.
 """
 
 from collections import deque
@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Final
 
 LEFT_SHARE: Final = 10
-"""The next block is requested when one part of so many is left."""
+"""Divisor: the next block is requested when 1/10 of the first one is left."""
 
 
 class ProducerIds:
-    """`request(now_ms)` requests a block from the controller; `refill` or `refused` is called with the answer."""
+    """Supply of producer ids. `request(now_ms)` requests a block from the controller; `refill` or `refused` is called
+    with the answer."""
 
     def __init__(self, request: Callable[[int], None]) -> None:
         self._request = request
@@ -23,7 +24,7 @@ class ProducerIds:
         self._waiting: deque[Callable[[int | None], None]] = deque()
 
     def prepare(self, now_ms: int) -> None:
-        """Requests a block unless enough ids are left or one is requested already."""
+        """Request a block unless enough ids are left or a request is under way."""
         has_enough = len(self._blocks) > 1 or (
             bool(self._blocks) and len(self._blocks[0]) > self._first_size // LEFT_SHARE)
         if not self._is_requested and not has_enough:
@@ -31,7 +32,7 @@ class ProducerIds:
             self._request(now_ms)
 
     def take(self, now_ms: int, answer: Callable[[int | None], None]) -> None:
-        """Gives the next id, at once or when a block has come; None when the controller gave none."""
+        """Give the next id to `answer`, at once or when a block has arrived; None when the controller refused."""
         if self._blocks and not self._waiting:
             answer(self._next())
         else:
@@ -48,7 +49,7 @@ class ProducerIds:
         return block[0]
 
     def refill(self, start: int, count: int, now_ms: int) -> None:
-        """A block came from the controller."""
+        """Add a block from the controller."""
         self._is_requested = False
         if not self._blocks:
             self._first_size = count
@@ -58,7 +59,7 @@ class ProducerIds:
         self.prepare(now_ms)
 
     def refused(self) -> None:
-        """The controller gave none: producers that wait for it get none, and the next one requests again."""
+        """Process a refusal of the controller: waiting producers get None, and the next call requests again."""
         self._is_requested = False
         waiting, self._waiting = self._waiting, deque()
         for answer in waiting:

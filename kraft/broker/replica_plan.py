@@ -1,4 +1,4 @@
-"""What a change of the metadata means for this broker's replicas: a plan, carried out elsewhere. Pure."""
+"""Plan of what a metadata change means for this broker's replicas; another module carries it out. Pure."""
 
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -10,7 +10,7 @@ from kraft.metadata.image import MetadataImage, PartitionRegistration
 
 
 class Action(Enum):
-    """What to do with one replica."""
+    """Action on one replica."""
 
     LEAD = auto()
     FOLLOW = auto()
@@ -30,20 +30,21 @@ class Step(NamedTuple):
 
 
 def plan_all(image: MetadataImage, node_id: int) -> list[Step]:
-    """Every replica of this broker, for a start."""
+    """Plan every replica of this broker at its start."""
     return [plan_one(topic.name, topic.topic_id, index, partition, node_id)
             for topic, index, partition in image.partitions() if node_id in partition.replicas]
 
 
 def plan_change(delta: MetadataDelta, node_id: int) -> list[Step]:
-    """The replicas of this broker that a committed change concerns, removals first: a topic may be made anew under its
-    old name in one change."""
+    """Plan the replicas of this broker that a committed change affects. Removals come first: one change may delete a
+    topic and create another one of the same name."""
     changes = list(delta.partition_changes())
     return [*_removed(changes, delta, node_id), *_kept(changes, node_id)]
 
 
 def recorded_removals(delta: MetadataDelta, node_id: int) -> list[Step]:
-    """The replicas that records of a committed change removed from this broker; it may have come back since."""
+    """Return the replicas that records of a committed change removed from this broker; some may have come back
+    since."""
     return [Step(Action.REMOVE, name, topic_id, index, None, recorded=True)
             for (topic_id, index), (name, brokers) in delta.dropped.items() if node_id in brokers]
 
@@ -62,7 +63,7 @@ def _kept(changes: Iterable[PartitionChange], node_id: int) -> Iterable[Step]:
 
 
 def plan_one(topic: str, topic_id: UUID, index: int, partition: PartitionRegistration, node_id: int) -> Step:
-    """One replica of this broker, as it is."""
+    """Plan the present state of one replica of this broker."""
     action = Action.LEAD if partition.leader == node_id else Action.FOLLOW
     return Step(action, topic, topic_id, index, partition)
 

@@ -1,4 +1,4 @@
-"""What this broker's replicas are: leaders whose in-sync replicas are kept, followers that fetch. Sans-IO."""
+"""Roles of this broker's replicas: leaders with their in-sync replicas, followers that fetch. Sans-IO."""
 
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
@@ -8,7 +8,7 @@ from kraft.metadata.image import NO_LEADER, PartitionRegistration
 
 
 class Replica(Replicated, Protocol):
-    """A partition's replica here (`kraft_native.partition.Partition`)."""
+    """Local replica of a partition (`kraft_native.partition.Partition`)."""
 
     @property
     def topic_id(self) -> bytes: ...
@@ -30,17 +30,17 @@ class Fetchers(Protocol[AnyReplica_contra]):
     """The connections to leaders."""
 
     def begin(self, leader_id: int, key: Key, replica: AnyReplica_contra, /) -> None:
-        """Fetches it from that leader, from the log end on."""
+        """Start to fetch the replica from that leader, from its log end."""
 
     def end(self, leader_id: int, key: Key, /) -> None:
-        """Fetches it no more, and appends nothing of what is under way."""
+        """Stop fetching the replica and append nothing of the fetches in flight."""
 
     def watch(self, replica: AnyReplica_contra, /) -> None:
-        """This broker leads it: who fetches it is watched from now on."""
+        """Start to watch the followers of a replica that this broker leads."""
 
 
 class ReplicaRoles(Generic[AnyReplica]):
-    """`following`: what is fetched, from whom."""
+    """Roles of all local replicas. `following` holds each fetched replica with its leader's id."""
 
     def __init__(self, node_id: int, keeper: IsrKeeper, fetchers: Fetchers[AnyReplica]) -> None:
         self._node_id = node_id
@@ -49,7 +49,7 @@ class ReplicaRoles(Generic[AnyReplica]):
         self.following: dict[Key, tuple[int, AnyReplica]] = {}
 
     def lead(self, replica: AnyReplica, registration: PartitionRegistration) -> None:
-        """This broker leads; its followers are watched."""
+        """Make this broker the leader and watch the followers."""
         key = key_of(replica)
         self.stop_following(key)
         if self._keeper.knows_newer(key, registration):
@@ -61,7 +61,7 @@ class ReplicaRoles(Generic[AnyReplica]):
         self._keeper.recovered(key)
 
     def follow(self, replica: AnyReplica, registration: PartitionRegistration) -> None:
-        """Another broker leads, or nobody."""
+        """Follow another leader, or none."""
         key = key_of(replica)
         self._keeper.resign(key)
         known = self.following.get(key)
@@ -75,18 +75,18 @@ class ReplicaRoles(Generic[AnyReplica]):
             self._fetchers.begin(registration.leader, key, replica)
 
     def remove(self, replica: AnyReplica) -> None:
-        """The replica is no longer here."""
+        """Drop a replica that is removed from this broker."""
         key = key_of(replica)
         self._keeper.resign(key)
         self.stop_following(key)
 
     def stop_following(self, key: Key) -> None:
-        """Whoever led it is not asked for it any more."""
+        """Stop fetching from the previous leader."""
         known = self.following.pop(key, None)
         if known is not None:
             self._fetchers.end(known[0], key)
 
 
 def key_of(replica: Replica) -> Key:
-    """Topic id and index."""
+    """Return topic id and index."""
     return UUID(bytes=replica.topic_id), replica.index

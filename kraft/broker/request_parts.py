@@ -1,17 +1,18 @@
-"""Large requests as several small ones, for the controller and the coordinators.
+"""Division of large requests into small ones, for the controller and the coordinators.
 
-These decide a whole request in one step, and what they have decided no other request may see half done. So a request
-with many elements is given to them in parts, each of which is decided within a few milliseconds; others are served
-between two parts. Each part is sent when the one before it is answered, and the answers become one.
+These decide a whole request in one step, and no other request may see a half-done decision. So a request with many
+elements is submitted in parts, each of which is decided within a few milliseconds. Other requests are served between
+two parts. Each part is sent when the previous one is answered, and the answers are merged into one.
 
-Elements of a request stand for themselves in Kafka's protocol: each has its own result. What does not hold across
-parts: those of one request are no longer committed together, so a crash may leave the first ones carried out.
-Elements that name the same thing stay in one part, because they are refused for each other; of more than two the
-others say nothing new, and are dropped.
+Elements of a request are independent in Kafka's protocol: each has its own result. One guarantee does not hold across
+parts: the elements of one request are not committed together, so a crash may leave only the first ones done.
 
-A request that changes the cluster's metadata may have `CHANGES_MAX` elements (Kafka's limit of records and partitions
-in one request), and each of them `ENTRIES_MAX` settings or limits: POLICY_VIOLATION for each element of a larger
-request, and for a larger element. What only reads is answered once for each thing that it names.
+Elements that name the same thing stay in one part, because each causes the other's refusal. Of more than two such
+elements the others add nothing and are dropped.
+
+A request that changes the cluster's metadata may have `CHANGES_MAX` elements, Kafka's limit of records and partitions
+in one request. Each element may have `ENTRIES_MAX` settings or limits. All elements of a larger request, and each
+larger element, get POLICY_VIOLATION. A request that only reads is answered once for each thing that it names.
 """
 
 from collections import deque
@@ -43,13 +44,13 @@ CHANGES_MAX: Final = 10_000
 ENTRIES_MAX: Final = 1_000
 TOO_MANY: Final = f"one request may change {CHANGES_MAX} things at most, with {ENTRIES_MAX} settings each"
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
-"""The same in Kafka's words, where partitions are created."""
+"""The same in Kafka's words, for requests that create partitions."""
 STEP: Final = 64
 
 
 class Level(NamedTuple):
-    """One array on the way from a request to its elements, where the same is in the response, and what identifies an
-    element of it in both (nothing: the elements are not compared)."""
+    """One array on the path from a request to its elements: its name there, its name in the response, and its key. The
+    key identifies an element in both; without one the elements are not compared."""
 
     request: str
     response: str
@@ -57,10 +58,14 @@ class Level(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How one kind of request is divided: `paths` lead to its elements. A part has elements that weigh `size` together,
-    or a single heavier one; all together may weigh `limit` (0: without limit), and an element may have `ENTRIES_MAX` of
-    what `entries` counts. `same` gives what an element names, with the structs around it; of the same things `repeats`
-    are kept. `too_many`: the sentence for a request above the limit."""
+    """Division of one kind of request. `paths` lead to its elements.
+
+    - A part has elements that weigh `size` together, or a single heavier one.
+    - All together may weigh `limit` (0: without limit).
+    - An element may have `ENTRIES_MAX` of what `entries` counts.
+    - `same` returns what an element names, with the structs around it; at most `repeats` elements of the same thing are
+      kept.
+    - `too_many` is the error message for a request above the limit."""
 
     paths: tuple[tuple[Level, ...], ...]
     size: int
@@ -81,7 +86,7 @@ class _Leaf(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is an element, and not a struct without any inside."""
+        """True for an element, false for a struct without any inside."""
         return len(self.around) + 1 == len(self.path)
 
 
@@ -118,7 +123,8 @@ def _entity(_around: tuple[Any, ...], entry: Any) -> object:
 
 
 def _fetched(around: tuple[Any, ...], element: Any) -> object:
-    """Of an OffsetFetch: a partition's index, or a topic or group without any below it."""
+    """Return the identity of an element of OffsetFetch: a partition's index, or a topic or group without any below
+    it."""
     return tuple(map(_group_or_topic, around)), element if isinstance(element, int) else _group_or_topic(element)
 
 
@@ -174,16 +180,18 @@ PLANS: Final[dict[type[Message], Plan]] = {
 
 def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], answer: Answer,
                    run: Callable[[Steps], None], refuse: Callable[[Message, str], Message] | None = None) -> Steps:
-    """Has `send` serve the request, as a whole or in parts; `answer` gets the whole response. `run` takes the steps
-    that are left when an answer comes later. `refuse` makes the response with POLICY_VIOLATION, and a sentence, for all
-    of a request; requests with a limit need it."""
+    """Serve the request by calls of `send`, as a whole or in parts; `answer` gets the whole response. `run` gets the
+    steps that are left when an answer comes later.
+
+    `refuse` creates the POLICY_VIOLATION response for all of a request, with a message; requests with a limit need
+    it."""
     plan = PLANS.get(type(request))
     if plan is None or _is_small(plan, request):
         send(request, answer)
         return
     leaves = yield from _leaves(plan, request)
     chunks, weight = yield from _chunks(plan, leaves)
-    del leaves                         # each part is freed when it was sent
+    del leaves                         # each part is freed after it is sent
     is_too_large = plan.limit > 0 and weight > plan.limit
 
     def send_part(chunk: list[_Leaf], answer_part: Answer) -> None:
@@ -200,7 +208,7 @@ def serve_in_parts(request: Message, send: Callable[[Message, Answer], None], an
 
 
 class _Parts:
-    """A request on its way, part by part."""
+    """A request in progress, part by part."""
 
     def __init__(self, plan: Plan, chunks: deque[list[_Leaf]], send: Callable[[list[_Leaf], Answer], None],
                  answer: Answer, run: Callable[[Steps], None]) -> None:
@@ -214,7 +222,7 @@ class _Parts:
         self._sending = self._answered = False
 
     def steps(self) -> Steps:
-        """Sends parts until one is not answered at once; its answer continues."""
+        """Send parts until one is not answered at once; its answer continues."""
         while self._chunks:
             self._sending, self._answered = True, False
             self._send(self._chunks.popleft(), self._take)
@@ -253,7 +261,8 @@ class _Parts:
 
     def _add(self, path: tuple[Level, ...], above: tuple[object, ...], into: list[Any],
              elements: Iterable[Any]) -> None:
-        """Appends elements of a response; one that is there already gets what is inside of the new one."""
+        """Append elements of a response. For an element that is already present, merge what is inside the new one into
+        it."""
         level, deeper = path[0], path[1:]
         if not deeper:
             into.extend(elements)
@@ -271,7 +280,7 @@ class _Parts:
 
 
 def _responses(plan: Plan) -> list[tuple[Level, ...]]:
-    """One path for each array of the response."""
+    """Return one path for each array of the response."""
     return list({path[0].response: path for path in reversed(plan.paths)}.values())
 
 
@@ -303,7 +312,7 @@ def _inside(path: tuple[Level, ...], depth: int, around: tuple[Any, ...], struct
 
 
 def _leaves(plan: Plan, request: Message) -> Generator[None, None, list[_Leaf]]:
-    """The elements, those that name the same thing one behind the other and at most `repeats` of them."""
+    """Return the elements, grouped by what they name, with at most `repeats` per group."""
     if plan.same is None:
         found = []
         for leaf in _walk(plan, request):
@@ -327,7 +336,7 @@ def _leaves(plan: Plan, request: Message) -> Generator[None, None, list[_Leaf]]:
 
 
 def _chunks(plan: Plan, leaves: list[_Leaf]) -> Generator[None, None, tuple[deque[list[_Leaf]], int]]:
-    """The parts, and the weight of all together."""
+    """Return the parts, and the weight of all together."""
     chunks: deque[list[_Leaf]] = deque()
     chunk: list[_Leaf] = []
     weight = total = 0
@@ -349,7 +358,7 @@ def _chunks(plan: Plan, leaves: list[_Leaf]) -> Generator[None, None, tuple[dequ
 
 
 def part_of(plan: Plan, request: Message, leaves: Iterable[_Leaf]) -> Message:
-    """A request with these elements only, and all else as in the whole."""
+    """Return a request with only these elements and otherwise the fields of the whole."""
     part = request.replace(**{path[0].request: [] for path in plan.paths if getattr(request, path[0].request)})
     originals: list[Any] = []
     copies: list[Any] = []

@@ -1,4 +1,4 @@
-"""Which replicas of a topic are throttled on a broker (KIP-73)."""
+"""Throttled replicas of a topic on a broker (KIP-73)."""
 
 from collections.abc import Container, Sequence
 from typing import Final
@@ -8,8 +8,8 @@ ALL_REPLICAS: Final = "*"
 
 
 def throttled_partitions(texts: Sequence[str], broker_id: int) -> Container[int]:
-    """The partitions that `{leader,follower}.replication.throttled.replicas` names for this broker: `*`, or pairs of
-    partition and broker."""
+    """Return the partitions that `{leader,follower}.replication.throttled.replicas` names for this broker: `*`, or
+    pairs of partition and broker."""
     if ALL_REPLICAS in texts:
         return EVERY
     pairs = [text.split(":") for text in texts]

@@ -1,4 +1,4 @@
-"""Brokers and partitions as clients of one listener see them."""
+"""View of brokers and partitions for the clients of one listener."""
 
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,7 +16,7 @@ FENCED_LISTED_MS: Final = 3_000
 
 
 class ListedBroker(NamedTuple):
-    """A broker with the address that a listener's clients are told."""
+    """A broker with its address for a listener's clients."""
 
     broker_id: int
     host: str
@@ -26,7 +26,7 @@ class ListedBroker(NamedTuple):
 
 
 def listed_brokers(broker: "Broker", listener: str, *, fenced: bool = False) -> list[ListedBroker]:
-    """The brokers that have the listener, by id; without `fenced` only those that may serve."""
+    """Return the brokers that have the listener, by id; without `fenced` only those that may serve."""
     found = []
     for each in sorted(broker.image.brokers.values(), key=lambda each: each.broker_id):
         address = endpoint_of(each, listener)
@@ -36,13 +36,15 @@ def listed_brokers(broker: "Broker", listener: str, *, fenced: bool = False) -> 
 
 
 def reachable_brokers(broker: "Broker", listener: str, now_ms: int) -> list[ListedBroker]:
-    """The brokers that clients may connect to: those that may serve, and fenced ones that led a partition a moment ago.
-    All that are registered, when there are none of those.
+    """Return the brokers that clients may connect to: those that may serve, and fenced ones that led a partition a
+    moment ago. Without any of those, return all registered ones.
 
-    In the one answer that names a new leader the old one must still be listed: librdkafka (2.16) ends the thread of a
-    broker that is not, and with it, for a second, partitions that were about to move from there to the new leader. No
-    client misses a broker that led nothing. And the list must not be empty: librdkafka drops all brokers then, those
-    of its configuration too, and never asks again unless it may bootstrap again (KIP-899).
+    The one answer that names a new leader must still list the old one. librdkafka (2.16) ends the thread of a broker
+    that is not listed. For a second it thereby also stops partitions that were about to move from there to the new
+    leader. No client misses a broker that led nothing.
+
+    The list must not be empty: librdkafka then drops all brokers, including those of its configuration. It never
+    requests metadata again unless it may bootstrap again (KIP-899).
     """
     registered = listed_brokers(broker, listener, fenced=True)
     return [each for each in registered
@@ -56,7 +58,7 @@ def _led_a_moment_ago(broker: "Broker", broker_id: int, now_ms: int) -> bool:
 
 
 def endpoint_of(registration: BrokerRegistration, listener: str) -> tuple[str, int] | None:
-    """Host and port of a broker's listener; None when it has none of that name."""
+    """Return host and port of a broker's listener; None when it has none of that name."""
     for endpoint in registration.endpoints:
         if endpoint.name == listener:
             return endpoint.host, endpoint.port
@@ -64,7 +66,7 @@ def endpoint_of(registration: BrokerRegistration, listener: str) -> tuple[str, i
 
 
 def absence_of(topic: str) -> ErrorCode:
-    """Why there is no topic of that name: there cannot be one, or nobody made it."""
+    """Return why no topic of that name exists: the name is invalid, or the topic was not created."""
     try:
         TopicPartition.checked(topic, 0)
     except InvalidArgumentError:
@@ -73,7 +75,7 @@ def absence_of(topic: str) -> ErrorCode:
 
 
 def partition_error(broker: "Broker", partition: PartitionRegistration, listener: str) -> int:
-    """LEADER_NOT_AVAILABLE without a live leader, LISTENER_NOT_FOUND when the leader has not this listener."""
+    """Return LEADER_NOT_AVAILABLE without a live leader, LISTENER_NOT_FOUND when the leader lacks this listener."""
     leader = broker.image.brokers.get(partition.leader)
     if partition.leader == NO_LEADER or leader is None or leader.fenced:
         return ErrorCode.LEADER_NOT_AVAILABLE
@@ -82,20 +84,21 @@ def partition_error(broker: "Broker", partition: PartitionRegistration, listener
 
 def named_leader(broker: "Broker", partition: PartitionRegistration, listener: str,
                  ended: Container[int]) -> tuple[int, int]:
-    """Error and leader of a partition in an answer; no leader whose process has ended (`LeaderChecks`)."""
+    """Return error and leader of a partition for an answer, without a leader whose process has ended
+    (`LeaderChecks`)."""
     if partition.leader in ended:
         return ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER
     return partition_error(broker, partition, listener), partition.leader
 
 
 def controller_of(broker: "Broker", live: Sequence[int]) -> int:
-    """The broker that clients are told to send changes of the cluster to: each passes them on, so this one, or another
-    of `live` while this one may not serve; -1: none."""
+    """Return the broker to which clients send changes of the cluster; -1: none. Every broker passes them on, so it is
+    this one, or another of `live` while this one may not serve."""
     return broker.node_id if broker.node_id in live else min(live, default=-1)
 
 
 def offline_replicas(broker: "Broker", partition: PartitionRegistration) -> list[int]:
-    """Replicas on brokers that are gone or fenced, or in directories that failed."""
+    """Return replicas on brokers that are removed or fenced, or in directories that failed."""
     offline = []
     for replica, directory in zip(partition.replicas, partition.directories, strict=True):
         registration = broker.image.brokers.get(replica)

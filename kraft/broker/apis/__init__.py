@@ -1,5 +1,7 @@
-"""One file per API, or per family of APIs with one answer. A file is imported when one of its APIs is asked for first:
-with the messages that they are made of they are some fifty modules that a start need not read.
+"""Handlers, one file per API or per family of APIs with one answer.
+
+A file is imported at the first request for one of its APIs. With their messages these are some fifty modules, which a
+start need not read.
 """
 
 from importlib import import_module
@@ -42,15 +44,15 @@ FILES: Final[dict[str, tuple[str, ...]]] = {
     "transactions": ("ListTransactions", "DescribeTransactions"),
     "user_scram": ("DescribeUserScramCredentials",),
 }
-"""The APIs of each file, by Kafka's names."""
+"""APIs of each file, by Kafka's names."""
 
 _FILE_OF: Final = {API_BY_NAME[name].key: file for file, names in FILES.items() for name in names}
 SERVED: Final = tuple(_FILE_OF)
-"""Their keys."""
+"""Keys of all served APIs."""
 
 
 def handler_of(api_key: int) -> Handler:
-    """`KeyError` for an API that is not served here."""
+    """Return the handler of an API. Raise `KeyError` for an API that is not served here."""
     if (found := HANDLERS.get(api_key)) is None:
         import_module(f"{__name__}.{_FILE_OF[api_key]}")
         found = HANDLERS[api_key]

@@ -1,5 +1,7 @@
-"""AlterConfigs (key 33): the active controller decides. This broker refuses what only it can judge: changes to the
-settings of another broker, and directories in `cordoned.log.dirs` that it does not have."""
+"""AlterConfigs (key 33): the active controller decides.
+
+This broker refuses what only it can judge: changes to the settings of another broker, and directories in
+`cordoned.log.dirs` that it does not have."""
 
 from kraft.broker.api import Answer, RequestContext, Steps, serves
 from kraft.broker.broker import Broker
@@ -12,7 +14,7 @@ from kraft.protocol.messages.alter_configs_response import AlterConfigsResourceR
 
 @serves("AlterConfigs")
 def alter_configs(broker: Broker, request: AlterConfigsRequest, context: RequestContext, answer: Answer) -> Steps:
-    """Each resource on its own; those that this broker refuses come first."""
+    """Change each resource on its own; the results of those that this broker refuses come first."""
     refused, rest = [], []
     for each in request.resources:
         if (why := broker_refusal(broker, each)) is None:

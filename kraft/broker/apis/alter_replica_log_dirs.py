@@ -1,9 +1,10 @@
 """AlterReplicaLogDirs (key 34), versions 1 to 2: puts replicas into other log directories of this broker (KIP-113).
 
-A success says that the move has begun, or that there is nothing to move; DescribeLogDirs tells how far it has come. To
-name the directory that a replica lies in ends a move of it. A replica that is not here yet (REPLICA_NOT_AVAILABLE), or
-whose topic does not exist (UNKNOWN_TOPIC_OR_PARTITION), is made in that directory when it comes. A cordoned directory
-accepts none (INVALID_REPLICA_ASSIGNMENT).
+Success means that the move has begun, or that nothing has to move; DescribeLogDirs reports the progress. Naming the
+directory that a replica lies in ends a move of it.
+
+A replica that is not here yet (REPLICA_NOT_AVAILABLE), or whose topic does not exist (UNKNOWN_TOPIC_OR_PARTITION), is
+created in that directory when it arrives. A cordoned directory accepts none (INVALID_REPLICA_ASSIGNMENT).
 """
 
 from collections import defaultdict
@@ -21,7 +22,7 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
 @serves("AlterReplicaLogDirs")
 def alter_replica_log_dirs(broker: Broker, request: AlterReplicaLogDirsRequest, _context: RequestContext,
                            answer: Answer) -> Steps:
-    """Each replica on its own."""
+    """Move each replica on its own."""
     broker.table.settle()
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
     for wanted in request.dirs:

@@ -27,7 +27,7 @@ class _Refused(NamedTuple):
 @serves("DescribeClientQuotas")
 def describe_client_quotas(broker: Broker, request: DescribeClientQuotasRequest, _context: RequestContext,
                            answer: Answer) -> Steps:
-    """With `strict` an entity has no types but those of the filter."""
+    """Answer with the matching entities. `strict` excludes entities that have types outside the filter."""
     refused = _refusal(request.components)
     if refused is not None:
         answer(DescribeClientQuotasResponse(error_code=refused.code, error_message=refused.message, entries=None))
@@ -44,7 +44,7 @@ def describe_client_quotas(broker: Broker, request: DescribeClientQuotasRequest,
 
 def _refusal(components: list[ComponentData]) -> _Refused | None:
     kinds = [each.entity_type for each in components]
-    for each in components[:len(TYPES) + 1]:           # of more than the types there are, two are the same
+    for each in components[:len(TYPES) + 1]:           # a list longer than TYPES has a duplicate within these
         if not each.entity_type:
             return _Refused(ErrorCode.INVALID_REQUEST, "a filter component without an entity type")
         if kinds.count(each.entity_type) > 1:

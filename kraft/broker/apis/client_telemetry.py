@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71) and PushTelemetry (72), which no ApiVersions tells of: there is no receiver."""
+"""GetTelemetrySubscriptions (key 71) and PushTelemetry (72). ApiVersions does not list them: there is no receiver."""
 
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
@@ -14,7 +14,7 @@ from kraft.protocol.messages.push_telemetry_response import PushTelemetryRespons
 @serves("GetTelemetrySubscriptions")
 def get_telemetry_subscriptions(broker: Broker, request: GetTelemetrySubscriptionsRequest, context: RequestContext,
                                 answer: Answer) -> None:
-    """A subscription to no metrics. A client without an id gets one."""
+    """Answer with a subscription to no metrics. A client without an id gets one."""
     client_id = request.client_instance_id
     if client_id == ZERO_UUID:
         client_id = broker.telemetry.new_id()
@@ -30,6 +30,6 @@ def get_telemetry_subscriptions(broker: Broker, request: GetTelemetrySubscriptio
 
 @serves("PushTelemetry")
 def push_telemetry(broker: Broker, request: PushTelemetryRequest, context: RequestContext, answer: Answer) -> None:
-    """Taken by Kafka's rules, and dropped."""
+    """Accept by Kafka's rules and discard."""
     answer(PushTelemetryResponse(error_code=broker.telemetry.push(
         request, broker.integer("telemetry.max.bytes"), context.now_ms)))

@@ -1,7 +1,7 @@
-"""DeleteRecords (key 21), versions 0 to 2: moves the start of logs. Offset -1 means the high watermark.
+"""DeleteRecords (key 21), versions 0 to 2: advances the start offset of logs. Offset -1 means the high watermark.
 
-The answer waits until all replicas whose brokers live have moved theirs (Kafka's DelayedDeleteRecords): no leader that
-comes after this one shows the records again. What does not happen within the request's time is REQUEST_TIMED_OUT.
+The answer waits until all replicas on live brokers have advanced theirs (Kafka's DelayedDeleteRecords). So no later
+leader returns the records again. A deletion that does not complete within the request's time gets REQUEST_TIMED_OUT.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ HIGH_WATERMARK = -1
 
 
 class _Deletion(NamedTuple):
-    """Records that are deleted here; `result` is filled in when they are on the other replicas too."""
+    """Records that are deleted here; `result` is filled in when they are deleted on the other replicas too."""
 
     partition: Partition
     before_offset: int
@@ -34,7 +34,7 @@ class _Deletion(NamedTuple):
 
 @serves("DeleteRecords")
 def delete_records(broker: Broker, request: DeleteRecordsRequest, _context: RequestContext, answer: Answer) -> Steps:
-    """Each partition has its own error: a log that is only compacted refuses with POLICY_VIOLATION."""
+    """Delete per partition, each with its own error: a log that is only compacted refuses with POLICY_VIOLATION."""
     due: list[_Deletion] = []
     response = DeleteRecordsResponse()
     for topic in request.topics:

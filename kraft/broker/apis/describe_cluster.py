@@ -10,7 +10,7 @@ from kraft.protocol.messages.describe_cluster_response import DescribeClusterBro
 
 @serves("DescribeCluster")
 def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: RequestContext, answer: Answer) -> None:
-    """The brokers; and how long ago this one's lease ended, if it has, and what is wrong on its disks."""
+    """Answer with the brokers. Add how long ago this broker's lease ended, if it has, and the faults on its disks."""
     live = [each.broker_id for each in listed_brokers(broker, context.listener)]
 
     def nodes() -> list[DescribeClusterBroker]:

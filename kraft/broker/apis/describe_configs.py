@@ -1,7 +1,7 @@
-"""DescribeConfigs (key 32), versions 1 to 4: what is set, where from, and what it means.
+"""DescribeConfigs (key 32), versions 1 to 4: the settings, their sources, and their meaning.
 
-Topics, this broker (its id, or "" for the dynamic defaults of all), its loggers, groups, and client-metrics
-subscriptions.
+Resources are topics, this broker (its id, or "" for the dynamic defaults of all), its loggers, groups, and
+client-metrics subscriptions.
 """
 
 from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ from kraft.protocol.messages.describe_configs_response import (
 )
 from kraft_native.errors import InvalidArgumentError
 
-# ConfigType, by the type that our tables name.
+# ConfigType, by the type name in the tables of `kraft.config`.
 TYPES: Final = {UNKNOWN: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,
                 "class": 8, "password": 9}
 
@@ -61,8 +61,8 @@ class _RefusedError(Exception):
 @serves("DescribeConfigs")
 def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: RequestContext,
                      answer: Answer) -> Steps:
-    """Each resource has its own result and its own error; one that is named twice has one, with the settings that it is
-    asked for first."""
+    """Answer each resource with its own result and error. A resource that is named twice has one result, with the
+    settings of its first mention."""
     results = []
     named: dict[tuple[int, str], DescribeConfigsResource] = {}
     for each in request.resources:
@@ -130,7 +130,7 @@ def _broker(broker: Broker, name: str) -> Iterable[Effective]:
     of_listeners = sorted(dict.fromkeys(key for _source, texts in layers for key in listener_keys(texts)))
     found += [listener_value(key, layers) for key in of_listeners]
     found += [unknown_value(each, layers) for each in unknown_names(layers)]
-    # Those that are no part of a node's file are told only when they are set.
+    # Settings that are not part of a node's file are listed only when they are set.
     return [each for each in found if each.source != Source.DEFAULT
             or each.setting.name not in tables.section("broker_dynamic")]
 

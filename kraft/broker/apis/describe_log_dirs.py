@@ -1,5 +1,6 @@
-"""DescribeLogDirs (key 35), versions 1 to 5: the log directories, their space, the sizes of the logs in them,
-and how far those have come that move here from another directory."""
+"""DescribeLogDirs (key 35), versions 1 to 5: the log directories, their space, and the sizes of their logs.
+
+For logs that are being moved here from another directory the answer has the progress."""
 
 from collections import defaultdict
 from collections.abc import Generator, Mapping
@@ -17,13 +18,13 @@ from kraft.protocol.messages.describe_log_dirs_response import (
 )
 
 NONE: Final = {-1: None}
-"""The partitions of a topic that is not asked for."""
+"""Partitions of a topic that the request does not name."""
 
 
 @serves("DescribeLogDirs")
 def describe_log_dirs(broker: Broker, request: DescribeLogDirsRequest, _context: RequestContext,
                       answer: Answer) -> Steps:
-    """All logs when no topics are given; a topic without partitions means all of its partitions here."""
+    """Answer with all logs when no topics are given; a topic without partitions means all of its partitions here."""
     broker.table.settle()
     wanted: dict[str, dict[int, None]] | None = None
     if request.topics is not None:

@@ -20,7 +20,7 @@ from kraft_native.errors import InvalidArgumentError
 @serves("DescribeProducers")
 def describe_producers(broker: Broker, request: DescribeProducersRequest, _context: RequestContext,
                        answer: Answer) -> Steps:
-    """Each partition has its own error; one that is named twice is described once."""
+    """Answer with one result and error per partition; one that is named twice is described once."""
     topics = []
     for topic in request.topics:
         partitions = yield from each_step(partial(_partition, broker, topic.name),

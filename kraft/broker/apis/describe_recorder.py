@@ -1,4 +1,4 @@
-"""DescribeRecorder (key 1002, ours): what happened to this broker's replicas. See docs/internals/recorder.md."""
+"""DescribeRecorder (key 1002, kraft's own): the events of this broker's replicas. See docs/internals/recorder.md."""
 
 from kraft.broker.api import Answer, RequestContext, serves
 from kraft.broker.broker import Broker
@@ -9,5 +9,5 @@ from kraft.protocol.messages.describe_recorder_response import DescribeRecorderR
 @serves("DescribeRecorder")
 def describe_recorder(broker: Broker, request: DescribeRecorderRequest, _context: RequestContext,
                       answer: Answer) -> None:
-    """The last entries, and the broker's state as the last of them."""
+    """Answer with the last entries, and with the broker's state as the last of them."""
     answer(DescribeRecorderResponse(node_id=broker.node_id, entries=broker.recorder.lines(request.max_entries)))

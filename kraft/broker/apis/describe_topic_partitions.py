@@ -21,7 +21,7 @@ from kraft.protocol.messages.describe_topic_partitions_response import (
 
 
 class _Page(NamedTuple):
-    """The partitions of one answer, by topic, and where the next page begins."""
+    """Partitions of one answer, by topic, and the start of the next page."""
 
     topics: list[tuple[str, list[int]]]
     cursor: Cursor | None = None
@@ -30,8 +30,8 @@ class _Page(NamedTuple):
 @serves("DescribeTopicPartitions")
 def describe_topic_partitions(broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext,
                               answer: Answer) -> Steps:
-    """At most as many partitions as client and broker allow; the cursor says where the next page begins: at a partition
-    of a topic that is asked for. A leader whose process has ended is not named (`kraft.broker.leader_checks`)."""
+    """Answer with at most as many partitions as client and broker allow. The cursor names the start of the next page: a
+    partition of a requested topic. A leader whose process has ended is not named (`kraft.broker.leader_checks`)."""
     asked = [topic.name for topic in request.topics]
     if request.cursor is not None and (
             request.cursor.partition_index < 0 or (asked and request.cursor.topic_name not in asked)):

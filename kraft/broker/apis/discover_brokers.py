@@ -1,6 +1,7 @@
-"""DiscoverBrokers (key 1000, ours, from KIP-642): where nodes listen, who votes and who leads, as this node knows it.
+"""DiscoverBrokers (key 1000, kraft's own, from KIP-642): addresses of nodes, voters and leader, as this node knows
+them.
 
-So `controller.quorum.bootstrap.servers` may name brokers, too.
+With it `controller.quorum.bootstrap.servers` may name brokers, too.
 """
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -10,5 +11,5 @@ from kraft.protocol.messages.discover_brokers_request import DiscoverBrokersRequ
 
 @serves("DiscoverBrokers")
 def discover_brokers(broker: Broker, request: DiscoverBrokersRequest, context: RequestContext, answer: Answer) -> None:
-    """This node's own replica of the metadata log answers, whoever leads."""
+    """Answer from this node's own replica of the metadata log, regardless of the leader."""
     broker.submit(request, context.version, context.now_ms, answer, context.client_id)

@@ -1,9 +1,11 @@
-"""FindCoordinator (key 10), versions 0 to 6: which broker serves a group. From version 4 for several keys at once.
+"""FindCoordinator (key 10), versions 0 to 6: the broker that serves a group. From version 4 for several keys at once.
 
-The first question creates `__consumer_offsets` and is answered with COORDINATOR_NOT_AVAILABLE: the client asks again.
-Concurrent first questions make it once. This node has no coordinator of transactions: who asks for one in a cluster
-without brokers of Kafka's is sent here, to be told by InitProducerId that there is none, rather than to ask for ever.
-Keys of share groups are answered with INVALID_REQUEST, as a broker does that has not got them.
+The first request creates `__consumer_offsets` and is answered with COORDINATOR_NOT_AVAILABLE; the client retries.
+Concurrent first requests create it once.
+
+This node has no coordinator of transactions. In a cluster without Kafka brokers a client that looks for one gets this
+broker: InitProducerId then refuses. Otherwise the client would repeat FindCoordinator indefinitely. Keys of share
+groups are answered with INVALID_REQUEST, as by a broker without share groups.
 """
 
 from typing import Final, NamedTuple
@@ -35,8 +37,8 @@ class _Found(NamedTuple):
 
 @serves("FindCoordinator")
 def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: RequestContext, answer: Answer) -> Steps:
-    """One coordinator per key; one that is named twice is answered twice, as Kafka does. One whose process has ended is
-    not available (`kraft.broker.leader_checks`)."""
+    """Answer with one coordinator per key; a key that is named twice is answered twice, as in Kafka. A coordinator
+    whose process has ended is not available (`kraft.broker.leader_checks`)."""
     keys = request.coordinator_keys if context.version >= FIRST_BATCH_VERSION else [request.key]
     topic = broker.image.topic(TOPICS.get(request.key_type, ""))
     if topic is None and request.key_type == GROUP:
@@ -85,9 +87,10 @@ def _find(broker: Broker, key: str, key_type: int, context: RequestContext, ende
 
 
 def _create(broker: Broker, context: RequestContext) -> None:
-    """Asks the controller; one that exists by then is left as it is, so who asks twice makes nothing twice."""
+    """Request the topic from the controller. One that exists by then is left as it is, so repeated requests are
+    harmless."""
     def created(_response: Message) -> None:
-        """Whoever asks again finds it."""
+        """Do nothing: the client's next request finds the topic."""
 
     broker.submit(CreateTopicsRequest(topics=[offsets_topic(broker)], timeout_ms=30_000), CREATE_TOPICS_VERSION,
                   context.now_ms, created)

@@ -1,5 +1,8 @@
-"""Requests that the group coordinator serves: JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14),
-DescribeGroups (15), ListGroups (16), OffsetCommit (8), OffsetFetch (9), DeleteGroups (42), OffsetDelete (47).
+"""Requests that the group coordinator serves:
+
+- JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14).
+- DescribeGroups (15), ListGroups (16), DeleteGroups (42).
+- OffsetCommit (8), OffsetFetch (9), OffsetDelete (47).
 """
 
 from kraft.broker.api import Answer, RequestContext, Steps, serves
@@ -12,7 +15,8 @@ from kraft.protocol.message import Message
 @serves("JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "OffsetCommit",
         "OffsetFetch", "DeleteGroups", "OffsetDelete")
 def group_request(broker: Broker, request: Message, context: RequestContext, answer: Answer) -> Steps:
-    """The coordinator answers, now or when its records are committed. Kafka writes hosts with a slash before them."""
+    """Pass the request to the coordinator, which answers now or when its records are committed. The host gets a slash
+    in front, as in Kafka."""
     asked = CoordinatorContext(context.version, context.client_id, f"/{context.client_host}")
     return serve_in_parts(
         request, lambda part, answer_part: broker.groups.handle(part, asked, answer_part, context.now_ms),

@@ -1,6 +1,7 @@
-"""IncrementalAlterConfigs (key 44): levels of this broker's loggers are changed here (KIP-412). A change to the
-settings of another broker, or one that cordons a directory which this broker does not have, is refused. All else is
-passed on to the active controller.
+"""IncrementalAlterConfigs (key 44): changes the levels of this broker's loggers itself (KIP-412).
+
+It refuses a change to the settings of another broker, and one that cordons a directory that this broker does not have.
+Everything else is passed on to the active controller.
 """
 
 from kraft.broker.api import Answer, RequestContext, Steps, serves
@@ -22,7 +23,7 @@ from kraft.protocol.messages.incremental_alter_configs_response import (
 @serves("IncrementalAlterConfigs")
 def incremental_alter_configs(broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext,
                               answer: Answer) -> Steps:
-    """The answers of this broker come first, then those of the controller."""
+    """Answer with the results of this broker first, then with those of the controller."""
     own, others, results = [], [], []
     for each in request.resources:
         if each.resource_type == BROKER_LOGGER_RESOURCE:

@@ -1,8 +1,8 @@
 """InitProducerId (key 22), versions 0 to 5: an id for an idempotent producer, from the blocks of this broker.
 
-Ids with a transactional id belong to the transaction coordinator; this node has none, and answers with
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which every client takes as final, after what Kafka would refuse about the
-request itself. librdkafka repeats the request after UNSUPPORTED_VERSION, without end.
+Ids with a transactional id belong to the transaction coordinator, which this node does not have. It first checks what
+Kafka would refuse about the request itself. Then it answers with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which every
+client treats as final. After UNSUPPORTED_VERSION librdkafka would repeat the request without end.
 """
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -16,7 +16,7 @@ NO_EPOCH = -1
 
 @serves("InitProducerId")
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: RequestContext, answer: Answer) -> None:
-    """Epoch 0 of a new id, always. Without an id the answer waits for the controller."""
+    """Answer with epoch 0 of a new id. Without a free id the answer waits for the controller."""
     def taken(producer_id: int | None) -> None:
         if producer_id is None:
             answer(_refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))

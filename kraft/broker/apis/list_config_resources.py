@@ -1,6 +1,6 @@
-"""ListConfigResources (key 74), versions 0 to 1: what can be asked for with DescribeConfigs.
+"""ListConfigResources (key 74), versions 0 to 1: the resources that DescribeConfigs can describe.
 
-Version 0 tells client-metrics subscriptions only.
+Version 0 lists client-metrics subscriptions only.
 """
 
 from kraft.broker.api import Answer, RequestContext, serves
@@ -22,7 +22,7 @@ TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS
 @serves("ListConfigResources")
 def list_config_resources(broker: Broker, request: ListConfigResourcesRequest, context: RequestContext,
                           answer: Answer) -> None:
-    """All types when none is asked for; UNSUPPORTED_VERSION for a type that there is not."""
+    """Answer with all types when the request names none; UNSUPPORTED_VERSION for an unknown type."""
     wanted = list(request.resource_types) or list(TYPES)
     if context.version == 0:
         wanted = [CLIENT_METRICS_RESOURCE]

@@ -1,11 +1,17 @@
-"""ListOffsets (key 2), versions 1 to 11: the offset for a time, or for one of the special times.
+"""ListOffsets (key 2), versions 1 to 11: the offset for a time, or for one of the special times:
 
--1 latest, -2 earliest, -3 the record with the largest time (7), -4 earliest on local disk (8), -5 latest in tiered
-storage (9), -6 earliest not yet uploaded there (11). A special time that the version does not know is answered with
-UNSUPPORTED_VERSION; nothing found is offset -1 without an error.
+- -1: latest.
+- -2: earliest.
+- -3 (from version 7): the record with the largest time.
+- -4 (8): earliest on local disk.
+- -5 (9): latest in tiered storage.
+- -6 (11): earliest not yet uploaded there.
 
-Records are looked at for a time of theirs and for the largest. What is not in memory of those is brought there by
-another thread before any partition is answered.
+A special time that the version does not have is answered with UNSUPPORTED_VERSION. Nothing found is offset -1 without
+an error.
+
+A real time and the largest time require reading records. Data of them that is not in memory is loaded by another thread
+before any partition is answered.
 """
 
 from collections import Counter
@@ -41,7 +47,8 @@ CONSUMER: Final = -1
 
 @serves("ListOffsets")
 def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext, answer: Answer) -> Steps:
-    """Each partition has its own error. A partition named twice in one request is refused with INVALID_REQUEST."""
+    """Answer each partition with its own error. A partition that is named twice in one request is refused with
+    INVALID_REQUEST."""
     waiting = 1
 
     def go_on() -> None:
@@ -61,7 +68,7 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
 
 
 def _warm(cold_reader: ColdReader, partition: Partition, timestamp: int, done: Callable[[], None]) -> bool:
-    """Whether `done` will be called, when what tells the offset for a time is in memory."""
+    """Start to load what gives the offset for a time. Return whether `done` will be called once it is in memory."""
     if timestamp == MAX_TIMESTAMP:
         return cold_reader.warm_max_timestamp(partition.log, done)
     return timestamp >= 0 and cold_reader.warm_time(partition.log, timestamp, done)
@@ -102,7 +109,7 @@ def _partition(broker: Broker, topic: str, counts: Counter[int], request: ListOf
 
 def _look_up(partition: Partition, asked: ListOffsetsPartition,
              request: ListOffsetsRequest) -> tuple[int, int, int] | None:
-    """(offset, timestamp, leader epoch), or None. What the partition raises carries Kafka's code."""
+    """Return (offset, timestamp, leader epoch), or None. Errors that the partition raises carry Kafka's code."""
     epoch = asked.current_leader_epoch
     match asked.timestamp:
         case -1:  # LATEST

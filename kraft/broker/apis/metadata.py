@@ -1,9 +1,11 @@
 """Metadata (key 3), versions 0 to 13: brokers, and topics with their leaders.
 
-Version 0: an empty list is all topics; from 1 null is all and an empty list none. From 12 topics may be named by id;
-before, a request that has one is refused. Versions below 4 always allow creation. A topic that does not exist is
-created when the client and `auto.create.topics.enable` allow it; the answer then waits for the creation and already
-names its leaders. A leader whose process has ended is not named (`kraft.broker.leader_checks`).
+- All topics: an empty list in version 0, null from 1 on, where an empty list means none.
+- Topics may be named by id from version 12 on; an earlier request that does so is refused.
+- Versions below 4 always allow creation.
+
+A missing topic is created when the client and `auto.create.topics.enable` allow it. The answer then waits for the
+creation and already names its leaders. A leader whose process has ended is not named (`kraft.broker.leader_checks`).
 """
 
 from collections.abc import Generator
@@ -40,8 +42,7 @@ INVALID = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 @serves("Metadata")
 def metadata(broker: Broker, request: MetadataRequest, context: RequestContext, answer: Answer) -> Steps:
-    """Answers at once, or after the topics that are missing were created. A topic that is named twice is described
-    once."""
+    """Answer at once, or after the creation of missing topics. A topic that is named twice is described once."""
     if context.version < FIRST_VERSION_BY_ID:
         named = yield from each_step(_is_named, request.topics or ())
         if not all(named):
@@ -79,8 +80,7 @@ def _respond_created(broker: Broker, request: MetadataRequest, context: RequestC
 
 def _to_create(broker: Broker, request: MetadataRequest,
                context: RequestContext) -> Generator[None, None, list[str]]:
-    """Names that do not exist and may come into being by being asked for, each once; so many as one request may
-    create."""
+    """Return the missing names that the request may create, each once, up to the limit of one creation request."""
     allowed = context.version < FIRST_VERSION_WITH_CREATION_FLAG or request.allow_auto_topic_creation
     if not allowed or not request.topics or not broker.setting("auto.create.topics.enable"):
         return []
@@ -101,13 +101,13 @@ def _new_topic(broker: Broker, name: str) -> CreatableTopic:
 
 
 def _own(broker: Broker, name: str) -> int:
-    """The broker's own setting; without one the controller's counts."""
+    """Return the broker's own setting; without one the controller's applies."""
     value = broker.own_integer(name)
     return DEFAULT_OF_CONTROLLER if value is None else value
 
 
 def _creation_error(code: int) -> int:
-    """What a client is told of a creation that failed. A race that another request won is no failure."""
+    """Return the error that a client gets for a failed creation. A race that another request won is not a failure."""
     if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         return ErrorCode.NONE
     if code in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.POLICY_VIOLATION):
@@ -117,7 +117,7 @@ def _creation_error(code: int) -> int:
 
 def _respond(broker: Broker, request: MetadataRequest, context: RequestContext, failed: dict[str, int],
              answer: Answer) -> Steps:
-    """Answers when the leaders are checked."""
+    """Answer when the leaders are checked."""
     image = broker.image
     leaders: dict[int, None] = {}
     if _wants_all(request, context):

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch (key 23), versions 2 to 4: where an epoch ends in the leader's log (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (key 23), versions 2 to 4: the end offset of an epoch in the leader's log (KIP-101, KIP-320).
 
-An epoch that is -1 or that the log does not know is answered with (-1, -1) and no error.
+An epoch that is -1 or unknown to the log is answered with (-1, -1) and no error.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from kraft_native.errors import KraftError
 @serves("OffsetForLeaderEpoch")
 def offset_for_leader_epoch(broker: Broker, request: OffsetForLeaderEpochRequest, _context: RequestContext,
                             answer: Answer) -> Steps:
-    """Each partition has its own error."""
+    """Answer each partition with its own error."""
     topics = []
     for topic in request.topics:
         partitions = yield from each_step(partial(_partition, broker, topic.topic), topic.partitions)

@@ -1,7 +1,8 @@
-"""Requests about security on a node that has it switched off, answered as Kafka answers them then.
+"""Requests about security, on a node that has it switched off. The answers are Kafka's in that case:
 
-DescribeAcls (29), CreateAcls (30), DeleteAcls (31): SECURITY_DISABLED. SaslHandshake (17), SaslAuthenticate (36):
-ILLEGAL_SASL_STATE, as the listener is plain. Delegation tokens (38 to 41): not available on a plain listener.
+- DescribeAcls (29), CreateAcls (30), DeleteAcls (31): SECURITY_DISABLED.
+- SaslHandshake (17), SaslAuthenticate (36): ILLEGAL_SASL_STATE, as the listener is plain.
+- Delegation tokens (38 to 41): DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as on any plain listener.
 """
 
 from kraft.broker.api import Answer, RequestContext, Steps, each_step, serves
@@ -26,13 +27,13 @@ FIRST_VERSION_WITH_REQUESTER = 3
 
 @serves("DescribeAcls")
 def describe_acls(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """No authorizer, no ACLs."""
+    """Refuse: without an authorizer there are no ACLs."""
     answer(DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER))
 
 
 @serves("CreateAcls")
 def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
-    """Each creation is refused."""
+    """Refuse each creation."""
     results = yield from each_step(
         lambda _: AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER),
         request.creations)
@@ -41,7 +42,7 @@ def create_acls(_broker: Broker, request: CreateAclsRequest, _context: RequestCo
 
 @serves("DeleteAcls")
 def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestContext, answer: Answer) -> Steps:
-    """Each filter is refused."""
+    """Refuse each filter."""
     results = yield from each_step(
         lambda _: DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER),
         request.filters)
@@ -50,20 +51,20 @@ def delete_acls(_broker: Broker, request: DeleteAclsRequest, _context: RequestCo
 
 @serves("SaslHandshake")
 def sasl_handshake(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """The listener is not a SASL one."""
+    """Refuse: the listener does not use SASL."""
     answer(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
 
 
 @serves("SaslAuthenticate")
 def sasl_authenticate(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """The listener is not a SASL one."""
+    """Refuse: the listener does not use SASL."""
     answer(SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE,
                                     error_message="SaslAuthenticate came after the connection was open for requests"))
 
 
 @serves("CreateDelegationToken")
 def create_delegation_token(_broker: Broker, _request: Message, context: RequestContext, answer: Answer) -> None:
-    """Not on a plain listener."""
+    """Refuse on a plain listener."""
     named = context.version >= FIRST_VERSION_WITH_REQUESTER
     answer(CreateDelegationTokenResponse(
         error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, principal_type="User", principal_name="ANONYMOUS",
@@ -74,19 +75,19 @@ def create_delegation_token(_broker: Broker, _request: Message, context: Request
 
 @serves("RenewDelegationToken")
 def renew_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """Not on a plain listener."""
+    """Refuse on a plain listener."""
     answer(RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
                                         expiry_timestamp_ms=-1))
 
 
 @serves("ExpireDelegationToken")
 def expire_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """Not on a plain listener."""
+    """Refuse on a plain listener."""
     answer(ExpireDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
                                          expiry_timestamp_ms=-1))
 
 
 @serves("DescribeDelegationToken")
 def describe_delegation_token(_broker: Broker, _request: Message, _context: RequestContext, answer: Answer) -> None:
-    """Not on a plain listener."""
+    """Refuse on a plain listener."""
     answer(DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))

@@ -17,7 +17,7 @@ STATES: Final = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteC
 @serves("ListTransactions")
 def list_transactions(_broker: Broker, request: ListTransactionsRequest, _context: RequestContext,
                       answer: Answer) -> None:
-    """None; states that there are not are named back."""
+    """Answer with no transactions, and name the unknown states of the filter."""
     answer(ListTransactionsResponse(
         unknown_state_filters=[state for state in request.state_filters if state not in STATES]))
 
@@ -25,7 +25,7 @@ def list_transactions(_broker: Broker, request: ListTransactionsRequest, _contex
 @serves("DescribeTransactions")
 def describe_transactions(_broker: Broker, request: DescribeTransactionsRequest, _context: RequestContext,
                           answer: Answer) -> Steps:
-    """TRANSACTIONAL_ID_NOT_FOUND for each."""
+    """Answer TRANSACTIONAL_ID_NOT_FOUND for each."""
     states = yield from each_step(
         lambda each: TransactionState(error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=each),
         request.transactional_ids)

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50), version 0: which users have SCRAM credentials, without their secrets."""
+"""DescribeUserScramCredentials (key 50), version 0: the users that have SCRAM credentials, without their secrets."""
 
 from collections import Counter
 
@@ -16,7 +16,7 @@ from kraft.protocol.messages.describe_user_scram_credentials_response import (
 @serves("DescribeUserScramCredentials")
 def describe_user_scram_credentials(broker: Broker, request: DescribeUserScramCredentialsRequest,
                                     _context: RequestContext, answer: Answer) -> Steps:
-    """All users when none is named."""
+    """Answer with all users when the request names none."""
     known: dict[str, list[CredentialInfo]] = {}
     scram = broker.image.scram
     for mechanism, name in sorted(scram):
